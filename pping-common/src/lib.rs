@@ -1,0 +1,2 @@
+#![no_std]
+//! What pping's kernel programs and agent agree on.

@@ -1,0 +1,1 @@
+//! Hosts, wires that hold frames, and traffic for tests, benches and the demo.
