@@ -1,0 +1,143 @@
+//! Counters per monitored interface, one copy per CPU.
+
+use crate::{
+    flow::Reason,
+    parse::{Protocol, Untracked},
+    rtt::Method,
+};
+
+/// Where a packet is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Hook {
+    /// Coming in, on XDP or tc.
+    Ingress,
+    /// Going out, on tc.
+    Egress,
+}
+
+impl Hook {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
+}
+
+/// What the ring buffer had no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Lost {
+    /// RTT events.
+    Rtt,
+    /// Flow events.
+    Flow,
+}
+
+impl Lost {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Rtt, Self::Flow];
+}
+
+/// What is counted of an interface. Arrays are indexed by the enums named beside them, and where the
+/// index is computed their length is a power of two, which keeps the verifier content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counters {
+    /// Packets by [`Hook`] and [`Protocol`].
+    pub packets: [[u64; Protocol::PLACES]; 2],
+    /// Octets of whole frames by [`Hook`] and [`Protocol`].
+    pub bytes: [[u64; Protocol::PLACES]; 2],
+    /// IP packets by [`Hook`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
+    pub ecn: [[u64; 4]; 2],
+    /// Packets that are not measured, by [`Untracked`].
+    pub untracked: [u64; Untracked::PLACES],
+    /// Samples by [`Hook`] that matched and [`Method`].
+    pub samples: [[u64; Method::PLACES]; 2],
+    /// Flows of which a first direction opened, by [`Reason`].
+    pub opened: [u64; Reason::PLACES],
+    /// Flows of which the last direction closed, by [`Reason`].
+    pub closed: [u64; Reason::PLACES],
+    /// Flow entries made, IPv4 and IPv6.
+    pub entries_made: [u64; 2],
+    /// Flow entries deleted, IPv4 and IPv6.
+    pub entries_deleted: [u64; 2],
+    /// Timestamps not recorded since all slots of the flow direction waited.
+    pub slots_full: u64,
+    /// Packets not matched since another CPU was busy with their flow.
+    pub contended: u64,
+    /// Events lost, by [`Lost`].
+    pub lost: [u64; 2],
+}
+
+impl Counters {
+    /// Nothing counted.
+    pub const ZERO: Self = Self {
+        packets: [[0; Protocol::PLACES]; 2],
+        bytes: [[0; Protocol::PLACES]; 2],
+        ecn: [[0; 4]; 2],
+        untracked: [0; Untracked::PLACES],
+        samples: [[0; Method::PLACES]; 2],
+        opened: [0; Reason::PLACES],
+        closed: [0; Reason::PLACES],
+        entries_made: [0; 2],
+        entries_deleted: [0; 2],
+        slots_full: 0,
+        contended: 0,
+        lost: [0; 2],
+    };
+
+    /// Adds what another CPU or interface counted.
+    pub fn add(&mut self, other: &Self) {
+        for hook in 0..2 {
+            add(&mut self.packets[hook], &other.packets[hook]);
+            add(&mut self.bytes[hook], &other.bytes[hook]);
+            add(&mut self.ecn[hook], &other.ecn[hook]);
+            add(&mut self.samples[hook], &other.samples[hook]);
+        }
+        add(&mut self.untracked, &other.untracked);
+        add(&mut self.opened, &other.opened);
+        add(&mut self.closed, &other.closed);
+        add(&mut self.entries_made, &other.entries_made);
+        add(&mut self.entries_deleted, &other.entries_deleted);
+        self.slots_full += other.slots_full;
+        self.contended += other.contended;
+        add(&mut self.lost, &other.lost);
+    }
+}
+
+fn add<const N: usize>(sum: &mut [u64; N], other: &[u64; N]) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        *sum += other;
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 8 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2));
+    assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
+    assert!(core::mem::offset_of!(Counters, lost) == 8 * 86);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adding_adds_every_counter() {
+        let mut ones = Counters::ZERO;
+        ones.packets = [[1; 8]; 2];
+        ones.bytes = [[1; 8]; 2];
+        ones.ecn = [[1; 4]; 2];
+        ones.untracked = [1; 8];
+        ones.samples = [[1; 8]; 2];
+        ones.opened = [1; 8];
+        ones.closed = [1; 8];
+        ones.entries_made = [1; 2];
+        ones.entries_deleted = [1; 2];
+        ones.slots_full = 1;
+        ones.contended = 1;
+        ones.lost = [1; 2];
+        let mut sum = Counters::ZERO;
+        sum.add(&ones);
+        assert_eq!(sum, ones);
+        sum.add(&ones);
+        assert_ne!(sum, ones);
+    }
+}

@@ -1,0 +1,144 @@
+//! Events on the ring buffer. Each begins with its kind.
+
+use super::Hook;
+use crate::{flow::Reason, limits::MAX_VLAN_TAGS, parse::Protocol, rtt::Method};
+
+/// What an event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum EventKind {
+    /// An [`RttEvent`].
+    Rtt = 1,
+    /// A [`FlowEvent`].
+    Flow = 2,
+}
+
+/// What happened to a flow direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FlowEventKind {
+    /// It opened.
+    Opening,
+    /// It closed.
+    Closing,
+}
+
+/// Who made it happen, seen from the record's source and destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TriggeredBy {
+    /// The host in `source`.
+    Source,
+    /// The host in `destination`.
+    Destination,
+    /// The sweep.
+    GarbageCollection,
+}
+
+/// The two ends of a flow. `source` is the host that replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Endpoints {
+    /// Address of the replying host; IPv4 mapped into IPv6.
+    pub source: [u8; 16],
+    /// Address of the other.
+    pub destination: [u8; 16],
+    /// Port of the replying host, or the echo identifier.
+    pub source_port: u16,
+    /// Port of the other, or the echo identifier.
+    pub destination_port: u16,
+    /// The interface's place in the table of monitored interfaces.
+    pub interface: u16,
+    /// [`Protocol`] as a number.
+    pub protocol: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: u8,
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RttEvent {
+    /// [`EventKind::Rtt`].
+    pub kind: u8,
+    /// [`Method`] as a number.
+    pub method: u8,
+    /// [`Hook`] that matched, as a number.
+    pub hook: u8,
+    /// Differentiated services codepoint (RFC 2474) of the matching packet.
+    pub dscp: u8,
+    /// What was echoed: the `TSval`, or the sequence number.
+    pub identifier: u32,
+    /// When it matched, ns of `CLOCK_MONOTONIC`.
+    pub timestamp: u64,
+    /// The flow.
+    pub endpoints: Endpoints,
+    /// Round-trip time, ns.
+    pub rtt: u64,
+    /// Lowest RTT of this flow direction so far, ns.
+    pub min_rtt: u64,
+    /// Smoothed RTT of this flow direction, ns.
+    pub smoothed_rtt: u64,
+    /// Packets that `destination`, whose packets are timed, has sent.
+    pub sent_packets: u64,
+    /// Octets of payload that `destination` has sent.
+    pub sent_bytes: u64,
+    /// Packets that `destination` has received from `source`.
+    pub rec_packets: u64,
+    /// Octets of payload that `destination` has received from `source`.
+    pub rec_bytes: u64,
+    /// VLAN identifiers of the matching packet, outermost first, each plus 0x8000; 0 where there is none.
+    pub vlan: [u16; MAX_VLAN_TAGS],
+}
+
+/// A flow direction opened or closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct FlowEvent {
+    /// [`EventKind::Flow`].
+    pub kind: u8,
+    /// [`FlowEventKind`] as a number.
+    pub event: u8,
+    /// [`Reason`] as a number.
+    pub reason: u8,
+    /// [`TriggeredBy`] as a number.
+    pub triggered_by: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+    /// When it happened, ns of `CLOCK_MONOTONIC`.
+    pub timestamp: u64,
+    /// The flow; the direction meant is that from `destination` to `source`.
+    pub endpoints: Endpoints,
+}
+
+/// Numbers back to names; `None` for a number that has none.
+macro_rules! from_number {
+    ($($name:ident: $($variant:ident),+;)+) => {$(
+        impl $name {
+            /// The one with this number, if there is one.
+            pub fn from_number(number: u8) -> Option<Self> {
+                [$(Self::$variant),+].into_iter().find(|&variant| variant as u8 == number)
+            }
+        }
+    )+};
+}
+
+from_number! {
+    EventKind: Rtt, Flow;
+    FlowEventKind: Opening, Closing;
+    TriggeredBy: Source, Destination, GarbageCollection;
+    Hook: Ingress, Egress;
+    Protocol: NonIp, Other, Tcp, Udp, Icmp, Icmpv6;
+    Method: TcpTs, IcmpEcho;
+    Reason: FirstObserved, Syn, SynAck, Fin, Rst, Timeout;
+}
+
+const _: () = {
+    assert!(size_of::<Endpoints>() == 40);
+    assert!(size_of::<RttEvent>() == 120);
+    assert!(core::mem::offset_of!(RttEvent, endpoints) == 16);
+    assert!(core::mem::offset_of!(RttEvent, rtt) == 56);
+    assert!(core::mem::offset_of!(RttEvent, vlan) == 112);
+    assert!(size_of::<FlowEvent>() == 56);
+    assert!(core::mem::offset_of!(FlowEvent, endpoints) == 16);
+};

@@ -1,0 +1,26 @@
+//! The binary interface between the kernel programs and the agent: settings, counters, events.
+//!
+//! Fields only ever hold what the kernel programs put there, but the agent reads them as plain numbers
+//! and turns them into names by lookup, so that no value is undefined behaviour.
+
+mod counters;
+mod events;
+mod interface;
+
+pub use counters::{Counters, Hook, Lost};
+pub use events::{Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy};
+pub use interface::{Interface, place};
+
+/// Marks what the agent may read from, and write to, maps and globals octet by octet.
+#[cfg(feature = "aya")]
+mod pod {
+    use super::{Counters, Interface};
+    use crate::rtt::Rules;
+
+    // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
+    unsafe impl aya::Pod for Counters {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Interface {}
+    // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
+    unsafe impl aya::Pod for Rules {}
+}

@@ -1,0 +1,169 @@
+//! A flow: its name, and what is kept of it between two packets.
+
+mod key;
+mod lifecycle;
+
+pub use key::{Address, FlowKey, Side};
+pub use lifecycle::{Changes, Close, Lifecycle, Opening, Reason};
+
+use crate::{
+    parse::Transport,
+    rtt::{self, Measured, Rules, Slots, TsvalState},
+};
+
+/// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
+///
+/// The kernel programs update `packets`, `bytes`, `last_seen` and `contended` on their own; everything
+/// else changes in [`Flow::step`] only, by one CPU at a time.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Flow {
+    /// Whether a CPU is inside [`Flow::step`]. Belongs to the kernel programs.
+    pub busy: u32,
+    /// Not 0 when a packet was counted that [`Flow::step`] has not seen, since another CPU was inside.
+    pub contended: u32,
+    /// The sweep before which the last packet came. Counting sweeps needs no clock.
+    pub last_seen: u32,
+    /// Which side is an address of this host: bit 0 the low one, bit 1 the high one.
+    pub local: u32,
+    /// What the lower endpoint sends.
+    pub low: Direction,
+    /// What the higher endpoint sends.
+    pub high: Direction,
+}
+
+/// What is kept of the packets that one endpoint sends.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Direction {
+    /// Packets sent.
+    pub packets: u64,
+    /// Octets sent above the transport header.
+    pub bytes: u64,
+    /// The newest `TSval` seen, where `tsval_state` says that there is one.
+    pub newest_tsval: u32,
+    /// What is known of `newest_tsval`.
+    pub tsval_state: TsvalState,
+    /// How far the life of this direction is.
+    pub lifecycle: Lifecycle,
+    /// Why this direction counts as opened.
+    pub opened_by: Reason,
+    /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
+    pub established: bool,
+    /// When the first packet was sent, ns.
+    pub opened_at: u64,
+    /// When the last timestamp was recorded, ns; 0 before the first.
+    pub recorded_at: u64,
+    /// The lowest RTT of what this endpoint sent, ns; 0 before the first.
+    pub min_rtt: u64,
+    /// The smoothed RTT (RFC 6298, 2) of what this endpoint sent, ns; 0 before the first.
+    pub smoothed_rtt: u64,
+    /// What this endpoint sent and still waits for its echo.
+    pub slots: Slots,
+}
+
+/// What a packet brought about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it matched and recorded.
+    pub measured: Measured,
+    /// What it opened and closed.
+    pub changes: Changes,
+}
+
+impl Flow {
+    /// A flow of which nothing is known yet.
+    pub const EMPTY: Self =
+        Self { busy: 0, contended: 0, last_seen: 0, local: 0, low: Direction::EMPTY, high: Direction::EMPTY };
+
+    /// What `side` sends.
+    #[inline(always)]
+    pub fn direction(&self, side: Side) -> &Direction {
+        match side {
+            Side::Low => &self.low,
+            Side::High => &self.high,
+        }
+    }
+
+    /// Whether `side` is an address of this host.
+    #[inline(always)]
+    pub fn is_local(&self, side: Side) -> bool {
+        self.local & (1 << side as u32) != 0
+    }
+
+    /// Whether [`Flow::step`] could do anything but return nothing. Most packets end here, before a
+    /// lock is taken or a clock is read.
+    #[inline(always)]
+    pub fn concerns(&self, from: Side, transport: &Transport) -> bool {
+        let (forward, reverse) = match from {
+            Side::Low => (&self.low, &self.high),
+            Side::High => (&self.high, &self.low),
+        };
+        lifecycle::concerns(forward, reverse, transport) || rtt::concerns(forward, reverse, transport)
+    }
+
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock): matches what it echoes,
+    /// records what will be echoed, and follows the flow's life. A pure function but for the flow itself.
+    #[inline(always)]
+    pub fn step(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Outcome {
+        let timed = rules.include_local || !self.is_local(from.other());
+        if self.contended != 0 {
+            self.contended = 0;
+            self.low.tsval_state.doubt();
+            self.high.tsval_state.doubt();
+        }
+        let (forward, reverse) = match from {
+            Side::Low => (&mut self.low, &mut self.high),
+            Side::High => (&mut self.high, &mut self.low),
+        };
+        let changes = lifecycle::step(forward, reverse, transport, now);
+        let measured = rtt::step(forward, reverse, transport, now, timed, rules);
+        Outcome { measured, changes }
+    }
+
+    /// Whether the flow has been idle too long, `now` being the number of the present sweep.
+    #[inline(always)]
+    pub fn is_expired(&self, number: u8, now: u32) -> bool {
+        let idle = now.wrapping_sub(self.last_seen);
+        idle < u32::MAX / 2 && idle > lifecycle::idle_limit(&self.low, &self.high, number)
+    }
+}
+
+impl Direction {
+    /// A direction in which nothing was seen yet.
+    pub const EMPTY: Self = Self {
+        packets: 0,
+        bytes: 0,
+        newest_tsval: 0,
+        tsval_state: TsvalState::Unknown,
+        lifecycle: Lifecycle::Unseen,
+        opened_by: Reason::FirstObserved,
+        established: false,
+        opened_at: 0,
+        recorded_at: 0,
+        min_rtt: 0,
+        smoothed_rtt: 0,
+        slots: Slots::EMPTY,
+    };
+
+    /// Takes a sample into the lowest and the smoothed RTT.
+    #[inline(always)]
+    pub(crate) fn take_sample(&mut self, rtt: u64) {
+        if self.min_rtt == 0 || rtt < self.min_rtt {
+            self.min_rtt = rtt;
+        }
+        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
+        self.smoothed_rtt = match self.smoothed_rtt {
+            0 => rtt,
+            smoothed => smoothed - smoothed / 8 + rtt / 8,
+        };
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Direction>() == 160);
+    assert!(size_of::<Flow>() == 336);
+    assert!(core::mem::offset_of!(Flow, low) == 16);
+    assert!(core::mem::offset_of!(Flow, high) == 176);
+    assert!(core::mem::offset_of!(Direction, slots) == 56);
+};

@@ -1,0 +1,54 @@
+//! The numbers that kernel programs and agent share.
+
+/// Timestamps of one flow direction that may wait for their echo at the same time.
+pub const SLOTS: usize = 8;
+
+/// Nanoseconds after which a waiting timestamp may give up its slot to a newer one. Nothing shorter:
+/// a time-out of a few smoothed RTTs throws away exactly the samples that show bufferbloat.
+pub const SLOT_LIFETIME: u64 = 10 * SECOND;
+
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// VLAN tags that are parsed before a frame counts as unsupported.
+pub const MAX_VLAN_TAGS: usize = 4;
+
+/// IPv6 extension headers that are parsed before a packet counts as unsupported.
+pub const MAX_EXTENSION_HEADERS: usize = 6;
+
+/// Octets that TCP options can occupy (RFC 9293, 3.1: the data offset counts to 15 words).
+pub const MAX_TCP_OPTION_OCTETS: usize = 40;
+
+/// Flows per address family, unless `--max-flows` says otherwise.
+pub const DEFAULT_MAX_FLOWS: u32 = 131_072;
+
+/// Places in the table of monitored interfaces; a power of two.
+pub const INTERFACE_PLACES: u32 = 256;
+
+/// Places tried for an interface before it counts as not monitored.
+pub const INTERFACE_PROBES: u32 = 4;
+
+/// Addresses of this host that the kernel programs can know.
+pub const MAX_LOCAL_ADDRESSES: u32 = 16_384;
+
+/// Octets of the ring buffer through which events reach the agent; a power of two.
+pub const RING_OCTETS: u32 = 4 << 20;
+
+/// The agent is woken once this many octets of events wait; until then it looks by itself every
+/// [`DRAIN_INTERVAL_MS`]. One wake-up per event costs more than the event.
+pub const RING_WAKE_OCTETS: u64 = (RING_OCTETS / 8) as u64;
+
+/// Milliseconds between two looks of the agent at the ring buffer.
+pub const DRAIN_INTERVAL_MS: u64 = 50;
+
+/// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`].
+pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
+
+/// Seconds an answered flow may be idle before it is swept.
+pub const IDLE_SECONDS: u32 = 300;
+
+/// Seconds a flow of echoes, or one that nobody has answered yet, may be idle.
+pub const UNANSWERED_IDLE_SECONDS: u32 = 30;
+
+/// Seconds a closed flow is kept, so that its last ACK does not look like a new flow.
+pub const CLOSED_IDLE_SECONDS: u32 = 10;

@@ -1,0 +1,25 @@
+//! Reading a frame without ever leaving it.
+
+/// The octets of a frame, wherever they are: a slice, or a packet in the kernel.
+pub trait Octets {
+    /// The `N` octets at `offset`, or `None` where they are not all there.
+    ///
+    /// Ask for at least two octets where the offset varies: the BPF verifier loses track of the
+    /// bound when a single octet is read there.
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
+
+    /// The length of the whole frame, including what cannot be read here.
+    fn frame_len(&self) -> usize;
+}
+
+impl Octets for [u8] {
+    #[inline(always)]
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.get(offset..)?.first_chunk().copied()
+    }
+
+    #[inline(always)]
+    fn frame_len(&self) -> usize {
+        self.len()
+    }
+}

@@ -1,0 +1,52 @@
+//! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
+
+use super::Untracked;
+use crate::octets::Octets;
+
+const HEADER: usize = 8;
+
+/// An echo request or reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Echo {
+    /// Identifier: takes the place of the ports.
+    pub id: u16,
+    /// Sequence number.
+    pub sequence: u16,
+    /// A reply, not a request.
+    pub is_reply: bool,
+    /// Octets of data behind the header.
+    pub payload: u32,
+}
+
+#[inline(always)]
+pub(super) fn parse_v4<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Result<Echo, Untracked> {
+    parse(octets, offset, len, 8, 0)
+}
+
+#[inline(always)]
+pub(super) fn parse_v6<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Result<Echo, Untracked> {
+    parse(octets, offset, len, 128, 129)
+}
+
+#[inline(always)]
+fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    request: u8,
+    reply: u8,
+) -> Result<Echo, Untracked> {
+    let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
+    let [kind, code, _, _, id @ .., seq_high, seq_low] = header;
+    // Errors quote a packet in the same place, and are no replies.
+    if code != 0 || (kind != request && kind != reply) {
+        return Err(Untracked::Unsupported);
+    }
+    Ok(Echo {
+        id: u16::from_be_bytes(id),
+        sequence: u16::from_be_bytes([seq_high, seq_low]),
+        is_reply: kind == reply,
+        payload: payload as u32,
+    })
+}

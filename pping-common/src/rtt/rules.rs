@@ -1,0 +1,64 @@
+//! How often timestamps are recorded.
+
+use crate::flow::Direction;
+
+/// Which RTT of a flow direction `--rtt-rate` multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Basis {
+    /// The smoothed one.
+    Smoothed,
+    /// The lowest one.
+    Min,
+}
+
+/// What the user asked for, fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Rules {
+    /// Nanoseconds between two recordings of a flow direction; 0 is no limit.
+    pub rate_limit: u64,
+    /// RTTs between two recordings of a flow direction, in units of 2^-16; 0 is no limit.
+    pub rtt_rate: u64,
+    /// Which RTT `rtt_rate` counts in.
+    pub rtt_basis: Basis,
+    /// Whether packets to this host itself are timed.
+    pub include_local: bool,
+    /// Fills up to a multiple of 8.
+    pub reserved: [u8; 3],
+}
+
+impl Rules {
+    /// No limit, and packets to this host left out.
+    pub const UNLIMITED: Self = Self {
+        rate_limit: 0,
+        rtt_rate: 0,
+        rtt_basis: Basis::Smoothed,
+        include_local: false,
+        reserved: [0; 3],
+    };
+
+    /// Whether `direction` may record at `now`. The stricter limit wins.
+    #[inline(always)]
+    pub(super) fn allow(&self, direction: &Direction, now: u64) -> bool {
+        let since = now.saturating_sub(direction.recorded_at);
+        if direction.recorded_at == 0 {
+            return true;
+        }
+        if since < self.rate_limit {
+            return false;
+        }
+        if self.rtt_rate == 0 {
+            return true;
+        }
+        let rtt = match self.rtt_basis {
+            Basis::Smoothed => direction.smoothed_rtt,
+            Basis::Min => direction.min_rtt,
+        };
+        // RTTs beyond 2^40 ns (18 minutes) count as that, so that the product stays in range.
+        let rtt = if rtt < 1 << 40 { rtt } else { 1 << 40 };
+        since >= (rtt * (self.rtt_rate & 0x00ff_ffff)) >> 16
+    }
+}
+
+const _: () = assert!(size_of::<Rules>() == 24);

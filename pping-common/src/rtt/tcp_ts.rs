@@ -1,0 +1,77 @@
+//! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
+
+use crate::{flow::Direction, parse::Segment};
+
+/// What is known of a direction's newest `TSval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TsvalState {
+    /// No segment with timestamps was seen.
+    Unknown,
+    /// The newest `TSval` is known: one that is newer is the first of its tick.
+    Known,
+    /// Segments went by unseen: one that is newer than all known may not be the first of its tick.
+    Doubtful,
+}
+
+impl TsvalState {
+    /// Notes that segments went by unseen.
+    #[inline(always)]
+    pub(crate) fn doubt(&mut self) {
+        if *self == Self::Known {
+            *self = Self::Doubtful;
+        }
+    }
+}
+
+/// Whether `a` is newer than `b`: `0 < a - b < 2^31`, modulo 2^32 (RFC 7323, 5.2).
+#[inline(always)]
+fn is_newer(a: u32, b: u32) -> bool {
+    a.wrapping_sub(b).wrapping_sub(1) < (1 << 31) - 1
+}
+
+#[inline(always)]
+pub(super) fn concerns(forward: &Direction, reverse: &Direction, segment: &Segment) -> bool {
+    let Some(timestamps) = segment.timestamps else { return false };
+    is_first_seen(forward, timestamps.tsval)
+        || reverse.slots.any(|recorded| !is_newer(recorded, timestamps.tsecr))
+}
+
+#[inline(always)]
+fn is_first_seen(forward: &Direction, tsval: u32) -> bool {
+    forward.tsval_state == TsvalState::Unknown || is_newer(tsval, forward.newest_tsval)
+}
+
+/// Matches the `TSecr` against what the other side sent, and frees what it makes hopeless: the
+/// identifier and the time of its recording.
+#[inline(always)]
+pub(super) fn match_echo(reverse: &mut Direction, segment: &Segment) -> Option<(u32, u64)> {
+    let tsecr = segment.timestamps?.tsecr;
+    // Without ACK a TSecr means nothing (RFC 7323, 3.2), and a RST may be anybody's.
+    if !segment.flags.ack() || segment.flags.rst() {
+        return None;
+    }
+    let recorded_at = reverse.slots.take(tsecr);
+    // TSecr does not go back, so what is older can never match.
+    reverse.slots.free(|recorded| is_newer(tsecr, recorded));
+    recorded_at.map(|at| (tsecr, at))
+}
+
+/// Notes the `TSval`, and returns it if its echo can be timed: it is the first of its tick, on a segment
+/// that must be acknowledged.
+#[inline(always)]
+pub(super) fn identifier(forward: &mut Direction, segment: &Segment) -> Option<u32> {
+    let tsval = segment.timestamps?.tsval;
+    if segment.flags.rst() || !is_first_seen(forward, tsval) {
+        return None;
+    }
+    let is_first_of_tick = match forward.tsval_state {
+        // In mid-stream, earlier segments may have carried the same.
+        TsvalState::Unknown => segment.flags.syn(),
+        TsvalState::Known => true,
+        TsvalState::Doubtful => false,
+    };
+    forward.newest_tsval = tsval;
+    forward.tsval_state = TsvalState::Known;
+    (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
+}
