@@ -1,0 +1,120 @@
+//! Which compiler can compile for BPF, and how to call its programs.
+
+use std::{
+    fmt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+/// The name under which `cargo xtask setup` links Debian's compiler in rustup.
+pub const LINKED_TOOLCHAIN: &str = "bpf";
+
+/// The target the kernel programs are compiled for on a little-endian machine.
+pub const TARGET: &str =
+    if cfg!(target_endian = "big") { "bpfeb-unknown-none" } else { "bpfel-unknown-none" };
+
+/// A way to compile Rust for [`TARGET`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolchain {
+    /// A stable compiler whose core library is there ready-made (Debian's `libstd-rust-web-dev-bpf`),
+    /// linked in rustup as [`LINKED_TOOLCHAIN`].
+    Linked,
+    /// The same without rustup: the compiler on `PATH` has the BPF core library itself.
+    Current,
+    /// Rustup's nightly with the `rust-src` component, which compiles the core library on the way.
+    Nightly,
+}
+
+impl Toolchain {
+    /// The first usable one, in the order of the variants.
+    pub fn find() -> Option<Self> {
+        let candidates = if has_rustup() { &[Self::Linked, Self::Nightly][..] } else { &[Self::Current] };
+        candidates.iter().copied().find(|candidate| candidate.is_usable())
+    }
+
+    /// A command that starts `program` (`cargo`, `rustc`) of this toolchain, whatever toolchain runs the
+    /// caller.
+    pub fn command(self, program: &str) -> Command {
+        let mut command = match self.rustup_name() {
+            Some(name) => {
+                let mut command = Command::new("rustup");
+                command.args(["run", name, program]);
+                command
+            }
+            None => Command::new(program),
+        };
+        // Cargo and rustup tell their children which compiler they are; here that is the wrong one.
+        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// What cargo has to be told beside the target so that there is a core library for it.
+    pub fn cargo_arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Linked | Self::Current => &[],
+            Self::Nightly => &["-Z", "build-std=core"],
+        }
+    }
+
+    /// Whether the compiler comes from Debian's packages rather than from rustup.
+    pub fn is_packaged(self) -> bool {
+        match self {
+            Self::Linked | Self::Current => true,
+            Self::Nightly => false,
+        }
+    }
+
+    pub(crate) fn for_aya_build(self) -> aya_build::Toolchain<'static> {
+        match self {
+            // Where there is no rustup, aya-build calls the compiler on PATH and ignores the name.
+            Self::Linked | Self::Current => aya_build::Toolchain::Custom(LINKED_TOOLCHAIN),
+            Self::Nightly => aya_build::Toolchain::Nightly,
+        }
+    }
+
+    fn rustup_name(self) -> Option<&'static str> {
+        match self {
+            Self::Linked => Some(LINKED_TOOLCHAIN),
+            Self::Current => None,
+            Self::Nightly => Some("nightly"),
+        }
+    }
+
+    fn is_usable(self) -> bool {
+        sysroot(self.command("rustc")).is_some_and(|sysroot| match self {
+            Self::Linked | Self::Current => has_bpf_core(&sysroot),
+            Self::Nightly => Path::new(&sysroot).join("lib/rustlib/src/rust/library/core").is_dir(),
+        })
+    }
+}
+
+impl fmt::Display for Toolchain {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Linked => "rustup's toolchain `bpf`, a link to a compiler with the BPF core library",
+            Self::Current => "the compiler on PATH, which has the BPF core library",
+            Self::Nightly => "rustup's nightly with rust-src",
+        })
+    }
+}
+
+/// Whether the Rust installation below `sysroot` has a ready-made core library for [`TARGET`].
+pub fn has_bpf_core(sysroot: impl AsRef<Path>) -> bool {
+    sysroot.as_ref().join("lib/rustlib").join(TARGET).join("lib").is_dir()
+}
+
+fn has_rustup() -> bool {
+    Command::new("rustup")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+fn sysroot(mut rustc: Command) -> Option<String> {
+    let output = rustc.args(["--print", "sysroot"]).stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
