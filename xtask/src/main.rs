@@ -1,1 +1,87 @@
-fn main() {}
+//! pping's chores, one file each: `cargo xtask CHORE`.
+//!
+//! Whatever a chore has to say goes to standard error; standard output belongs to the program it starts.
+
+mod bench;
+mod build;
+mod command;
+mod environment;
+mod lint;
+mod run;
+mod setup;
+mod test;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Install what building pping needs, or say what is missing
+    Setup {
+        /// Also what the tests need
+        #[arg(long)]
+        tests: bool,
+        /// Also what `lint` needs
+        #[arg(long)]
+        lints: bool,
+    },
+    /// Build the kernel programs and the agent
+    Build {
+        /// Optimised, as it is meant to run
+        #[arg(long)]
+        release: bool,
+    },
+    /// Set up, build and start pping: `cargo xtask run -- -i eth0 --rate-limit 100ms`
+    Run {
+        /// Start an unoptimised build
+        #[arg(long)]
+        debug: bool,
+        /// What pping is given
+        #[arg(last = true, value_name = "PPING ARGUMENTS")]
+        arguments: Vec<OsString>,
+    },
+    /// Set up, build and run all tests (as root: they make network namespaces)
+    Test {
+        /// What `cargo test` is given: a filter, or `-- --no-run`, or `-- -- --nocapture`
+        #[arg(trailing_var_arg = true, value_name = "CARGO TEST ARGUMENTS")]
+        arguments: Vec<OsString>,
+    },
+    /// Check the formatting, and let clippy read the code for both sides
+    Lint,
+    /// Measure what pping costs
+    Bench {
+        /// What the benchmarks are given
+        #[arg(last = true, value_name = "BENCH ARGUMENTS")]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    match perform(Arguments::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn perform(chore: Chore) -> anyhow::Result<()> {
+    environment::complete_path()?;
+    match chore {
+        Chore::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
+        Chore::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
+        Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
+        Chore::Test { arguments } => test::run(&arguments),
+        Chore::Lint => lint::run(),
+        Chore::Bench { arguments } => bench::run(&arguments),
+    }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask build`: the kernel programs and the agent around them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::{
+    command, environment,
+    setup::{self, Report, Scope},
+};
+
+/// How much the compiler optimises the agent. The kernel programs are always optimised.
+#[derive(Clone, Copy)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+impl Profile {
+    /// The profile that a `--release` flag asks for.
+    pub(crate) fn from_release(release: bool) -> Self {
+        if release { Self::Release } else { Self::Debug }
+    }
+}
+
+/// Builds pping, after installing what is missing for it, and returns where it is.
+pub(crate) fn run(profile: Profile) -> Result<PathBuf> {
+    setup::run(Scope::default(), Report::Changes)?;
+    compile(profile)
+}
+
+/// Builds pping with what is there, and returns where it is.
+pub(crate) fn compile(profile: Profile) -> Result<PathBuf> {
+    let mut cargo = environment::cargo();
+    cargo.args(["build", "--package", "pping"]);
+    let directory = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => {
+            cargo.arg("--release");
+            "release"
+        }
+    };
+    command::run(&mut cargo)?;
+    Ok(environment::target_directory().join(directory).join("pping"))
+}

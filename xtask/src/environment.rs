@@ -1,0 +1,103 @@
+//! What a chore finds around itself: the repository, the search path, its privileges.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+
+use crate::command;
+
+/// Where Debian keeps `ip`, `bpftool` and what `dpkg` calls; `su` without `-` leaves them out of `PATH`.
+const SYSTEM_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+
+/// The root of the repository.
+pub(crate) fn repository() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
+}
+
+/// Where cargo puts what it builds of this workspace.
+pub(crate) fn target_directory() -> PathBuf {
+    // Joining an absolute path yields that path.
+    repository().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// The cargo that runs this chore, at the root of the repository.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(repository());
+    command
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    // A process's directory in /proc belongs to its effective user.
+    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+/// Where on `PATH` a program is.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))
+}
+
+/// Starts this chore anew with a longer `PATH`, unless it is complete already.
+///
+/// The directories of [`SYSTEM_DIRECTORIES`] and the one `cargo install` fills go last, so that they add
+/// programs but replace none. Doing it once for the whole process means that what a chore finds is what
+/// its children find.
+pub(crate) fn complete_path() -> Result<()> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let Some(longer) = completed(&path, pping_ebpf_build::install_dir())? else { return Ok(()) };
+    let this = env::current_exe().context("could not tell which program this is")?;
+    let mut again = Command::new(this);
+    again.args(env::args_os().skip(1)).env("PATH", longer);
+    command::replace_process(&mut again).map(|never| match never {})
+}
+
+fn completed(path: &OsString, install_dir: Option<PathBuf>) -> Result<Option<OsString>> {
+    let mut directories: Vec<_> = env::split_paths(path).collect();
+    let given = directories.len();
+    for directory in install_dir.into_iter().chain(SYSTEM_DIRECTORIES.map(PathBuf::from)) {
+        if !directories.contains(&directory) {
+            directories.push(directory);
+        }
+    }
+    if directories.len() == given {
+        return Ok(None);
+    }
+    env::join_paths(directories)
+        .map(Some)
+        .context("the directory that `cargo install` fills cannot be on PATH")
+}
+
+fn is_executable(file: &Path) -> bool {
+    const ANY_EXECUTE_BIT: u32 = 0o111;
+    fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.mode() & ANY_EXECUTE_BIT != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_completed_at_its_end_and_once() {
+        let longer = completed(&"/usr/bin:/sbin".into(), Some("/home/me/.cargo/bin".into()))
+            .expect("a valid path")
+            .expect("something is missing");
+        assert_eq!(longer, "/usr/bin:/sbin:/home/me/.cargo/bin:/usr/local/sbin:/usr/sbin");
+        assert_eq!(completed(&longer, Some("/home/me/.cargo/bin".into())).expect("a valid path"), None);
+    }
+
+    #[test]
+    fn programs_are_found_where_they_are() {
+        assert!(find_program("sh").is_some_and(|file| file.ends_with("sh")));
+        assert_eq!(find_program("no-such-program"), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! `cargo xtask lint`: formatting, and clippy for both sides.
+
+use std::env;
+
+use anyhow::{Context as _, Result};
+use pping_ebpf_build::{TARGET, Toolchain};
+
+use crate::{
+    command, environment,
+    setup::{self, Report, Scope},
+};
+
+const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
+
+/// Checks everything and stops at the first complaint.
+pub(crate) fn run() -> Result<()> {
+    setup::run(Scope { lints: true, ..Scope::default() }, Report::Changes)?;
+    command::run(environment::cargo().args(["fmt", "--all", "--check"]))?;
+    command::run(
+        environment::cargo()
+            .args(["clippy", "--workspace", "--exclude", "pping-ebpf", "--all-targets"])
+            .args(DENY_WARNINGS),
+    )?;
+    let toolchain = Toolchain::find().context("no Rust compiler for BPF found")?;
+    // Either way of the feature is somebody's build.
+    for features in [&[][..], &["--all-features"]] {
+        lint_kernel_programs(toolchain, features)?;
+    }
+    Ok(())
+}
+
+fn lint_kernel_programs(toolchain: Toolchain, features: &[&str]) -> Result<()> {
+    // The same flag and a directory apart from the host's, as in the real build.
+    let flags = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
+    command::run(
+        toolchain
+            .command("cargo")
+            .current_dir(environment::repository())
+            .env("CARGO_ENCODED_RUSTFLAGS", flags)
+            .args(["clippy", "--package", "pping-ebpf", "--target", TARGET])
+            .arg("--target-dir")
+            .arg(environment::target_directory().join("bpf"))
+            .args(toolchain.cargo_arguments())
+            .args(features)
+            .args(DENY_WARNINGS),
+    )
+}

@@ -1,0 +1,20 @@
+//! `cargo xtask run`: from a fresh checkout to a running pping.
+
+use std::{ffi::OsString, process::Command};
+
+use anyhow::Result;
+
+use crate::{
+    build::{self, Profile},
+    command,
+};
+
+/// Builds pping and becomes it, in the caller's directory and with the caller's privileges: pping itself
+/// explains which ones it lacks.
+pub(crate) fn run(profile: Profile, arguments: &[OsString]) -> Result<()> {
+    let pping = build::run(profile)?;
+    let mut command = Command::new(pping);
+    command.args(arguments);
+    command::announce(&command);
+    command::replace_process(&mut command).map(|never| match never {})
+}

@@ -1,0 +1,107 @@
+//! Debian's packages.
+
+use std::{fmt::Write as _, io, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::Missing;
+use crate::{command, environment};
+
+/// `--no-remove`, because Debian's Rust 1.63 and its newer `rustc-web` exclude each other, and which of
+/// them a machine keeps is not for a build to decide.
+const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no-remove"];
+
+/// Packages that come with a service, which a test wants to start by itself or not at all.
+const SERVICES: [&str; 1] = ["prometheus"];
+
+/// Installs the packages of all that is missing; without apt or root, says what to do instead.
+pub(super) fn install(missing: &[Missing]) -> Result<()> {
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for Missing { what, .. } in missing {
+        eprintln!("missing {what}");
+    }
+    if environment::find_program("apt-get").is_none() {
+        bail!("{}", by_hand(missing));
+    }
+    let packages = packages(missing);
+    if !environment::is_root() {
+        bail!(
+            "installing packages takes root; run `sudo apt-get update && sudo apt-get {} {}`, then this again",
+            INSTALL.join(" "),
+            packages.join(" ")
+        );
+    }
+    install_packages(&packages).with_context(|| by_hand(missing))?;
+    stop_services(&packages)
+}
+
+fn install_packages(packages: &[&str]) -> Result<()> {
+    // A fresh machine has no package lists, and an old one has lists of files that are gone by now.
+    let known = command::succeeds(apt_get().arg("--simulate").args(INSTALL).args(packages));
+    if known && command::run(apt_get().args(INSTALL).args(packages)).is_ok() {
+        return Ok(());
+    }
+    command::run(apt_get().arg("update"))?;
+    command::run(apt_get().args(INSTALL).args(packages))
+}
+
+fn apt_get() -> Command {
+    let mut apt_get = Command::new("apt-get");
+    // Asks nothing. In runlevel 1 packages do not start services where there is no systemd to ask.
+    apt_get.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(io::stderr());
+    apt_get
+}
+
+/// Systemd starts a new service at once and at every boot.
+fn stop_services(installed: &[&str]) -> Result<()> {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return Ok(());
+    }
+    for service in SERVICES.iter().filter(|service| installed.contains(service)) {
+        command::run(Command::new("systemctl").args(["disable", "--now", service]).stdout(io::stderr()))?;
+    }
+    Ok(())
+}
+
+/// Each package once, in the order they were missed.
+fn packages(missing: &[Missing]) -> Vec<&'static str> {
+    let mut packages = Vec::new();
+    for package in missing.iter().flat_map(|missing| missing.packages) {
+        if !packages.contains(package) {
+            packages.push(*package);
+        }
+    }
+    packages
+}
+
+fn by_hand(missing: &[Missing]) -> String {
+    let mut text = "cargo xtask can install packages on Debian 12 only; get by other means".to_owned();
+    for Missing { what, elsewhere, .. } in missing {
+        // Writing to a string cannot fail.
+        let _infallible = write!(text, "\n  {what}: {elsewhere}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MISSING: [Missing; 2] = [
+        Missing { what: "ip", packages: &["iproute2"], elsewhere: "iproute2" },
+        Missing { what: "tc", packages: &["iproute2", "libc6"], elsewhere: "iproute2, too" },
+    ];
+
+    #[test]
+    fn a_package_is_installed_once() {
+        assert_eq!(packages(&MISSING), ["iproute2", "libc6"]);
+    }
+
+    #[test]
+    fn what_apt_cannot_bring_is_listed() {
+        let text = by_hand(&MISSING);
+        assert!(text.ends_with("\n  ip: iproute2\n  tc: iproute2, too"), "{text}");
+    }
+}

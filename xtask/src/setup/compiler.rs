@@ -1,0 +1,89 @@
+//! The compiler and the linker for BPF.
+
+use std::{io, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use pping_ebpf_build::{LINKED_TOOLCHAIN, Toolchain, find_linker, has_bpf_core};
+
+use super::Missing;
+use crate::{command, environment};
+
+/// Where Debian's compiler lives.
+const DEBIAN_SYSROOT: &str = "/usr";
+
+/// Debian's LLVM. The linker reads what the compiler wrote, so it has to be the compiler's version: the
+/// package below, this directory and the feature in [`LINKER_INSTALL`] change together.
+const LLVM: &str = "/usr/lib/llvm-22";
+
+const COMPILER: Missing = Missing {
+    what: "a Rust compiler for BPF",
+    packages: &["rustc-web", "cargo-web", "libstd-rust-web-dev-bpf", "rust-web-src"],
+    elsewhere: "`rustup toolchain install nightly --component rust-src`",
+};
+
+const LINKER: Missing = Missing {
+    what: "bpf-linker",
+    // The linker is built here, against LLVM's C++ libraries.
+    packages: &["llvm-22-dev", "g++"],
+    elsewhere: "`cargo install bpf-linker`, with the feature `llvm-N` for the LLVM version of the compiler \
+                (`rustc +nightly -vV` tells)",
+};
+
+const LINKER_INSTALL: [&str; 8] = [
+    "install",
+    "bpf-linker",
+    "--version",
+    "0.13.0",
+    "--no-default-features",
+    "--features",
+    "llvm-22",
+    "--locked",
+];
+
+/// What is not here and comes from packages.
+pub(super) fn missing() -> Vec<Missing> {
+    match (Toolchain::find(), find_linker()) {
+        (Some(_), Some(_)) => vec![],
+        (None, Some(_)) => vec![COMPILER],
+        (Some(toolchain), None) if toolchain.is_packaged() => vec![LINKER],
+        // A linker made from Debian's LLVM would not suit any nightly, so its compiler comes along.
+        (_, None) => vec![COMPILER, LINKER],
+    }
+}
+
+/// Makes the packages' compiler known to rustup and builds the linker, as far as they are not here.
+pub(super) fn complete() -> Result<()> {
+    if find_linker().is_some() && Toolchain::find().is_some() {
+        return Ok(());
+    }
+    if !Toolchain::find().is_some_and(Toolchain::is_packaged)
+        && has_bpf_core(DEBIAN_SYSROOT)
+        && environment::find_program("rustup").is_some()
+    {
+        let link = ["toolchain", "link", LINKED_TOOLCHAIN, DEBIAN_SYSROOT];
+        command::run(Command::new("rustup").args(link).stdout(io::stderr()))?;
+    }
+    ensure!(
+        Toolchain::find().is_some(),
+        "{DEBIAN_SYSROOT}/bin/rustc can compile for BPF now, but the rustc that PATH finds first cannot; \
+         put {DEBIAN_SYSROOT}/bin first, or install rustup"
+    );
+    if find_linker().is_none() {
+        let mut cargo = environment::cargo();
+        // The workspace asks for leave to use unstable features; this build does not need it.
+        cargo.args(LINKER_INSTALL).env("LLVM_PREFIX", LLVM).env_remove("RUSTC_BOOTSTRAP");
+        command::run(cargo.stdout(io::stderr()))?;
+        find_linker().context("bpf-linker was installed but does not run")?;
+    }
+    Ok(())
+}
+
+/// What is here, a line each.
+pub(super) fn found() -> Vec<String> {
+    let compiler = Toolchain::find().map(|toolchain| format!("a Rust compiler for BPF: {toolchain}"));
+    let linker = find_linker().map(|version| {
+        let place = environment::find_program("bpf-linker").unwrap_or_default();
+        format!("{version}: {}", place.display())
+    });
+    compiler.into_iter().chain(linker).collect()
+}

@@ -1,0 +1,74 @@
+//! Rustfmt, and clippy for both compilers.
+
+use std::{io, process::Command};
+
+use anyhow::Result;
+use pping_ebpf_build::Toolchain;
+
+use super::Missing;
+use crate::{command, environment};
+
+const RUSTFMT: Missing =
+    Missing { what: "rustfmt", packages: &["rustfmt-web"], elsewhere: "`rustup component add rustfmt`" };
+
+const CLIPPY: Missing =
+    Missing { what: "clippy", packages: &["rust-web-clippy"], elsewhere: "`rustup component add clippy`" };
+
+const CLIPPY_FOR_BPF: Missing = Missing {
+    what: "clippy of the compiler for BPF",
+    packages: CLIPPY.packages,
+    elsewhere: "`rustup component add clippy --toolchain nightly`",
+};
+
+/// What is not here and comes from packages. Where rustup manages a compiler, [`complete`] asks it.
+pub(super) fn missing() -> Vec<Missing> {
+    let mut missing = Vec::new();
+    if !has_rustup() {
+        missing.extend((!host_has("fmt")).then_some(RUSTFMT));
+        missing.extend((!host_has("clippy")).then_some(CLIPPY));
+    }
+    // Where there is no compiler for BPF yet, it is about to come from packages as well.
+    if Toolchain::find().is_none_or(|toolchain| toolchain.is_packaged() && !kernel_has_clippy(toolchain)) {
+        missing.push(CLIPPY_FOR_BPF);
+    }
+    missing
+}
+
+/// Adds rustup's components, as far as they are not here.
+pub(super) fn complete() -> Result<()> {
+    if !has_rustup() {
+        return Ok(());
+    }
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        if !host_has(subcommand) {
+            add_component(&[component])?;
+        }
+    }
+    match Toolchain::find() {
+        Some(toolchain @ Toolchain::Nightly) if !kernel_has_clippy(toolchain) => {
+            add_component(&["clippy", "--toolchain", "nightly"])
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What is here, a line each.
+pub(super) fn found() -> Vec<String> {
+    [RUSTFMT, CLIPPY, CLIPPY_FOR_BPF].map(|lint| lint.what.to_owned()).to_vec()
+}
+
+fn has_rustup() -> bool {
+    environment::find_program("rustup").is_some()
+}
+
+fn host_has(subcommand: &str) -> bool {
+    command::succeeds(environment::cargo().args([subcommand, "--version"]))
+}
+
+fn kernel_has_clippy(toolchain: Toolchain) -> bool {
+    command::succeeds(toolchain.command("cargo").args(["clippy", "--version"]))
+}
+
+fn add_component(arguments: &[&str]) -> Result<()> {
+    command::run(Command::new("rustup").args(["component", "add"]).args(arguments).stdout(io::stderr()))
+}

@@ -1,0 +1,68 @@
+//! `cargo xtask setup`: what a fresh machine lacks, installed where that can be done, else said.
+//!
+//! On Debian everything comes from its packages, except the linker for BPF, which cargo builds. A machine
+//! that can compile for BPF already, with rustup's nightly for instance, is left as it is.
+
+mod apt;
+mod compiler;
+mod lints;
+mod tools;
+
+use anyhow::Result;
+
+/// What the machine is wanted for, beside building.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Scope {
+    /// Running the tests.
+    pub(crate) tests: bool,
+    /// Running the lints.
+    pub(crate) lints: bool,
+}
+
+/// How much to say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// What is there as well.
+    All,
+    /// What is missing, and what is done about it.
+    Changes,
+}
+
+/// Something that a chore needs and that is not here.
+struct Missing {
+    what: &'static str,
+    /// Debian's packages that bring it.
+    packages: &'static [&'static str],
+    /// How to get it where there are no such packages.
+    elsewhere: &'static str,
+}
+
+/// Looks for everything the scope needs and installs what is missing.
+pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
+    let mut missing = compiler::missing();
+    if scope.lints {
+        missing.extend(lints::missing());
+    }
+    if scope.tests {
+        missing.extend(tools::missing());
+    }
+    apt::install(&missing)?;
+
+    compiler::complete()?;
+    if scope.lints {
+        lints::complete()?;
+    }
+    if report == Report::All {
+        let mut found = compiler::found();
+        if scope.lints {
+            found.extend(lints::found());
+        }
+        if scope.tests {
+            found.extend(tools::found());
+        }
+        for line in found {
+            eprintln!("found {line}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! The programs that the tests start: peers, witnesses and judges.
+
+use super::Missing;
+use crate::environment;
+
+const TOOLS: [Missing; 15] = [
+    tool("ip", &["iproute2"]),
+    tool("tc", &["iproute2"]),
+    tool("ping", &["iputils-ping"]),
+    tool("tshark", &["tshark"]),
+    tool("tcpdump", &["tcpdump"]),
+    tool("iperf3", &["iperf3"]),
+    tool("ethtool", &["ethtool"]),
+    tool("bpftool", &["bpftool"]),
+    tool("prometheus", &["prometheus"]),
+    tool("promtool", &["prometheus"]),
+    tool("systemd-analyze", &["systemd"]),
+    tool("curl", &["curl"]),
+    tool("jq", &["jq"]),
+    tool("python3", &["python3"]),
+    tool("sysctl", &["procps"]),
+];
+
+const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missing {
+    Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
+}
+
+/// The programs that are not on `PATH`.
+pub(super) fn missing() -> Vec<Missing> {
+    TOOLS.into_iter().filter(|tool| environment::find_program(tool.what).is_none()).collect()
+}
+
+/// Where the others are, a line each.
+pub(super) fn found() -> Vec<String> {
+    let line = |tool: &Missing| {
+        environment::find_program(tool.what).map(|file| format!("{}: {}", tool.what, file.display()))
+    };
+    TOOLS.iter().filter_map(line).collect()
+}

@@ -1,0 +1,48 @@
+//! `cargo xtask test`: every test there is.
+
+use std::{env, ffi::OsString, process::Command};
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    build::{self, Profile},
+    command, environment,
+    setup::{self, Report, Scope},
+};
+
+/// The script that works out which samples a capture justifies, independently of pping.
+const WITNESS: &str = "pping/tests/witness/expected_samples.py";
+
+/// Where the tests find captures that are too large for the repository.
+const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
+const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
+
+/// Installs what is missing, builds the agent as users run it, and runs the tests of all crates.
+pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
+    ensure!(
+        environment::is_root(),
+        "the tests make network namespaces and load kernel programs, which takes root: run \
+         `sudo env \"PATH=$PATH\" cargo xtask test`"
+    );
+    setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
+    build::compile(Profile::Release)?;
+    test_witness()?;
+    let mut cargo = environment::cargo();
+    cargo.args(["test", "--workspace", "--exclude", "pping-ebpf"]).args(arguments);
+    if env::var_os(CAPTURES_VARIABLE).is_none()
+        && let Some(parent) = environment::repository().parent()
+    {
+        cargo.env(CAPTURES_VARIABLE, parent.join(CAPTURES_BESIDE_REPOSITORY));
+    }
+    command::run(&mut cargo)
+}
+
+/// A witness that errs makes every comparison with it worthless, so it is heard first.
+fn test_witness() -> Result<()> {
+    if !environment::repository().join(WITNESS).is_file() {
+        return Ok(());
+    }
+    command::run(
+        Command::new("python3").args([WITNESS, "--self-test"]).current_dir(environment::repository()),
+    )
+}
