@@ -1,1 +1,35 @@
 //! Hosts, wires that hold frames, and traffic for tests, benches and the demo.
+//!
+//! A passive monitor can only be tested against packets that really cross a kernel. This crate makes the
+//! network for that out of what every Linux has: [`Namespace`]s as hosts, [`veth`] pairs as cables, and a
+//! [`Wire`] between two of them that holds each frame for a while, because `netem` is a module that not every
+//! machine can load. [`Topology`] puts them together as *client - router - server*; [`Process`], [`Capture`]
+//! and [`traffic`] run things in it. Whatever is made is removed when its guard is dropped, on panic too.
+//!
+//! Everything here needs root, and says so.
+//!
+//! The time a wire holds a frame is a lower bound and no ground truth: the scheduler adds to it. Compare
+//! measured round-trip times with a [`Capture`] of the same packets on the same interface.
+
+mod capture;
+mod error;
+mod interrupt;
+mod namespace;
+mod packet;
+mod process;
+mod queue;
+mod run;
+mod topology;
+pub mod traffic;
+pub mod veth;
+mod wire;
+
+pub use capture::{Capture, Captured};
+pub use error::{Error, Result};
+pub use interrupt::Interrupt;
+pub use namespace::Namespace;
+pub use nix::sys::signal::Signal;
+pub use process::Process;
+pub use run::run;
+pub use topology::{Topology, TopologyBuilder};
+pub use wire::{Fate, Leg, Wire, WireStats};

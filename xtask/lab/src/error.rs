@@ -1,0 +1,85 @@
+use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
+
+/// What can go wrong in the lab; each message says what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Namespaces, veth pairs and packet sockets belong to root.
+    #[error("the lab makes network namespaces and packet sockets, which needs root: run it with sudo")]
+    NotRoot,
+    /// A program the lab calls could not be started.
+    #[error("cannot run `{program}`: {source}{}", install_hint(program))]
+    Start {
+        /// The program as it was called.
+        program: String,
+        /// Why the kernel refused.
+        source: io::Error,
+    },
+    /// A program ran and failed.
+    #[error("`{command}` failed ({status}): {stderr}")]
+    Failed {
+        /// The whole command line.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it had to say.
+        stderr: String,
+    },
+    /// Something awaited did not happen.
+    #[error("{awaited} did not happen within {timeout:?}{context}")]
+    Timeout {
+        /// What was awaited.
+        awaited: String,
+        /// For how long.
+        timeout: Duration,
+        /// What was seen instead, empty if nothing was.
+        context: String,
+    },
+    /// A capture lost packets, so nothing may be concluded from it.
+    #[error("the capture {} is incomplete ({report}): give it a larger buffer or less traffic", file.display())]
+    Incomplete {
+        /// The file written so far.
+        file: PathBuf,
+        /// The counters as tcpdump printed them.
+        report: String,
+    },
+    /// The echo that came back is not what was sent.
+    #[error("the echo differs from what was sent, at byte {offset}")]
+    Corrupt {
+        /// Position in the stream of the first byte that differs.
+        offset: u64,
+    },
+    /// The kernel refused something.
+    #[error("cannot {action}: {source}")]
+    System {
+        /// What was being done.
+        action: String,
+        /// Why the kernel refused.
+        source: io::Error,
+    },
+}
+
+/// A result of the lab.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Adds what was being done to an error of the kernel.
+pub(crate) trait Doing<T> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
+    fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| Error::System { action: action(), source: error.into() })
+    }
+}
+
+/// Names the Debian package of a tool, for those who do not have it yet.
+fn install_hint(program: &str) -> String {
+    let package = match program {
+        "ip" => "iproute2",
+        "ping" => "iputils-ping",
+        "ethtool" | "tcpdump" | "iperf3" | "curl" | "tshark" => program,
+        _ => return String::new(),
+    };
+    format!(" (on Debian and Ubuntu it is in the package {package})")
+}

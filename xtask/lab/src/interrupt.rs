@@ -1,0 +1,39 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+use signal_hook::{SigId, consts::SIGINT, flag, low_level};
+
+use crate::{Result, error::Doing};
+
+/// Makes Ctrl-C a question to ask instead of the end: a process killed by SIGINT runs no guards, and would
+/// leave its namespaces behind.
+#[derive(Debug)]
+pub struct Interrupt {
+    raised: Arc<AtomicBool>,
+    registration: SigId,
+}
+
+impl Interrupt {
+    /// Catches SIGINT from now on. After the drop the signal is ignored, not deadly again.
+    ///
+    /// # Errors
+    /// When the kernel refuses the handler.
+    pub fn catch() -> Result<Self> {
+        let raised = Arc::default();
+        let registration = flag::register(SIGINT, Arc::clone(&raised)).doing(|| "catch SIGINT".to_owned())?;
+        Ok(Self { raised, registration })
+    }
+
+    /// Whether someone pressed Ctrl-C since.
+    pub fn is_raised(&self) -> bool {
+        self.raised.load(Relaxed)
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        low_level::unregister(self.registration);
+    }
+}

@@ -1,0 +1,170 @@
+use std::{
+    fs::File,
+    os::unix::fs::FileExt,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use crate::{
+    Error, Result,
+    error::Doing,
+    run::{command_line, start_error},
+};
+
+/// How often something awaited is looked for.
+const POLL: Duration = Duration::from_millis(2);
+
+/// A program that runs beside the test, killed on drop.
+///
+/// What it writes goes to unnamed files, so that it never blocks on a pipe nobody reads.
+#[derive(Debug)]
+pub struct Process {
+    command: String,
+    child: Child,
+    stdout: File,
+    stderr: File,
+}
+
+impl Process {
+    /// Starts a command, such as one from [`crate::Namespace::command`], with nothing to read.
+    ///
+    /// # Errors
+    /// [`Error::Start`] when there is no such program.
+    pub fn spawn(mut command: Command) -> Result<Self> {
+        let file = || tempfile::tempfile().doing(|| "make a temporary file".to_owned());
+        let (stdout, stderr) = (file()?, file()?);
+        let share = |file: &File| file.try_clone().doing(|| "share a temporary file".to_owned());
+        command.stdin(Stdio::null()).stdout(share(&stdout)?).stderr(share(&stderr)?);
+        let child = command.spawn().map_err(|source| start_error(&command, source))?;
+        Ok(Self { command: command_line(&command), child, stdout, stderr })
+    }
+
+    /// Its process identifier.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What it wrote to standard output so far.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be read.
+    pub fn stdout(&self) -> Result<String> {
+        read(&self.stdout)
+    }
+
+    /// What it wrote to standard error so far.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be read.
+    pub fn stderr(&self) -> Result<String> {
+        read(&self.stderr)
+    }
+
+    /// Sends a signal, unless the process has ended.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn signal(&mut self, signal: Signal) -> Result<()> {
+        // An identifier is only free for others once the process is reaped, which `status` finds out.
+        if self.status()?.is_some() {
+            return Ok(());
+        }
+        let pid = Pid::from_raw(self.child.id() as i32);
+        kill(pid, signal).doing(|| format!("send {signal} to `{}`", self.command))
+    }
+
+    /// How it ended, or `None` while it runs.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn status(&mut self) -> Result<Option<ExitStatus>> {
+        self.child.try_wait().doing(|| format!("wait for `{}`", self.command))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], with what the process wrote, if it still runs then; it goes on running.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<ExitStatus> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(status) = self.status()? {
+                return Ok(status);
+            }
+            if Instant::now() >= deadline {
+                return Err(self.timeout(format!("the end of `{}`", self.command), timeout)?);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    /// Sends a signal, waits for the end and fails if the process did: SIGINT for those that then sum up.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] if it does not end, [`Error::Failed`] if it ends other than with success.
+    pub fn stop(&mut self, signal: Signal, timeout: Duration) -> Result<()> {
+        self.signal(signal)?;
+        let status = self.wait_timeout(timeout)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::Failed { command: self.command.clone(), status, stderr: self.stderr()?.trim().to_owned() })
+    }
+
+    /// Waits until its standard output or standard error contains `text`.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if it ends first, [`Error::Timeout`] if it takes too long; both with what it wrote.
+    pub fn wait_for_output(&mut self, text: &str, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            // The status comes first: what is written just before the end counts.
+            let ended = self.status()?;
+            if self.stdout()?.contains(text) || self.stderr()?.contains(text) {
+                return Ok(());
+            }
+            if let Some(status) = ended {
+                let stderr = format!("it ended without `{text}`{}", self.transcript()?);
+                return Err(Error::Failed { command: self.command.clone(), status, stderr });
+            }
+            if Instant::now() >= deadline {
+                return Err(self.timeout(format!("`{text}` from `{}`", self.command), timeout)?);
+            }
+            thread::sleep(POLL);
+        }
+    }
+
+    fn timeout(&self, awaited: String, timeout: Duration) -> Result<Error> {
+        Ok(Error::Timeout { awaited, timeout, context: self.transcript()? })
+    }
+
+    fn transcript(&self) -> Result<String> {
+        Ok(format!("\n--- standard output\n{}\n--- standard error\n{}", self.stdout()?, self.stderr()?))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail only if it has ended and been reaped, which is what they are for.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Reads a file from its start without moving the position at which the process writes.
+fn read(file: &File) -> Result<String> {
+    let mut content = Vec::new();
+    let mut part = [0; 8192];
+    loop {
+        match file.read_at(&mut part, content.len() as u64).doing(|| "read a temporary file".to_owned())? {
+            0 => return Ok(String::from_utf8_lossy(&content).into_owned()),
+            length => content.extend_from_slice(&part[..length]),
+        }
+    }
+}

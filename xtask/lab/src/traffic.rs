@@ -1,0 +1,213 @@
+//! TCP traffic that needs no package: a server that echoes or swallows, and a client that sends in even steps.
+
+use std::{
+    io::{self, Read, Write},
+    net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use crate::{Error, Namespace, Result, error::Doing};
+
+/// How often a server looks for new connections and for its end.
+const POLL: Duration = Duration::from_millis(2);
+
+/// What a server does with what it gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Sends everything back.
+    Echo,
+    /// Only reads.
+    Sink,
+}
+
+/// A TCP server for any number of connections, IPv4 and IPv6 on one port; it stops on drop.
+#[derive(Debug)]
+pub struct Server {
+    port: u16,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: AtomicBool,
+    received: AtomicU64,
+}
+
+impl Server {
+    /// Listens in a namespace, on a free port if `port` is 0.
+    ///
+    /// # Errors
+    /// When the port is taken.
+    pub fn start(namespace: &Namespace, port: u16, behaviour: Behaviour) -> Result<Self> {
+        // On Linux the unspecified IPv6 address takes IPv4 connections too.
+        let listener = namespace
+            .enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))?
+            .doing(|| format!("listen on port {port} in {}", namespace.name()))?;
+        let port = listener.local_addr().doing(|| "read a port".to_owned())?.port();
+        listener.set_nonblocking(true).doing(|| "listen without blocking".to_owned())?;
+        let shared = Arc::new(Shared::default());
+        let server = Arc::clone(&shared);
+        let thread = Some(thread::spawn(move || accept(&listener, behaviour, &server)));
+        Ok(Self { port, shared, thread })
+    }
+
+    /// The port it listens on.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Bytes it has read so far, over all connections.
+    pub fn received(&self) -> u64 {
+        self.shared.received.load(Relaxed)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
+    let mut connections = Vec::new();
+    while !shared.stop.load(Relaxed) {
+        let Ok((stream, _)) = listener.accept() else {
+            thread::sleep(POLL);
+            continue;
+        };
+        let Ok(handle) = stream.try_clone() else { continue };
+        let shared = Arc::clone(shared);
+        // The connection ends with an error when the peer or the server breaks it off: either is its right.
+        connections.push((handle, thread::spawn(move || serve(stream, behaviour, &shared).ok())));
+    }
+    for (stream, thread) in connections {
+        // Wakes a thread that waits in a read or a write.
+        stream.shutdown(Shutdown::Both).ok();
+        thread.join().ok();
+    }
+}
+
+fn serve(mut stream: TcpStream, behaviour: Behaviour, shared: &Shared) -> io::Result<()> {
+    // An accepted socket does not inherit the listener's flag on Linux, but it costs nothing to say so.
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    let mut buffer = vec![0; 65_536];
+    loop {
+        let length = match stream.read(&mut buffer)? {
+            0 => return stream.shutdown(Shutdown::Both),
+            length => length,
+        };
+        shared.received.fetch_add(length as u64, Relaxed);
+        if behaviour == Behaviour::Echo {
+            stream.write_all(&buffer[..length])?;
+        }
+    }
+}
+
+/// How a client sends: `chunks` writes of `bytes` each, with a pause after each.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// How many writes.
+    pub chunks: u32,
+    /// The size of each; up to the segment size it becomes one segment.
+    pub bytes: usize,
+    /// The pause after each.
+    pub pause: Duration,
+}
+
+/// What a client did.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    /// Its own end of the connection.
+    pub local: SocketAddr,
+    /// Bytes written, all of them acknowledged by the server's end of the stream or echoed.
+    pub bytes: u64,
+    /// From the first write to the end of the stream.
+    pub elapsed: Duration,
+}
+
+/// Connects to a [`Behaviour::Sink`], sends, and waits until the server has read it all.
+///
+/// # Errors
+/// [`Error::System`] when the connection fails.
+pub fn send(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Result<Sent> {
+    transfer(client, server.into(), pace, |mut stream| {
+        let end = stream.read(&mut [0]).doing(|| "read from the sink".to_owned())?;
+        if end == 0 { Ok(()) } else { Err(Error::Corrupt { offset: 0 }) }
+    })
+}
+
+/// Connects to a [`Behaviour::Echo`], sends, and checks every byte that comes back.
+///
+/// # Errors
+/// [`Error::System`] when the connection fails, [`Error::Corrupt`] when the echo differs or falls short.
+pub fn echo(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Result<Sent> {
+    transfer(client, server.into(), pace, |mut stream| {
+        let expected = u64::from(pace.chunks) * pace.bytes as u64;
+        let mut buffer = vec![0; 65_536];
+        let mut offset = 0;
+        loop {
+            match stream.read(&mut buffer).doing(|| "read the echo".to_owned())? {
+                0 if offset == expected => return Ok(()),
+                0 => return Err(Error::Corrupt { offset }),
+                length => {
+                    if let Some(at) = (0..length).find(|&at| buffer[at] != pattern(offset + at as u64)) {
+                        return Err(Error::Corrupt { offset: offset + at as u64 });
+                    }
+                    offset += length as u64;
+                }
+            }
+        }
+    })
+}
+
+/// Writes on one thread while `read` runs on another: an echo must be read while more is written, or both
+/// sides end up waiting for room.
+fn transfer(
+    client: &Namespace,
+    server: SocketAddr,
+    pace: Pace,
+    read: impl FnOnce(TcpStream) -> Result<()> + Send,
+) -> Result<Sent> {
+    let mut stream = client.enter(|| TcpStream::connect(server))?.doing(|| format!("connect to {server}"))?;
+    stream.set_nodelay(true).doing(|| "switch Nagle's algorithm off".to_owned())?;
+    let local = stream.local_addr().doing(|| "read a port".to_owned())?;
+    let reader = stream.try_clone().doing(|| "share a connection".to_owned())?;
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let reader = scope.spawn(move || read(reader));
+        let written = write_paced(&mut stream, pace).doing(|| format!("send to {server}"));
+        // Both halves on failure, else the reader waits for ever.
+        let end = if written.is_ok() { Shutdown::Write } else { Shutdown::Both };
+        stream.shutdown(end).ok();
+        let read = reader.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
+        let bytes = written?;
+        read.map(|()| Sent { local, bytes, elapsed: start.elapsed() })
+    })
+}
+
+fn write_paced(stream: &mut TcpStream, pace: Pace) -> io::Result<u64> {
+    let mut offset = 0;
+    for _ in 0..pace.chunks {
+        let chunk: Vec<_> = (offset..offset + pace.bytes as u64).map(pattern).collect();
+        stream.write_all(&chunk)?;
+        offset += chunk.len() as u64;
+        thread::sleep(pace.pause);
+    }
+    Ok(offset)
+}
+
+/// The byte at an offset of every stream: no two neighbouring stretches are alike, so that lost, doubled and
+/// swapped segments show.
+fn pattern(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
