@@ -28,9 +28,10 @@ pub(crate) fn target_directory() -> PathBuf {
     repository().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The cargo that runs this chore, at the root of the repository.
+/// Cargo, at the root of the repository. Under rustup it is of the toolchain that runs this chore, which
+/// rustup notes in `RUSTUP_TOOLCHAIN`.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = Command::new("cargo");
     command.current_dir(repository());
     command
 }

@@ -50,8 +50,10 @@ enum Chore {
     },
     /// Set up, build and run all tests (as root: they make network namespaces)
     Test {
-        /// What `cargo test` is given: a filter, or `-- --no-run`, or `-- -- --nocapture`
-        #[arg(trailing_var_arg = true, value_name = "CARGO TEST ARGUMENTS")]
+        /// Only the tests whose names contain this
+        filter: Option<OsString>,
+        /// What the test programs are given: `-- --nocapture`
+        #[arg(last = true, value_name = "TEST ARGUMENTS")]
         arguments: Vec<OsString>,
     },
     /// Check the formatting, and let clippy read the code for both sides
@@ -80,7 +82,7 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
         Chore::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
         Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
-        Chore::Test { arguments } => test::run(&arguments),
+        Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments),
         Chore::Lint => lint::run(),
         Chore::Bench { arguments } => bench::run(&arguments),
     }

@@ -1,6 +1,10 @@
 //! `cargo xtask test`: every test there is.
 
-use std::{env, ffi::OsString, process::Command};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    process::Command,
+};
 
 use anyhow::{Result, ensure};
 
@@ -18,7 +22,7 @@ const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
 const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
 
 /// Installs what is missing, builds the agent as users run it, and runs the tests of all crates.
-pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
+pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> {
     ensure!(
         environment::is_root(),
         "the tests make network namespaces and load kernel programs, which takes root: run \
@@ -28,7 +32,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
     build::compile(Profile::Release)?;
     test_witness()?;
     let mut cargo = environment::cargo();
-    cargo.args(["test", "--workspace", "--exclude", "pping-ebpf"]).args(arguments);
+    cargo.args(["test", "--workspace", "--exclude", "pping-ebpf", "--no-fail-fast"]);
+    cargo.args(filter).arg("--").args(arguments);
     if env::var_os(CAPTURES_VARIABLE).is_none()
         && let Some(parent) = environment::repository().parent()
     {

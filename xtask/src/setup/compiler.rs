@@ -1,6 +1,6 @@
 //! The compiler and the linker for BPF.
 
-use std::{io, process::Command};
+use std::{io, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use pping_ebpf_build::{LINKED_TOOLCHAIN, Toolchain, find_linker, has_bpf_core};
@@ -21,9 +21,8 @@ const COMPILER: Missing = Missing {
     elsewhere: "`rustup toolchain install nightly --component rust-src`",
 };
 
-const LINKER: Missing = Missing {
-    what: "bpf-linker",
-    // The linker is built here, against LLVM's C++ libraries.
+const LLVM_LIBRARIES: Missing = Missing {
+    what: "bpf-linker, and LLVM 22 to build it with",
     packages: &["llvm-22-dev", "g++"],
     elsewhere: "`cargo install bpf-linker`, with the feature `llvm-N` for the LLVM version of the compiler \
                 (`rustc +nightly -vV` tells)",
@@ -42,39 +41,53 @@ const LINKER_INSTALL: [&str; 8] = [
 
 /// What is not here and comes from packages.
 pub(super) fn missing() -> Vec<Missing> {
-    match (Toolchain::find(), find_linker()) {
-        (Some(_), Some(_)) => vec![],
-        (None, Some(_)) => vec![COMPILER],
-        (Some(toolchain), None) if toolchain.is_packaged() => vec![LINKER],
-        // A linker made from Debian's LLVM would not suit any nightly, so its compiler comes along.
-        (_, None) => vec![COMPILER, LINKER],
+    let mut missing = Vec::new();
+    let has_linker = find_linker().is_some();
+    // A linker built from Debian's LLVM would not suit any nightly, so its compiler comes along.
+    if !(has_packaged_compiler() || has_linker && Toolchain::find().is_some()) {
+        missing.push(COMPILER);
     }
+    if !(has_linker || Path::new(LLVM).join("include").is_dir()) {
+        missing.push(LLVM_LIBRARIES);
+    }
+    missing
 }
 
 /// Makes the packages' compiler known to rustup and builds the linker, as far as they are not here.
 pub(super) fn complete() -> Result<()> {
-    if find_linker().is_some() && Toolchain::find().is_some() {
+    let has_linker = find_linker().is_some();
+    if has_linker && Toolchain::find().is_some() {
         return Ok(());
     }
-    if !Toolchain::find().is_some_and(Toolchain::is_packaged)
-        && has_bpf_core(DEBIAN_SYSROOT)
-        && environment::find_program("rustup").is_some()
-    {
+    if !Toolchain::find().is_some_and(Toolchain::is_packaged) && can_be_linked() {
         let link = ["toolchain", "link", LINKED_TOOLCHAIN, DEBIAN_SYSROOT];
         command::run(Command::new("rustup").args(link).stdout(io::stderr()))?;
     }
     ensure!(
         Toolchain::find().is_some(),
-        "{DEBIAN_SYSROOT}/bin/rustc can compile for BPF now, but the rustc that PATH finds first cannot; \
-         put {DEBIAN_SYSROOT}/bin first, or install rustup"
+        "{DEBIAN_SYSROOT}/bin/rustc can compile for BPF, but the rustc that PATH finds first cannot; put \
+         {DEBIAN_SYSROOT}/bin first, or install rustup"
     );
-    if find_linker().is_none() {
-        let mut cargo = environment::cargo();
-        // The workspace asks for leave to use unstable features; this build does not need it.
-        cargo.args(LINKER_INSTALL).env("LLVM_PREFIX", LLVM).env_remove("RUSTC_BOOTSTRAP");
-        command::run(cargo.stdout(io::stderr()))?;
-        find_linker().context("bpf-linker was installed but does not run")?;
+    if !has_linker {
+        install_linker()?;
     }
+    Ok(())
+}
+
+fn has_packaged_compiler() -> bool {
+    can_be_linked() || Toolchain::find().is_some_and(Toolchain::is_packaged)
+}
+
+fn can_be_linked() -> bool {
+    has_bpf_core(DEBIAN_SYSROOT) && environment::find_program("rustup").is_some()
+}
+
+fn install_linker() -> Result<()> {
+    let mut cargo = environment::cargo();
+    // The workspace asks for leave to use unstable features; this build does not need it.
+    cargo.args(LINKER_INSTALL).env("LLVM_PREFIX", LLVM).env_remove("RUSTC_BOOTSTRAP");
+    command::run(cargo.stdout(io::stderr()))?;
+    find_linker().context("bpf-linker was installed but does not run")?;
     Ok(())
 }
 
