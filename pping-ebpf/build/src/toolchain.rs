@@ -118,3 +118,39 @@ fn sysroot(mut rustc: Command) -> Option<String> {
     let output = rustc.args(["--print", "sysroot"]).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(command: &Command) -> Vec<&str> {
+        std::iter::once(command.get_program())
+            .chain(command.get_args())
+            .filter_map(std::ffi::OsStr::to_str)
+            .collect()
+    }
+
+    #[test]
+    fn rustup_is_asked_only_for_what_it_manages() {
+        assert_eq!(words(&Toolchain::Linked.command("cargo")), ["rustup", "run", "bpf", "cargo"]);
+        assert_eq!(words(&Toolchain::Nightly.command("rustc")), ["rustup", "run", "nightly", "rustc"]);
+        assert_eq!(words(&Toolchain::Current.command("cargo")), ["cargo"]);
+    }
+
+    #[test]
+    fn another_toolchain_does_not_inherit_who_called_it() {
+        let command = Toolchain::Linked.command("cargo");
+        assert!(command.get_envs().any(|(name, value)| name == "RUSTUP_TOOLCHAIN" && value.is_none()));
+    }
+
+    #[test]
+    fn a_core_library_is_looked_for_where_rustc_does() {
+        let sysroot = std::env::temp_dir().join(format!("pping-sysroot-{}", std::process::id()));
+        let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+        assert!(!has_bpf_core(&sysroot));
+        std::fs::create_dir_all(library).expect("a temporary directory can be written");
+        let found = has_bpf_core(&sysroot);
+        std::fs::remove_dir_all(&sysroot).expect("what was made can be removed");
+        assert!(found);
+    }
+}

@@ -23,7 +23,7 @@ const COMPILER: Missing = Missing {
 
 const LLVM_LIBRARIES: Missing = Missing {
     what: "bpf-linker, and LLVM 22 to build it with",
-    packages: &["llvm-22-dev", "g++"],
+    packages: &["llvm-22-dev"],
     elsewhere: "`cargo install bpf-linker`, with the feature `llvm-N` for the LLVM version of the compiler \
                 (`rustc +nightly -vV` tells)",
 };
