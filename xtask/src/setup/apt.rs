@@ -14,6 +14,11 @@ const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no
 /// Packages that come with a service, which a test wants to start by itself or not at all.
 const SERVICES: [&str; 1] = ["prometheus"];
 
+/// Whether this machine has packages of Debian's kind.
+pub(super) fn is_here() -> bool {
+    environment::find_program("apt-get").is_some()
+}
+
 /// Installs the packages of all that is missing; without apt or root, says what to do instead.
 pub(super) fn install(missing: &[Missing]) -> Result<()> {
     if missing.is_empty() {
@@ -22,7 +27,7 @@ pub(super) fn install(missing: &[Missing]) -> Result<()> {
     for Missing { what, .. } in missing {
         eprintln!("missing {what}");
     }
-    if environment::find_program("apt-get").is_none() {
+    if !is_here() {
         bail!("{}", by_hand(missing));
     }
     let packages = packages(missing);

@@ -5,7 +5,7 @@ use std::{io, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use pping_ebpf_build::{LINKED_TOOLCHAIN, Toolchain, find_linker, has_bpf_core};
 
-use super::Missing;
+use super::{Missing, apt};
 use crate::{command, environment};
 
 /// Where Debian's compiler lives.
@@ -44,7 +44,8 @@ pub(super) fn missing() -> Vec<Missing> {
     let mut missing = Vec::new();
     let has_linker = find_linker().is_some();
     // A linker built from Debian's LLVM would not suit any nightly, so its compiler comes along.
-    if !(has_packaged_compiler() || has_linker && Toolchain::find().is_some()) {
+    let any_compiler_suits = has_linker || !apt::is_here();
+    if !(has_packaged_compiler() || any_compiler_suits && Toolchain::find().is_some()) {
         missing.push(COMPILER);
     }
     if !(has_linker || Path::new(LLVM).join("include").is_dir()) {
