@@ -6,13 +6,13 @@
 mod linker;
 mod toolchain;
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 pub use linker::{find_linker, install_dir};
 pub use toolchain::{LINKED_TOOLCHAIN, TARGET, Toolchain, has_bpf_core};
 
 /// What is missing before the kernel programs can be compiled.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// No compiler for BPF.
     #[error(
@@ -35,6 +35,13 @@ pub enum Error {
     /// The compiler did not accept the programs.
     #[error("compiling the kernel programs failed: {0}")]
     Compile(String),
+}
+
+/// A build script that returns an error has it printed in this form, and its reader is a person.
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
 }
 
 /// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`. For build scripts.
