@@ -405,6 +405,11 @@ def self_test():
         ("b", 1, 15),
     )
     check(
+        "a repeated echo request needs no room",
+        [request(sequence, 1, sequence) for sequence in range(8)] + [request(15, 1, 0), reply(20, 1, 0)],
+        ("b", 0, 5),
+    )
+    check(
         "a request is no reply to a request",
         [request(0, 1, 1), between("ba", 1, icmp(1, 1, True)), reply(20, 1, 1)],
         ("b", 1, 20),
