@@ -1,6 +1,6 @@
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
-/// What can go wrong in the lab; each message says what to do about it.
+/// What can go wrong in the lab; each message is complete in itself, with what the kernel said.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -8,12 +8,12 @@ pub enum Error {
     #[error("the lab makes network namespaces and packet sockets, which needs root: run it with sudo")]
     NotRoot,
     /// A program the lab calls could not be started.
-    #[error("cannot run `{program}`: {source}{}", install_hint(program))]
+    #[error("cannot run `{program}`: {reason}{}", install_hint(program))]
     Start {
         /// The program as it was called.
         program: String,
         /// Why the kernel refused.
-        source: io::Error,
+        reason: io::Error,
     },
     /// A program ran and failed.
     #[error("`{command}` failed ({status}): {stderr}")]
@@ -50,12 +50,12 @@ pub enum Error {
         offset: u64,
     },
     /// The kernel refused something.
-    #[error("cannot {action}: {source}")]
+    #[error("cannot {action}: {reason}")]
     System {
         /// What was being done.
         action: String,
         /// Why the kernel refused.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
@@ -69,7 +69,7 @@ pub(crate) trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
-        self.map_err(|error| Error::System { action: action(), source: error.into() })
+        self.map_err(|error| Error::System { action: action(), reason: error.into() })
     }
 }
 

@@ -41,7 +41,7 @@ impl Process {
         let (stdout, stderr) = (file()?, file()?);
         let share = |file: &File| file.try_clone().doing(|| "share a temporary file".to_owned());
         command.stdin(Stdio::null()).stdout(share(&stdout)?).stderr(share(&stderr)?);
-        let child = command.spawn().map_err(|source| start_error(&command, source))?;
+        let child = command.spawn().map_err(|reason| start_error(&command, reason))?;
         Ok(Self { command: command_line(&command), child, stdout, stderr })
     }
 

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Start`] when there is no such program, [`Error::Failed`] with its standard error when it fails.
 pub fn run(command: &mut Command) -> Result<String> {
-    let output = command.output().map_err(|source| start_error(command, source))?;
+    let output = command.output().map_err(|reason| start_error(command, reason))?;
     if !output.status.success() {
         return Err(Error::Failed {
             command: command_line(command),
@@ -23,8 +23,8 @@ pub(crate) fn ip(line: &str) -> Result<String> {
     run(Command::new("ip").args(line.split_whitespace()))
 }
 
-pub(crate) fn start_error(command: &Command, source: std::io::Error) -> Error {
-    Error::Start { program: command.get_program().to_string_lossy().into_owned(), source }
+pub(crate) fn start_error(command: &Command, reason: std::io::Error) -> Error {
+    Error::Start { program: command.get_program().to_string_lossy().into_owned(), reason }
 }
 
 /// The command as one would type it, for messages only: nothing is quoted.

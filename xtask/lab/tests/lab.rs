@@ -98,6 +98,14 @@ fn the_hook_drops_what_it_is_told_to() {
 }
 
 #[test]
+fn the_hook_holds_as_long_as_it_is_told_to() {
+    let topology = topology(HOLD);
+    topology.wire().set_fate(Leg::Forward, |_| Fate::Hold(Duration::from_millis(40)));
+    let rtt = min_rtt(topology.client(), Topology::SERVER_IPV4.into());
+    assert!((50.0..150.0).contains(&rtt), "{rtt} ms with 40 ms one way and 10 ms the other");
+}
+
+#[test]
 fn tcp_survives_loss_and_reordering() {
     let topology = topology(Duration::from_millis(1));
     let mut number = 0_u32;
