@@ -8,6 +8,13 @@ pub trait Octets {
     /// bound when a single octet is read there.
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
+    /// `value` modulo `N`, a power of two. Where `value` is below `N` anyway, this is how the BPF verifier
+    /// comes to know it: it does not see through comparisons as the compiler arranges them.
+    #[inline(always)]
+    fn below<const N: usize>(value: usize) -> usize {
+        value % N
+    }
+
     /// The length of the whole frame, including what cannot be read here.
     fn frame_len(&self) -> usize;
 }

@@ -1,3 +1,41 @@
+//! The hooks that pping attaches, and the sweep that it runs.
 #![no_std]
 #![no_main]
-//! hooks
+
+use aya_ebpf::{
+    bindings::{TC_ACT_UNSPEC, xdp_action::XDP_PASS},
+    macros::{classifier, raw_tracepoint, xdp},
+    programs::{RawTracePointContext, TcContext, XdpContext},
+};
+use pping_common::abi::Hook;
+
+/// Packets coming in, as the driver hands them over.
+#[xdp]
+pub fn pping_xdp(ctx: XdpContext) -> u32 {
+    pping_ebpf::observe_xdp(&ctx);
+    XDP_PASS
+}
+
+/// Packets coming in, as the network stack gets them.
+#[classifier]
+pub fn pping_ingress(ctx: TcContext) -> i32 {
+    pping_ebpf::observe_skb(&ctx, Hook::Ingress);
+    TC_ACT_UNSPEC
+}
+
+/// Packets going out.
+#[classifier]
+pub fn pping_egress(ctx: TcContext) -> i32 {
+    pping_ebpf::observe_skb(&ctx, Hook::Egress);
+    TC_ACT_UNSPEC
+}
+
+/// Deletes idle flows. Never attached: the agent has it run once per sweep. A raw tracepoint, since the
+/// kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep.
+#[raw_tracepoint]
+pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
+    pping_ebpf::sweep(&ctx);
+    0
+}
+
+pping_ebpf::panic_handler!();

@@ -1,7 +1,11 @@
 //! Events on the ring buffer. Each begins with its kind.
 
 use super::Hook;
-use crate::{flow::Reason, limits::MAX_VLAN_TAGS, parse::Protocol, rtt::Method};
+use crate::{
+    flow::Reason,
+    parse::{Protocol, Vlan},
+    rtt::Method,
+};
 
 /// What an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,21 @@ pub struct Endpoints {
     pub reserved: u8,
 }
 
+impl Endpoints {
+    /// The same with the two ends exchanged.
+    #[inline(always)]
+    #[must_use]
+    pub fn reversed(self) -> Self {
+        Self {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+            ..self
+        }
+    }
+}
+
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -87,8 +106,8 @@ pub struct RttEvent {
     pub rec_packets: u64,
     /// Octets of payload that `destination` has received from `source`.
     pub rec_bytes: u64,
-    /// VLAN identifiers of the matching packet, outermost first, each plus 0x8000; 0 where there is none.
-    pub vlan: [u16; MAX_VLAN_TAGS],
+    /// VLAN tags of the matching packet.
+    pub vlan: Vlan,
 }
 
 /// A flow direction opened or closed.

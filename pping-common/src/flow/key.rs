@@ -1,46 +1,61 @@
 //! The name of a flow.
 
-use crate::parse::{Ipv4, Ipv6, Protocol, Transport};
+use core::cmp::Ordering;
 
-/// An endpoint's address, of either family.
-pub trait Address: Copy + Ord {
-    /// How an echo over this family is counted.
+use crate::parse::{Family, Frame, IpAddress, Kind, Protocol};
+
+/// An endpoint's address in a flow key.
+pub trait Address: Copy {
+    /// Its family.
+    const FAMILY: Family;
+
+    /// How an echo between such addresses is counted.
     const ECHO: Protocol;
 
-    /// The address as 16 octets, an IPv4 address mapped (RFC 4291, 2.5.5.2).
-    fn to_octets(self) -> [u8; 16];
+    /// The part of an address that is not the same for the whole family.
+    fn of(address: IpAddress) -> Self;
 
-    /// Whether the address always means the host itself.
-    fn is_loopback(self) -> bool;
+    /// The whole address.
+    fn to_address(self) -> IpAddress;
 }
 
+/// An IPv4 address in a flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Ipv4(u32);
+
+/// An IPv6 address in a flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Ipv6(IpAddress);
+
 impl Address for Ipv4 {
+    const FAMILY: Family = Family::V4;
     const ECHO: Protocol = Protocol::Icmp;
 
     #[inline(always)]
-    fn to_octets(self) -> [u8; 16] {
-        let [a, b, c, d] = self.0.to_be_bytes();
-        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+    fn of(IpAddress([_, low]): IpAddress) -> Self {
+        Self(low as u32)
     }
 
     #[inline(always)]
-    fn is_loopback(self) -> bool {
-        self.0 >> 24 == 127
+    fn to_address(self) -> IpAddress {
+        IpAddress([0, 0xffff << 32 | u64::from(self.0)])
     }
 }
 
 impl Address for Ipv6 {
+    const FAMILY: Family = Family::V6;
     const ECHO: Protocol = Protocol::Icmpv6;
 
     #[inline(always)]
-    fn to_octets(self) -> [u8; 16] {
-        let [high, low] = self.0;
-        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    fn of(address: IpAddress) -> Self {
+        Self(address)
     }
 
     #[inline(always)]
-    fn is_loopback(self) -> bool {
-        self.0 == [0, 1]
+    fn to_address(self) -> IpAddress {
+        self.0
     }
 }
 
@@ -90,19 +105,17 @@ pub struct FlowKey<A> {
 impl<A: Address> FlowKey<A> {
     /// The flow of a packet, and which side sent it.
     #[inline(always)]
-    pub fn new(interface: u16, source: A, destination: A, transport: &Transport) -> (Self, Side) {
+    pub fn new(interface: u16, frame: &Frame) -> (Self, Side) {
+        let transport = &frame.transport;
         let (source_port, destination_port) = transport.ports();
-        let from = if source != destination {
-            if source < destination { Side::Low } else { Side::High }
-        } else if source_port != destination_port {
-            if source_port < destination_port { Side::Low } else { Side::High }
-        } else {
-            // A host that pings itself: only the kind of message tells the two directions apart.
-            match transport {
-                Transport::Echo(echo) if echo.is_reply => Side::High,
-                Transport::Echo(_) | Transport::Tcp(_) => Side::Low,
-            }
+        // A host that pings itself: only the kind of message tells the two directions apart.
+        let is_self_reply = transport.kind == Kind::Echo && transport.echo.is_reply;
+        let from = match frame.source.cmp(&frame.destination).then(source_port.cmp(&destination_port)) {
+            Ordering::Greater => Side::High,
+            Ordering::Equal if is_self_reply => Side::High,
+            Ordering::Equal | Ordering::Less => Side::Low,
         };
+        let (source, destination) = (A::of(frame.source), A::of(frame.destination));
         let (low, high, low_port, high_port) = match from {
             Side::Low => (source, destination, source_port, destination_port),
             Side::High => (destination, source, destination_port, source_port),

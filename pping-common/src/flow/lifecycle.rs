@@ -4,7 +4,7 @@
 use super::{Direction, TsvalState};
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
-    parse::{Segment, Transport},
+    parse::{Kind, Segment, TcpFlags, Transport},
 };
 
 /// How far the life of a direction is.
@@ -50,37 +50,40 @@ impl Reason {
     pub const CLOSING: [Self; 3] = [Self::Fin, Self::Rst, Self::Timeout];
 }
 
-/// A direction that a packet of the other one opened by answering.
+/// What a packet changed in the life of its flow. Flat, as [`crate::parse::Frame`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opening {
-    /// What its first packet was.
-    pub reason: Reason,
-    /// When its first packet was sent, ns.
-    pub at: u64,
-    /// Whether the flow as a whole opened: the other direction had not.
-    pub is_first: bool,
-}
-
-/// Directions that a packet closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Close {
-    /// Why.
-    pub reason: Reason,
-    /// That of the packet.
-    pub forward: bool,
-    /// The other one.
-    pub reverse: bool,
-    /// Whether the flow as a whole closed: no direction is open any more.
-    pub is_last: bool,
-}
-
-/// What a packet changed in the life of its flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and the others are no state")]
 pub struct Changes {
-    /// The reverse direction opened.
-    pub opened: Option<Opening>,
-    /// Directions closed.
-    pub closed: Option<Close>,
+    /// Whether the packet opened the reverse direction by answering.
+    pub opened: bool,
+    /// What the first packet of that direction was.
+    pub opened_by: Reason,
+    /// When it was sent, ns.
+    pub opened_at: u64,
+    /// Whether the flow as a whole opened with it: the forward direction had not.
+    pub opened_first: bool,
+    /// Whether the packet closed its own direction.
+    pub closed_forward: bool,
+    /// Whether it closed the other one.
+    pub closed_reverse: bool,
+    /// Why.
+    pub closed_by: Reason,
+    /// Whether the flow as a whole closed with it: no direction is open any more.
+    pub closed_last: bool,
+}
+
+impl Changes {
+    /// Nothing changed.
+    pub const NONE: Self = Self {
+        opened: false,
+        opened_by: Reason::FirstObserved,
+        opened_at: 0,
+        opened_first: false,
+        closed_forward: false,
+        closed_reverse: false,
+        closed_by: Reason::Timeout,
+        closed_last: false,
+    };
 }
 
 impl Lifecycle {
@@ -94,12 +97,12 @@ impl Lifecycle {
 #[inline(always)]
 pub(super) fn concerns(forward: &Direction, reverse: &Direction, transport: &Transport) -> bool {
     reverse.lifecycle == Lifecycle::Unanswered
-        || match transport {
-            Transport::Tcp(segment) => {
-                let flags = segment.flags;
+        || match transport.kind {
+            Kind::Tcp => {
+                let flags = transport.segment.flags;
                 !forward.established || flags.syn() || flags.fin() || flags.rst()
             }
-            Transport::Echo(echo) => forward.lifecycle == Lifecycle::Unseen && !echo.is_reply,
+            Kind::Echo => forward.lifecycle == Lifecycle::Unseen && !transport.echo.is_reply,
         }
 }
 
@@ -110,71 +113,65 @@ pub(super) fn step(
     transport: &Transport,
     now: u64,
 ) -> Changes {
-    let (begins, reset) = match transport {
-        Transport::Tcp(segment) => {
-            let is_over = forward.established || forward.lifecycle == Lifecycle::Closed;
-            if segment.flags.syn() && !segment.flags.ack() && is_over {
-                // The ports are used again: nothing of the earlier connection is of any meaning here.
-                forget(forward);
-                forget(reverse);
-            }
-            (true, segment.flags.rst())
-        }
-        // A reply asks for no answer, so its direction never opens.
-        Transport::Echo(echo) => (!echo.is_reply, false),
-    };
-    let mut changes = Changes::default();
-    if reverse.lifecycle == Lifecycle::Unanswered && !reset {
+    let flags = transport.segment.flags;
+    let is_tcp = transport.kind == Kind::Tcp;
+    let is_over = forward.established || forward.lifecycle == Lifecycle::Closed;
+    if is_tcp && flags.syn() && !flags.ack() && is_over {
+        // The ports are used again: nothing of the earlier connection is of any meaning here.
+        forget(forward);
+        forget(reverse);
+    }
+    let is_reset = is_tcp && flags.rst();
+    // A reply asks for no answer, so its direction never opens.
+    let begins = is_tcp || !transport.echo.is_reply;
+    let mut changes = Changes::NONE;
+    if reverse.lifecycle == Lifecycle::Unanswered && !is_reset {
         reverse.lifecycle = Lifecycle::Open;
-        changes.opened = Some(Opening {
-            reason: reverse.opened_by,
-            at: reverse.opened_at,
-            is_first: forward.lifecycle == Lifecycle::Unseen || forward.lifecycle == Lifecycle::Unanswered,
-        });
+        changes.opened = true;
+        changes.opened_by = reverse.opened_by;
+        changes.opened_at = reverse.opened_at;
+        changes.opened_first = matches!(forward.lifecycle, Lifecycle::Unseen | Lifecycle::Unanswered);
     }
     if forward.lifecycle == Lifecycle::Unseen && begins {
         forward.lifecycle = Lifecycle::Unanswered;
         forward.opened_at = now;
         forward.opened_by = opening_reason(transport);
     }
-    if let Transport::Tcp(segment) = transport {
-        if !segment.flags.syn() {
-            forward.established = true;
-        }
-        changes.closed = close(forward, reverse, segment);
+    if is_tcp {
+        forward.established |= !flags.syn();
+        close(forward, reverse, flags, &mut changes);
     }
     changes
 }
 
 #[inline(always)]
-fn close(forward: &mut Direction, reverse: &mut Direction, segment: &Segment) -> Option<Close> {
-    let reason = if segment.flags.rst() {
-        Reason::Rst
-    } else if segment.flags.fin() {
-        Reason::Fin
+fn close(forward: &mut Direction, reverse: &mut Direction, flags: TcpFlags, changes: &mut Changes) {
+    if !flags.rst() && !flags.fin() {
+        return;
+    }
+    let forward_was_open = forward.lifecycle == Lifecycle::Open;
+    let reverse_was_open = reverse.lifecycle == Lifecycle::Open;
+    changes.closed_by = if flags.rst() { Reason::Rst } else { Reason::Fin };
+    changes.closed_forward = forward_was_open;
+    changes.closed_reverse = reverse_was_open && flags.rst();
+    changes.closed_last = if flags.rst() {
+        forward_was_open || reverse_was_open
     } else {
-        return None;
-    };
-    let was_open = |direction: &Direction| direction.lifecycle == Lifecycle::Open;
-    let close = Close {
-        reason,
-        forward: was_open(forward),
-        reverse: reason == Reason::Rst && was_open(reverse),
-        is_last: (was_open(forward) || was_open(reverse)) && (reason == Reason::Rst || !was_open(reverse)),
+        forward_was_open && !reverse_was_open
     };
     forward.lifecycle = Lifecycle::Closed;
-    if reason == Reason::Rst {
+    if flags.rst() {
         reverse.lifecycle = Lifecycle::Closed;
     }
-    (close.forward || close.reverse).then_some(close)
 }
 
 #[inline(always)]
 fn opening_reason(transport: &Transport) -> Reason {
-    match transport {
-        Transport::Tcp(segment) if segment.flags.syn() && segment.flags.ack() => Reason::SynAck,
-        Transport::Tcp(segment) if segment.flags.syn() => Reason::Syn,
-        Transport::Tcp(_) | Transport::Echo(_) => Reason::FirstObserved,
+    let flags = transport.segment.flags;
+    match transport.kind {
+        Kind::Tcp if flags.syn() && flags.ack() => Reason::SynAck,
+        Kind::Tcp if flags.syn() => Reason::Syn,
+        Kind::Tcp | Kind::Echo => Reason::FirstObserved,
     }
 }
 

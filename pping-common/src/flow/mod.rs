@@ -3,8 +3,8 @@
 mod key;
 mod lifecycle;
 
-pub use key::{Address, FlowKey, Side};
-pub use lifecycle::{Changes, Close, Lifecycle, Opening, Reason};
+pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
+pub use lifecycle::{Changes, Lifecycle, Reason};
 
 use crate::{
     parse::Transport,
@@ -63,7 +63,7 @@ pub struct Direction {
 }
 
 /// What a packet brought about.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// What it matched and recorded.
     pub measured: Measured,
@@ -102,23 +102,42 @@ impl Flow {
         lifecycle::concerns(forward, reverse, transport) || rtt::concerns(forward, reverse, transport)
     }
 
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock): matches what it echoes,
-    /// records what will be echoed, and follows the flow's life. A pure function but for the flow itself.
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0): follows the flow's
+    /// life, matches what the packet echoes and records what will be echoed. A pure function but for the
+    /// flow itself.
     #[inline(always)]
     pub fn step(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Outcome {
-        let timed = rules.include_local || !self.is_local(from.other());
+        let changes = self.follow(from, transport, now);
+        Outcome { measured: self.measure(from, transport, now, rules), changes }
+    }
+
+    /// The first half of [`Flow::step`]: what the packet opens and closes.
+    #[inline(always)]
+    pub fn follow(&mut self, from: Side, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
             self.contended = 0;
             self.low.tsval_state.doubt();
             self.high.tsval_state.doubt();
         }
-        let (forward, reverse) = match from {
+        let (forward, reverse) = self.directions(from);
+        lifecycle::step(forward, reverse, transport, now)
+    }
+
+    /// The second half of [`Flow::step`]: what the packet matches and records.
+    #[inline(always)]
+    pub fn measure(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Measured {
+        let timed = rules.include_local || !self.is_local(from.other());
+        let (forward, reverse) = self.directions(from);
+        rtt::step(forward, reverse, transport, now, timed, rules)
+    }
+
+    /// What `from` sends, and what it is sent.
+    #[inline(always)]
+    fn directions(&mut self, from: Side) -> (&mut Direction, &mut Direction) {
+        match from {
             Side::Low => (&mut self.low, &mut self.high),
             Side::High => (&mut self.high, &mut self.low),
-        };
-        let changes = lifecycle::step(forward, reverse, transport, now);
-        let measured = rtt::step(forward, reverse, transport, now, timed, rules);
-        Outcome { measured, changes }
+        }
     }
 
     /// Whether the flow has been idle too long, `now` being the number of the present sweep.

@@ -1,6 +1,6 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
-use super::Untracked;
+use super::{Kind, Transport, Untracked};
 use crate::octets::Octets;
 
 const HEADER: usize = 8;
@@ -18,14 +18,28 @@ pub struct Echo {
     pub payload: u32,
 }
 
-#[inline(always)]
-pub(super) fn parse_v4<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Result<Echo, Untracked> {
-    parse(octets, offset, len, 8, 0)
+impl Echo {
+    pub(super) const EMPTY: Self = Self { id: 0, sequence: 0, is_reply: false, payload: 0 };
 }
 
 #[inline(always)]
-pub(super) fn parse_v6<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Result<Echo, Untracked> {
-    parse(octets, offset, len, 128, 129)
+pub(super) fn parse_v4<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    transport: &mut Transport,
+) -> Result<(), Untracked> {
+    parse(octets, offset, len, 8, 0, transport)
+}
+
+#[inline(always)]
+pub(super) fn parse_v6<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    transport: &mut Transport,
+) -> Result<(), Untracked> {
+    parse(octets, offset, len, 128, 129, transport)
 }
 
 #[inline(always)]
@@ -35,18 +49,21 @@ fn parse<O: Octets + ?Sized>(
     len: usize,
     request: u8,
     reply: u8,
-) -> Result<Echo, Untracked> {
+    transport: &mut Transport,
+) -> Result<(), Untracked> {
     let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
-    let [kind, code, _, _, id @ .., seq_high, seq_low] = header;
+    let [kind, code, _, _, id_high, id_low, sequence_high, sequence_low] = header;
     // Errors quote a packet in the same place, and are no replies.
     if code != 0 || (kind != request && kind != reply) {
         return Err(Untracked::Unsupported);
     }
-    Ok(Echo {
-        id: u16::from_be_bytes(id),
-        sequence: u16::from_be_bytes([seq_high, seq_low]),
+    transport.kind = Kind::Echo;
+    transport.echo = Echo {
+        id: u16::from_be_bytes([id_high, id_low]),
+        sequence: u16::from_be_bytes([sequence_high, sequence_low]),
         is_reply: kind == reply,
         payload: payload as u32,
-    })
+    };
+    Ok(())
 }

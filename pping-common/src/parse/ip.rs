@@ -1,6 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport.
 
-use super::{Frame, Packet, Protocol, Transport, Untracked, icmp, tcp};
+use super::{Frame, Protocol, Untracked};
 use crate::{limits::MAX_EXTENSION_HEADERS, octets::Octets};
 
 pub(super) const ICMP: u8 = 1;
@@ -20,31 +20,64 @@ const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 /// The same in an IPv6 fragment header, where the low bits are flags.
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
 
-/// An IPv4 address, its first octet the most significant.
+/// An IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+}
+
+/// An IP address in two halves, the first octet the most significant of the first half. An IPv4 address
+/// is mapped into IPv6 (RFC 4291, 2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
-pub struct Ipv4(pub u32);
+pub struct IpAddress(pub [u64; 2]);
 
-/// An IPv6 address in two halves, its first octet the most significant of the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct Ipv6(pub [u64; 2]);
+impl IpAddress {
+    /// An IPv4 address, mapped.
+    #[inline(always)]
+    fn mapped(octets: [u8; 4]) -> Self {
+        Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(octets))])
+    }
 
-/// Where the transport header is, and how many octets belong to it and what follows.
-struct Payload {
-    protocol: u8,
-    offset: usize,
-    len: usize,
+    /// The address as 16 octets.
+    #[inline(always)]
+    pub fn to_octets(self) -> [u8; 16] {
+        let [high, low] = self.0;
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    /// The address with these octets.
+    #[inline(always)]
+    pub fn from_octets(octets: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(octets);
+        Self([(number >> 64) as u64, number as u64])
+    }
+
+    /// Whether the address always means the host itself.
+    #[inline(always)]
+    pub fn is_loopback(self) -> bool {
+        let [high, low] = self.0;
+        high == 0 && (low == 1 || low >> 24 == 0x00ff_ff7f)
+    }
 }
 
 #[inline(always)]
 pub(super) fn parse_v4<O: Octets + ?Sized>(
     octets: &O,
-    offset: usize,
+    start: usize,
     frame: &mut Frame,
-) -> Result<Packet<Ipv4>, Untracked> {
+) -> Result<(), Untracked> {
     frame.protocol = Protocol::Other;
-    let header: [u8; IPV4_HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let header: [u8; IPV4_HEADER] = octets.read(start).ok_or(Untracked::Truncated)?;
     let header_len = usize::from(header[0] & 0xf) * 4;
     if header[0] >> 4 != 4 || header_len < IPV4_HEADER {
         return Err(Untracked::Malformed);
@@ -59,25 +92,16 @@ pub(super) fn parse_v4<O: Octets + ?Sized>(
     if u16::from_be_bytes([header[6], header[7]]) & IPV4_FRAGMENT_OFFSET != 0 {
         return Err(Untracked::Fragment);
     }
+    frame.source = IpAddress::mapped([header[12], header[13], header[14], header[15]]);
+    frame.destination = IpAddress::mapped([header[16], header[17], header[18], header[19]]);
     let total_len = match u16::from_be_bytes([header[2], header[3]]) {
         // A segment that the kernel will cut up later, too long for the field (BIG TCP).
-        0 => octets.frame_len().saturating_sub(offset),
+        0 => octets.frame_len().saturating_sub(start),
         len => usize::from(len),
     };
-    let payload = Payload {
-        protocol: header[9],
-        offset: offset + header_len,
-        len: total_len.checked_sub(header_len).ok_or(Untracked::Malformed)?,
-    };
-    Ok(Packet {
-        source: Ipv4(u32::from_be_bytes([header[12], header[13], header[14], header[15]])),
-        destination: Ipv4(u32::from_be_bytes([header[16], header[17], header[18], header[19]])),
-        transport: match payload.protocol {
-            TCP => Transport::Tcp(tcp::parse(octets, payload.offset, payload.len)?),
-            ICMP => Transport::Echo(icmp::parse_v4(octets, payload.offset, payload.len)?),
-            _ => return Err(Untracked::Unsupported),
-        },
-    })
+    frame.transport_offset = (start + header_len) as u32;
+    frame.transport_len = total_len.checked_sub(header_len).ok_or(Untracked::Malformed)? as u32;
+    Ok(())
 }
 
 #[inline(always)]
@@ -85,41 +109,35 @@ pub(super) fn parse_v6<O: Octets + ?Sized>(
     octets: &O,
     start: usize,
     frame: &mut Frame,
-) -> Result<Packet<Ipv6>, Untracked> {
+) -> Result<(), Untracked> {
     frame.protocol = Protocol::Other;
-    let header: [u8; IPV6_HEADER] = octets.read(start).ok_or(Untracked::Truncated)?;
-    if header[0] >> 4 != 6 {
+    let first: u32 = u32::from_be_bytes(octets.read(start).ok_or(Untracked::Truncated)?);
+    if first >> 28 != 6 {
         return Err(Untracked::Malformed);
     }
-    frame.traffic_class = header[0] << 4 | header[1] >> 4;
-    let end = match u16::from_be_bytes([header[4], header[5]]) {
+    frame.traffic_class = (first >> 20) as u8;
+    let [len_high, len_low, next, _] = octets.read(start + 4).ok_or(Untracked::Truncated)?;
+    frame.source = IpAddress::from_octets(octets.read(start + 8).ok_or(Untracked::Truncated)?);
+    frame.destination = IpAddress::from_octets(octets.read(start + 24).ok_or(Untracked::Truncated)?);
+    let end = match u16::from_be_bytes([len_high, len_low]) {
         // A jumbogram, which says its length elsewhere (RFC 2675, BIG TCP).
         0 => octets.frame_len(),
         len => start + IPV6_HEADER + usize::from(len),
     };
-    let (protocol, offset) = skip_extension_headers(octets, header[6], start + IPV6_HEADER, frame)?;
-    let payload = Payload { protocol, offset, len: end.checked_sub(offset).ok_or(Untracked::Malformed)? };
-    let source = address(octets, start + 8)?;
-    let destination = address(octets, start + 24)?;
-    Ok(Packet {
-        source,
-        destination,
-        transport: match payload.protocol {
-            TCP => Transport::Tcp(tcp::parse(octets, payload.offset, payload.len)?),
-            ICMPV6 => Transport::Echo(icmp::parse_v6(octets, payload.offset, payload.len)?),
-            _ => return Err(Untracked::Unsupported),
-        },
-    })
+    let offset = skip_extension_headers(octets, next, start + IPV6_HEADER, frame)?;
+    frame.transport_offset = offset as u32;
+    frame.transport_len = end.checked_sub(offset).ok_or(Untracked::Malformed)? as u32;
+    Ok(())
 }
 
-/// Walks the chain of extension headers (RFC 8200, 4.1) to the transport: its number and offset.
+/// Walks the chain of extension headers (RFC 8200, 4.1) to the transport: its offset; its name is put down.
 #[inline(always)]
 fn skip_extension_headers<O: Octets + ?Sized>(
     octets: &O,
     mut next: u8,
     mut offset: usize,
     frame: &mut Frame,
-) -> Result<(u8, usize), Untracked> {
+) -> Result<usize, Untracked> {
     // One round more than there may be headers, to look at what the last one announces.
     for _ in 0..=MAX_EXTENSION_HEADERS {
         match next {
@@ -139,7 +157,7 @@ fn skip_extension_headers<O: Octets + ?Sized>(
             }
             _ => {
                 frame.protocol = name_v6(next);
-                return Ok((next, offset));
+                return Ok(offset);
             }
         }
     }
@@ -154,11 +172,4 @@ fn name_v6(number: u8) -> Protocol {
         ICMPV6 => Protocol::Icmpv6,
         _ => Protocol::Other,
     }
-}
-
-#[inline(always)]
-fn address<O: Octets + ?Sized>(octets: &O, offset: usize) -> Result<Ipv6, Untracked> {
-    let octets: [u8; 16] = octets.read(offset).ok_or(Untracked::Truncated)?;
-    let number = u128::from_be_bytes(octets);
-    Ok(Ipv6([(number >> 64) as u64, number as u64]))
 }

@@ -1,6 +1,6 @@
 //! Link layer: Ethernet with VLAN tags, and interfaces that carry IP without a header.
 
-use super::Untracked;
+use super::{Family, Frame, Untracked};
 use crate::{limits::MAX_VLAN_TAGS, octets::Octets};
 
 const ETHERNET_HEADER: usize = 14;
@@ -25,74 +25,80 @@ pub enum LinkType {
     Ip,
 }
 
-/// The VLAN identifiers of a frame, outermost first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Vlan {
-    /// Identifiers (12 bits); those past `count` are 0.
-    pub tags: [u16; MAX_VLAN_TAGS],
-    /// How many tags there are.
-    pub count: u8,
-}
+/// The VLAN tags of a frame. One number rather than a list: the verifier likes no computed index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Vlan(u64);
 
 impl Vlan {
-    /// Appends the identifier of a tag control word, unless the stack is full.
+    /// No tags.
+    pub const NONE: Self = Self(0);
+
+    /// Set in each tag, so that the identifier 0 (a priority tag) is told from none.
+    const PRESENT: u64 = 0x8000;
+
+    /// Appends the identifier of a tag control word; from the fifth on, the outermost is forgotten.
     #[inline(always)]
-    pub(super) fn push(&mut self, tag_control: u16) {
-        if let Some(tag) = self.tags.get_mut(usize::from(self.count)) {
-            *tag = tag_control & 0x0fff;
-            self.count += 1;
-        }
+    pub fn push(&mut self, tag_control: u16) {
+        self.0 = self.0 << 16 | Self::PRESENT | u64::from(tag_control & 0x0fff);
+    }
+
+    /// The VLAN identifiers, outermost first.
+    pub fn identifiers(self) -> impl Iterator<Item = u16> {
+        (0..MAX_VLAN_TAGS)
+            .rev()
+            .map(move |position| self.0 >> (16 * position))
+            .filter(|tag| tag & Self::PRESENT != 0)
+            .map(|tag| tag as u16 & 0x0fff)
     }
 }
 
-/// The network layer that a link header announces.
-pub(super) enum Network {
-    Ipv4,
-    Ipv6,
-}
+const _: () = assert!(MAX_VLAN_TAGS * 16 == 64);
 
-/// Finds the network header: its version and offset.
+/// Finds the network header: its family, which is put down, and its offset.
 #[inline(always)]
 pub(super) fn parse<O: Octets + ?Sized>(
     octets: &O,
     link: LinkType,
-    vlan: &mut Vlan,
-) -> Result<(Network, usize), Untracked> {
+    frame: &mut Frame,
+) -> Result<usize, Untracked> {
     match link {
-        LinkType::Ethernet => ethernet(octets, vlan),
+        LinkType::Ethernet => ethernet(octets, frame),
         LinkType::Ip => {
             let [first, _] = octets.read(0).ok_or(Untracked::Truncated)?;
-            match first >> 4 {
-                4 => Ok((Network::Ipv4, 0)),
-                6 => Ok((Network::Ipv6, 0)),
-                _ => Err(Untracked::NonIp),
-            }
+            frame.family = match first >> 4 {
+                4 => Family::V4,
+                6 => Family::V6,
+                _ => return Err(Untracked::NonIp),
+            };
+            Ok(0)
         }
     }
 }
 
 #[inline(always)]
-fn ethernet<O: Octets + ?Sized>(octets: &O, vlan: &mut Vlan) -> Result<(Network, usize), Untracked> {
-    let mut ethertype = octets.read(ETHERNET_HEADER - 2).ok_or(Untracked::Truncated)?;
+fn ethernet<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<usize, Untracked> {
+    let mut ethertype = u16::from_be_bytes(octets.read(ETHERNET_HEADER - 2).ok_or(Untracked::Truncated)?);
     let mut offset = ETHERNET_HEADER;
     // One round more than there may be tags, to look at what the last one announces.
     for _ in 0..=MAX_VLAN_TAGS {
-        match u16::from_be_bytes(ethertype) {
-            ETHERTYPE_IPV4 => return Ok((Network::Ipv4, offset)),
-            ETHERTYPE_IPV6 => return Ok((Network::Ipv6, offset)),
+        match ethertype {
+            ETHERTYPE_IPV4 => {
+                frame.family = Family::V4;
+                return Ok(offset);
+            }
+            ETHERTYPE_IPV6 => {
+                frame.family = Family::V6;
+                return Ok(offset);
+            }
             ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN | ETHERTYPE_OLD_SERVICE_VLAN => {
-                let [control, next, ..] = split(octets.read(offset).ok_or(Untracked::Truncated)?);
-                vlan.push(u16::from_be_bytes(control));
-                ethertype = next;
+                let tag = u32::from_be_bytes(octets.read(offset).ok_or(Untracked::Truncated)?);
+                frame.vlan.push((tag >> 16) as u16);
+                ethertype = tag as u16;
                 offset += VLAN_TAG;
             }
             _ => return Err(Untracked::NonIp),
         }
     }
     Err(Untracked::Unsupported)
-}
-
-#[inline(always)]
-fn split([a, b, c, d]: [u8; VLAN_TAG]) -> [[u8; 2]; 2] {
-    [[a, b], [c, d]]
 }

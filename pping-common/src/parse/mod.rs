@@ -9,11 +9,11 @@ mod link;
 mod tcp;
 
 pub use icmp::Echo;
-pub use ip::{Ipv4, Ipv6};
+pub use ip::{Family, IpAddress};
 pub use link::{LinkType, Vlan};
 pub use tcp::{Segment, TcpFlags, Timestamps};
 
-use crate::{limits::MAX_VLAN_TAGS, octets::Octets};
+use crate::octets::Octets;
 
 /// What a packet carries, as far as counting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,107 +81,154 @@ impl Untracked {
     ];
 }
 
-/// A frame, taken apart.
+/// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
+/// payload would say more, but they leave octets undefined, and the verifier refuses to copy those.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
+    /// Source address.
+    pub source: IpAddress,
+    /// Destination address.
+    pub destination: IpAddress,
+    /// The transport header.
+    pub transport: Transport,
+    /// Where the transport header begins, in octets from the start of the frame.
+    transport_offset: u32,
+    /// Octets of transport header and payload, by the IP header.
+    transport_len: u32,
     /// The VLAN tags, outermost first.
     pub vlan: Vlan,
+    /// The IP version.
+    pub family: Family,
     /// What to count it as.
     pub protocol: Protocol,
     /// The IPv4 type of service or IPv6 traffic class octet (RFC 2474, RFC 3168); 0 where there is none.
     pub traffic_class: u8,
-    /// The flow's addresses and the transport header, or why they are of no use.
-    pub network: Result<Network, Untracked>,
-}
-
-/// An IP packet of either version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// IPv4.
-    V4(Packet<Ipv4>),
-    /// IPv6.
-    V6(Packet<Ipv6>),
-}
-
-/// The addresses and transport header of an IP packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet<A> {
-    /// Source address.
-    pub source: A,
-    /// Destination address.
-    pub destination: A,
-    /// The transport header.
-    pub transport: Transport,
 }
 
 /// A transport header that something can be measured by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+pub struct Transport {
+    /// Which of the others means something.
+    pub kind: Kind,
+    /// The TCP segment.
+    pub segment: Segment,
+    /// The ICMP or `ICMPv6` echo.
+    pub echo: Echo,
+}
+
+/// What a transport header is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
     /// A TCP segment.
-    Tcp(Segment),
-    /// An ICMP or `ICMPv6` echo request or reply.
-    Echo(Echo),
+    Tcp,
+    /// An echo request or reply.
+    Echo,
 }
 
 impl Transport {
-    /// IP protocol number, with which the two kinds of echo are told apart by their addresses.
+    const EMPTY: Self = Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY };
+
+    /// IP protocol number; that of ICMP for echoes of both families, whose addresses tell them apart.
     #[inline(always)]
     pub fn number(&self) -> u8 {
-        match self {
-            Self::Tcp(_) => ip::TCP,
-            Self::Echo(_) => ip::ICMP,
+        match self.kind {
+            Kind::Tcp => ip::TCP,
+            Kind::Echo => ip::ICMP,
         }
     }
 
     /// Source and destination port; both are the identifier of an echo.
     #[inline(always)]
     pub fn ports(&self) -> (u16, u16) {
-        match self {
-            Self::Tcp(segment) => (segment.source_port, segment.destination_port),
-            Self::Echo(echo) => (echo.id, echo.id),
+        match self.kind {
+            Kind::Tcp => (self.segment.source_port, self.segment.destination_port),
+            Kind::Echo => (self.echo.id, self.echo.id),
         }
     }
 
     /// Octets carried above the transport header.
     #[inline(always)]
     pub fn payload(&self) -> u32 {
-        match self {
-            Self::Tcp(segment) => segment.payload,
-            Self::Echo(echo) => echo.payload,
+        match self.kind {
+            Kind::Tcp => self.segment.payload,
+            Kind::Echo => self.echo.payload,
         }
     }
 
     /// Whether a flow may begin with this packet: one that leads to a sample sooner or later.
     #[inline(always)]
     pub fn begins_flow(&self) -> Result<(), Untracked> {
-        match self {
-            Self::Tcp(segment) if segment.flags.rst() => Err(Untracked::NoFlow),
-            Self::Tcp(segment) if segment.timestamps.is_none() => Err(Untracked::NoTimestamp),
-            Self::Echo(echo) if echo.is_reply => Err(Untracked::NoFlow),
-            Self::Tcp(_) | Self::Echo(_) => Ok(()),
+        match self.kind {
+            Kind::Tcp if self.segment.flags.rst() => Err(Untracked::NoFlow),
+            Kind::Tcp if !self.segment.has_timestamps => Err(Untracked::NoTimestamp),
+            Kind::Echo if self.echo.is_reply => Err(Untracked::NoFlow),
+            Kind::Tcp | Kind::Echo => Ok(()),
         }
     }
 }
 
 impl Frame {
-    /// Takes a frame apart. `offloaded_tag` is a VLAN identifier that the device has already taken out of
-    /// the frame (`skb->vlan_tci`).
+    /// A frame of which nothing is known yet.
+    pub const EMPTY: Self = Self {
+        source: IpAddress([0; 2]),
+        destination: IpAddress([0; 2]),
+        transport: Transport::EMPTY,
+        transport_offset: 0,
+        transport_len: 0,
+        vlan: Vlan::NONE,
+        family: Family::V4,
+        protocol: Protocol::NonIp,
+        traffic_class: 0,
+    };
+
+    /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it.
+    ///
+    /// # Errors
+    /// Why it has no flow that can be measured; what was found up to there is filled in.
     #[inline(always)]
-    pub fn parse<O: Octets + ?Sized>(octets: &O, link: LinkType, offloaded_tag: Option<u16>) -> Self {
-        let mut frame = Self {
-            vlan: Vlan { tags: [0; MAX_VLAN_TAGS], count: 0 },
-            protocol: Protocol::NonIp,
-            traffic_class: 0,
-            network: Err(Untracked::NonIp),
-        };
-        if let Some(tag) = offloaded_tag {
-            frame.vlan.push(tag);
+    pub fn parse<O: Octets + ?Sized>(
+        &mut self,
+        octets: &O,
+        link: LinkType,
+        vlan: Vlan,
+    ) -> Result<(), Untracked> {
+        self.parse_network(octets, link, vlan)?;
+        self.parse_transport(octets)
+    }
+
+    /// The first half of [`Frame::parse`]: down to the addresses.
+    #[inline(always)]
+    pub fn parse_network<O: Octets + ?Sized>(
+        &mut self,
+        octets: &O,
+        link: LinkType,
+        vlan: Vlan,
+    ) -> Result<(), Untracked> {
+        // All that the rest may leave as it was. One by one: a whole frame at once would be cleared octet
+        // by octet in the kernel.
+        self.vlan = vlan;
+        self.protocol = Protocol::NonIp;
+        self.traffic_class = 0;
+        self.transport.segment.has_timestamps = false;
+        let offset = link::parse(octets, link, self)?;
+        match self.family {
+            Family::V4 => ip::parse_v4(octets, offset, self),
+            Family::V6 => ip::parse_v6(octets, offset, self),
         }
-        frame.network = match link::parse(octets, link, &mut frame.vlan) {
-            Ok((link::Network::Ipv4, offset)) => ip::parse_v4(octets, offset, &mut frame).map(Network::V4),
-            Ok((link::Network::Ipv6, offset)) => ip::parse_v6(octets, offset, &mut frame).map(Network::V6),
-            Err(reason) => Err(reason),
-        };
-        frame
+    }
+
+    /// The second half of [`Frame::parse`]: the transport header.
+    #[inline(always)]
+    pub fn parse_transport<O: Octets + ?Sized>(&mut self, octets: &O) -> Result<(), Untracked> {
+        // 30 octets of Ethernet with four tags, 40 of IPv6, and 6 extension headers of up to 2048.
+        let offset = O::below::<16_384>(self.transport_offset as usize);
+        let len = self.transport_len as usize;
+        match self.protocol {
+            Protocol::Tcp => tcp::parse(octets, offset, len, &mut self.transport),
+            Protocol::Icmp => icmp::parse_v4(octets, offset, len, &mut self.transport),
+            Protocol::Icmpv6 => icmp::parse_v6(octets, offset, len, &mut self.transport),
+            _ => Err(Untracked::Unsupported),
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! TCP segments (RFC 9293) and their timestamps option (RFC 7323, 3.2).
 
-use super::Untracked;
+use super::{Kind, Transport, Untracked};
 use crate::{limits::MAX_TCP_OPTION_OCTETS, octets::Octets};
 
 const HEADER: usize = 20;
@@ -8,7 +8,9 @@ const HEADER: usize = 20;
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_TIMESTAMPS: u8 = 8;
-const OPTION_TIMESTAMPS_LEN: usize = 10;
+const OPTION_TIMESTAMPS_LEN: u8 = 10;
+/// Two octets of padding, so that the values behind kind and length are aligned.
+const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
 /// The control bits of a segment that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +63,30 @@ pub struct Segment {
     pub flags: TcpFlags,
     /// Octets of payload, by the IP header: padding of short frames is none.
     pub payload: u32,
-    /// The timestamps option, if there is a well-formed one.
-    pub timestamps: Option<Timestamps>,
+    /// Whether there is a well-formed timestamps option.
+    pub has_timestamps: bool,
+    /// The timestamps option, if there is one.
+    pub timestamps: Timestamps,
 }
 
 impl Segment {
+    pub(super) const EMPTY: Self = Self {
+        source_port: 0,
+        destination_port: 0,
+        flags: TcpFlags(0),
+        payload: 0,
+        has_timestamps: false,
+        timestamps: Timestamps { tsval: 0, tsecr: 0 },
+    };
+
     /// The IP protocol number of TCP.
     pub const NUMBER: u8 = super::ip::TCP;
+
+    /// The timestamps option.
+    #[inline(always)]
+    pub fn timestamps(&self) -> Option<Timestamps> {
+        self.has_timestamps.then_some(self.timestamps)
+    }
 
     /// Whether the other side must acknowledge this segment: it has payload, SYN or FIN.
     #[inline(always)]
@@ -78,64 +97,75 @@ impl Segment {
 
 /// Parses the segment at `offset` that has `len` octets including its header.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Result<Segment, Untracked> {
+pub(super) fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    transport: &mut Transport,
+) -> Result<(), Untracked> {
     let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
     let header_len = usize::from(header[12] >> 4) * 4;
     if header_len < HEADER || header_len > len {
         return Err(Untracked::Malformed);
     }
-    Ok(Segment {
-        source_port: u16::from_be_bytes([header[0], header[1]]),
-        destination_port: u16::from_be_bytes([header[2], header[3]]),
-        flags: TcpFlags(header[13]),
-        payload: (len - header_len) as u32,
-        timestamps: timestamps(octets, offset + HEADER, header_len - HEADER)?,
-    })
+    transport.kind = Kind::Tcp;
+    let segment = &mut transport.segment;
+    segment.source_port = u16::from_be_bytes([header[0], header[1]]);
+    segment.destination_port = u16::from_be_bytes([header[2], header[3]]);
+    segment.flags = TcpFlags(header[13]);
+    segment.payload = (len - header_len) as u32;
+    parse_timestamps(octets, offset + HEADER, header_len - HEADER, segment)
 }
 
 /// Finds the timestamps option among the `len` octets of options at `offset`.
 #[inline(always)]
-fn timestamps<O: Octets + ?Sized>(
+fn parse_timestamps<O: Octets + ?Sized>(
     octets: &O,
     offset: usize,
     len: usize,
-) -> Result<Option<Timestamps>, Untracked> {
+    segment: &mut Segment,
+) -> Result<(), Untracked> {
     // Nearly every segment of an established connection has just this (RFC 7323, appendix A).
-    if len == 2 + OPTION_TIMESTAMPS_LEN {
-        let [a, b, kind, option_len, rest @ ..] =
-            octets.read::<{ 2 + OPTION_TIMESTAMPS_LEN }>(offset).ok_or(Untracked::Truncated)?;
-        if [a, b, kind, option_len]
-            == [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN as u8]
-        {
-            return Ok(Some(decode(rest)));
+    if len == USUAL_OPTIONS.len() + 8 {
+        let start: [u8; 4] = octets.read(offset).ok_or(Untracked::Truncated)?;
+        if start == USUAL_OPTIONS {
+            return take_timestamps(octets, offset + USUAL_OPTIONS.len(), segment);
         }
     }
-    let end = offset + len;
-    let mut at = offset;
+    let mut at = 0;
     for _ in 0..MAX_TCP_OPTION_OCTETS {
+        // The options are at most 40 octets. With one range for all rounds the verifier need not look at
+        // every way of getting here.
+        at = O::below::<64>(at);
         // The last octet alone can only be padding.
-        if at + 2 > end {
-            return Ok(None);
+        if at + 2 > len {
+            return Ok(());
         }
-        let [kind, option_len] = octets.read(at).ok_or(Untracked::Truncated)?;
+        let [kind, option_len] = octets.read(offset + at).ok_or(Untracked::Truncated)?;
         match kind {
-            OPTION_END => return Ok(None),
+            OPTION_END => return Ok(()),
             OPTION_NOP => at += 1,
             OPTION_TIMESTAMPS => {
-                if usize::from(option_len) != OPTION_TIMESTAMPS_LEN || at + OPTION_TIMESTAMPS_LEN > end {
-                    return Ok(None);
-                }
-                return octets.read(at + 2).map(|value| Some(decode(value))).ok_or(Untracked::Truncated);
+                let is_whole = option_len == OPTION_TIMESTAMPS_LEN && at + usize::from(option_len) <= len;
+                return if is_whole { take_timestamps(octets, offset + at + 2, segment) } else { Ok(()) };
             }
             // A length that does not even cover its own two octets: nothing behind it can be trusted.
-            _ if option_len < 2 => return Ok(None),
+            _ if option_len < 2 => return Ok(()),
             _ => at += usize::from(option_len),
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 #[inline(always)]
-fn decode([a, b, c, d, e, f, g, h]: [u8; 8]) -> Timestamps {
-    Timestamps { tsval: u32::from_be_bytes([a, b, c, d]), tsecr: u32::from_be_bytes([e, f, g, h]) }
+fn take_timestamps<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    segment: &mut Segment,
+) -> Result<(), Untracked> {
+    let tsval = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let tsecr = octets.read(offset + 4).ok_or(Untracked::Truncated)?;
+    segment.timestamps = Timestamps { tsval: u32::from_be_bytes(tsval), tsecr: u32::from_be_bytes(tsecr) };
+    segment.has_timestamps = true;
+    Ok(())
 }

@@ -9,7 +9,10 @@ pub use rules::{Basis, Rules};
 pub use slots::Slots;
 pub use tcp_ts::TsvalState;
 
-use crate::{flow::Direction, parse::Transport};
+use crate::{
+    flow::Direction,
+    parse::{Kind, Transport},
+};
 
 /// How an RTT was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,22 +43,31 @@ pub struct Sample {
     pub rtt: u64,
 }
 
-/// What a packet matched and recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a packet matched and recorded. Flat, as [`crate::parse::Frame`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// It echoed something that waited.
-    pub sample: Option<Sample>,
+    /// Whether it echoed something that waited.
+    pub has_sample: bool,
+    /// The sample, if it did.
+    pub sample: Sample,
     /// It should have been recorded, but all slots wait.
     pub slots_full: bool,
+}
+
+impl Measured {
+    /// The sample, if there is one.
+    pub fn sample(&self) -> Option<Sample> {
+        self.has_sample.then_some(self.sample)
+    }
 }
 
 /// Whether [`step`] could change anything.
 #[inline(always)]
 pub(crate) fn concerns(forward: &Direction, reverse: &Direction, transport: &Transport) -> bool {
-    match transport {
-        Transport::Tcp(segment) => tcp_ts::concerns(forward, reverse, segment),
+    match transport.kind {
+        Kind::Tcp => tcp_ts::concerns(forward, reverse, &transport.segment),
         // Echoes are so few that looking twice costs more than it saves.
-        Transport::Echo(_) => true,
+        Kind::Echo => true,
     }
 }
 
@@ -70,33 +82,37 @@ pub(crate) fn step(
     timed: bool,
     rules: &Rules,
 ) -> Measured {
-    let (method, matched, record) = match transport {
-        Transport::Tcp(segment) => (
+    let (segment, echo) = (&transport.segment, &transport.echo);
+    let (method, echoed, since, identifier) = match transport.kind {
+        Kind::Tcp => (
             Method::TcpTs,
+            segment.timestamps.tsecr,
             tcp_ts::match_echo(reverse, segment),
-            tcp_ts::identifier(forward, segment).map(|tsval| (tsval, false)),
+            tcp_ts::identifier(forward, segment),
         ),
-        Transport::Echo(echo) => {
-            (Method::IcmpEcho, icmp_echo::match_reply(reverse, echo), icmp_echo::identifier(forward, echo))
-        }
+        Kind::Echo => (
+            Method::IcmpEcho,
+            u32::from(echo.sequence),
+            icmp_echo::match_reply(reverse, echo),
+            icmp_echo::identifier(forward, echo, now),
+        ),
     };
-    let mut measured = Measured::default();
-    if let Some((identifier, recorded_at)) = matched {
-        let rtt = now.saturating_sub(recorded_at);
-        reverse.take_sample(rtt);
-        measured.sample = Some(Sample { method, identifier, rtt });
+    let mut measured = Measured {
+        has_sample: since != 0,
+        sample: Sample { method, identifier: echoed, rtt: now.saturating_sub(since) },
+        slots_full: false,
+    };
+    if measured.has_sample {
+        reverse.take_sample(measured.sample.rtt);
     }
-    if let Some((identifier, is_repeated)) = record
+    if let Some(identifier) = identifier
         && timed
+        && rules.allow(forward, now)
     {
-        if is_repeated {
-            forward.slots.replace(identifier, now);
-        } else if rules.allow(forward, now) {
-            if forward.slots.put(identifier, now) {
-                forward.recorded_at = now;
-            } else {
-                measured.slots_full = true;
-            }
+        if forward.slots.put(identifier, now) {
+            forward.recorded_at = now;
+        } else {
+            measured.slots_full = true;
         }
     }
     measured

@@ -3,26 +3,27 @@
 use crate::limits::{SLOT_LIFETIME, SLOTS};
 
 /// The identifiers of one flow direction that wait for their echo, each with the time it was seen.
+///
+/// What is free is written in memory, not gathered in a bit mask: the verifier would follow every
+/// combination of bits that a register can hold.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Slots {
-    /// Bit `n` is set while slot `n` waits. The rest of a slot means nothing while its bit is clear.
-    waiting: u32,
+    /// Not 0 while any slot waits.
+    waiting: u64,
     /// Identifiers, side by side so that looking for one stays within a cache line.
     identifiers: [u32; SLOTS],
-    reserved: u32,
-    /// When each was seen, ns.
+    /// When each was seen, ns; 0 in a free slot.
     times: [u64; SLOTS],
 }
 
 impl Slots {
     /// Nothing waits.
-    pub const EMPTY: Self = Self { waiting: 0, identifiers: [0; SLOTS], reserved: 0, times: [0; SLOTS] };
+    pub const EMPTY: Self = Self { waiting: 0, identifiers: [0; SLOTS], times: [0; SLOTS] };
 
     /// How many identifiers wait.
-    #[inline(always)]
-    pub fn waiting(&self) -> u32 {
-        self.waiting.count_ones()
+    pub fn waiting(&self) -> usize {
+        self.times.iter().filter(|&&time| time != 0).count()
     }
 
     /// Whether something waits that a condition holds for.
@@ -31,60 +32,63 @@ impl Slots {
         if self.waiting == 0 {
             return false;
         }
-        let mut found = false;
-        for (slot, &identifier) in self.identifiers.iter().enumerate() {
-            found |= self.waiting & (1 << slot) != 0 && condition(identifier);
+        for slot in 0..SLOTS {
+            if self.times[slot] != 0 && condition(self.identifiers[slot]) {
+                return true;
+            }
         }
-        found
+        false
     }
 
-    /// Lets an identifier wait. When all slots do, it takes the place of the one that has waited longest,
-    /// if that has done so for [`SLOT_LIFETIME`]; otherwise nothing happens and the answer is `false`.
+    /// Lets an identifier wait from `now` on, which must not be 0. When all slots wait, it takes the place
+    /// of the one that has waited longest, if that has done so for [`SLOT_LIFETIME`]; otherwise nothing
+    /// happens and the answer is `false`.
     #[inline(always)]
     pub(super) fn put(&mut self, identifier: u32, now: u64) -> bool {
         let mut oldest = u64::MAX;
         for slot in 0..SLOTS {
             // A free slot is older than any.
-            let since = if self.waiting & (1 << slot) == 0 { 0 } else { self.times[slot] };
-            oldest = if since < oldest { since } else { oldest };
+            if self.times[slot] < oldest {
+                oldest = self.times[slot];
+            }
         }
         if oldest != 0 && now.saturating_sub(oldest) < SLOT_LIFETIME {
             return false;
         }
         for slot in 0..SLOTS {
-            let since = if self.waiting & (1 << slot) == 0 { 0 } else { self.times[slot] };
-            if since == oldest {
+            if self.times[slot] == oldest {
                 self.identifiers[slot] = identifier;
                 self.times[slot] = now;
-                self.waiting |= 1 << slot;
+                self.waiting = 1;
                 return true;
             }
         }
         false
     }
 
-    /// Sets the time of a waiting identifier anew; the answer is `false` when it does not wait.
+    /// Sets the time of a waiting identifier anew.
     #[inline(always)]
-    pub(super) fn replace(&mut self, identifier: u32, now: u64) -> bool {
+    pub(super) fn renew(&mut self, identifier: u32, now: u64) {
         for slot in 0..SLOTS {
-            if self.waiting & (1 << slot) != 0 && self.identifiers[slot] == identifier {
+            if self.times[slot] != 0 && self.identifiers[slot] == identifier {
                 self.times[slot] = now;
-                return true;
+                return;
             }
         }
-        false
     }
 
-    /// Frees the slot of an identifier, and returns since when it waited.
+    /// Frees the slot of an identifier, and returns since when it waited: 0 when it did not.
     #[inline(always)]
-    pub(super) fn take(&mut self, identifier: u32) -> Option<u64> {
+    pub(super) fn take(&mut self, identifier: u32) -> u64 {
         for slot in 0..SLOTS {
-            if self.waiting & (1 << slot) != 0 && self.identifiers[slot] == identifier {
-                self.waiting &= !(1 << slot);
-                return Some(self.times[slot]);
+            if self.times[slot] != 0 && self.identifiers[slot] == identifier {
+                let since = self.times[slot];
+                self.times[slot] = 0;
+                self.note_waiting();
+                return since;
             }
         }
-        None
+        0
     }
 
     /// Frees the slots of identifiers that a condition holds for.
@@ -92,20 +96,27 @@ impl Slots {
     pub(super) fn free(&mut self, condition: impl Fn(u32) -> bool) {
         for slot in 0..SLOTS {
             if condition(self.identifiers[slot]) {
-                self.waiting &= !(1 << slot);
+                self.times[slot] = 0;
             }
         }
+        self.note_waiting();
     }
 
     /// Frees all slots.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
+        self.times = [0; SLOTS];
         self.waiting = 0;
+    }
+
+    #[inline(always)]
+    fn note_waiting(&mut self) {
+        self.waiting = self.times.iter().fold(0, |all, time| all | time);
     }
 }
 
 const _: () = {
     assert!(size_of::<Slots>() == 104);
-    assert!(core::mem::offset_of!(Slots, identifiers) == 4);
+    assert!(core::mem::offset_of!(Slots, identifiers) == 8);
     assert!(core::mem::offset_of!(Slots, times) == 40);
 };

@@ -32,7 +32,7 @@ fn is_newer(a: u32, b: u32) -> bool {
 
 #[inline(always)]
 pub(super) fn concerns(forward: &Direction, reverse: &Direction, segment: &Segment) -> bool {
-    let Some(timestamps) = segment.timestamps else { return false };
+    let Some(timestamps) = segment.timestamps() else { return false };
     is_first_seen(forward, timestamps.tsval)
         || reverse.slots.any(|recorded| !is_newer(recorded, timestamps.tsecr))
 }
@@ -42,26 +42,26 @@ fn is_first_seen(forward: &Direction, tsval: u32) -> bool {
     forward.tsval_state == TsvalState::Unknown || is_newer(tsval, forward.newest_tsval)
 }
 
-/// Matches the `TSecr` against what the other side sent, and frees what it makes hopeless: the
-/// identifier and the time of its recording.
+/// Matches the `TSecr` against what the other side sent, and frees what it makes hopeless: since when
+/// that waited, 0 when nothing matched.
 #[inline(always)]
-pub(super) fn match_echo(reverse: &mut Direction, segment: &Segment) -> Option<(u32, u64)> {
-    let tsecr = segment.timestamps?.tsecr;
+pub(super) fn match_echo(reverse: &mut Direction, segment: &Segment) -> u64 {
+    let tsecr = segment.timestamps.tsecr;
     // Without ACK a TSecr means nothing (RFC 7323, 3.2), and a RST may be anybody's.
-    if !segment.flags.ack() || segment.flags.rst() {
-        return None;
+    if !segment.has_timestamps || !segment.flags.ack() || segment.flags.rst() {
+        return 0;
     }
-    let recorded_at = reverse.slots.take(tsecr);
+    let since = reverse.slots.take(tsecr);
     // TSecr does not go back, so what is older can never match.
     reverse.slots.free(|recorded| is_newer(tsecr, recorded));
-    recorded_at.map(|at| (tsecr, at))
+    since
 }
 
 /// Notes the `TSval`, and returns it if its echo can be timed: it is the first of its tick, on a segment
 /// that must be acknowledged.
 #[inline(always)]
 pub(super) fn identifier(forward: &mut Direction, segment: &Segment) -> Option<u32> {
-    let tsval = segment.timestamps?.tsval;
+    let tsval = segment.timestamps()?.tsval;
     if segment.flags.rst() || !is_first_seen(forward, tsval) {
         return None;
     }

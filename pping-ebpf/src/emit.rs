@@ -1,0 +1,142 @@
+//! Telling the agent.
+
+use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
+use pping_common::{
+    abi::{Counters, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent, TriggeredBy},
+    flow::{Address, Changes, Direction, Reason},
+    limits::RING_WAKE_OCTETS,
+    parse::{Frame, Kind, Protocol},
+    rtt::Sample,
+};
+
+use crate::maps::EVENTS;
+
+/// The packet that gives rise to an event.
+pub(crate) struct Context<'a> {
+    pub(crate) hook: Hook,
+    pub(crate) place: u16,
+    pub(crate) frame: &'a Frame,
+}
+
+impl Context<'_> {
+    /// The flow, the sender of the packet being the host that replied.
+    #[inline(always)]
+    fn endpoints<A: Address>(&self) -> Endpoints {
+        let transport = &self.frame.transport;
+        let (source_port, destination_port) = transport.ports();
+        Endpoints {
+            source: A::of(self.frame.source).to_address().to_octets(),
+            destination: A::of(self.frame.destination).to_address().to_octets(),
+            source_port,
+            destination_port,
+            interface: self.place,
+            protocol: match transport.kind {
+                Kind::Tcp => Protocol::Tcp as u8,
+                Kind::Echo => A::ECHO as u8,
+            },
+            reserved: 0,
+        }
+    }
+}
+
+/// Reports a sample. `timed` is the direction whose packet was echoed, `other` that of the echo.
+#[inline(always)]
+pub(crate) fn rtt<A: Address>(
+    context: &Context<'_>,
+    counters: &mut Counters,
+    sample: &Sample,
+    timed: &Direction,
+    other: &Direction,
+    now: u64,
+) {
+    let sent = push(|| RttEvent {
+        kind: EventKind::Rtt as u8,
+        method: sample.method as u8,
+        hook: context.hook as u8,
+        dscp: context.frame.traffic_class >> 2,
+        identifier: sample.identifier,
+        timestamp: now,
+        endpoints: context.endpoints::<A>(),
+        rtt: sample.rtt,
+        min_rtt: timed.min_rtt,
+        smoothed_rtt: timed.smoothed_rtt,
+        sent_packets: timed.packets,
+        sent_bytes: timed.bytes,
+        rec_packets: other.packets,
+        rec_bytes: other.bytes,
+        vlan: context.frame.vlan,
+    });
+    counters.lost[Lost::Rtt as usize] += u64::from(!sent);
+}
+
+/// Reports that the direction towards the packet's sender opened.
+#[inline(always)]
+pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: &mut Counters, changes: &Changes) {
+    let sent = flow(
+        FlowEventKind::Opening,
+        changes.opened_by,
+        TriggeredBy::Destination,
+        changes.opened_at,
+        context.endpoints::<A>(),
+    );
+    counters.lost[Lost::Flow as usize] += u64::from(!sent);
+}
+
+/// Reports which directions the packet closed.
+#[inline(always)]
+pub(crate) fn closing<A: Address>(
+    context: &Context<'_>,
+    counters: &mut Counters,
+    changes: &Changes,
+    now: u64,
+) {
+    if changes.closed_forward {
+        let endpoints = context.endpoints::<A>().reversed();
+        let sent = flow(FlowEventKind::Closing, changes.closed_by, TriggeredBy::Destination, now, endpoints);
+        counters.lost[Lost::Flow as usize] += u64::from(!sent);
+    }
+    if changes.closed_reverse {
+        let sent = flow(
+            FlowEventKind::Closing,
+            changes.closed_by,
+            TriggeredBy::Source,
+            now,
+            context.endpoints::<A>(),
+        );
+        counters.lost[Lost::Flow as usize] += u64::from(!sent);
+    }
+}
+
+/// Reports a change in the life of the direction from `endpoints.destination` to `endpoints.source`.
+#[inline(always)]
+pub(crate) fn flow(
+    event: FlowEventKind,
+    reason: Reason,
+    triggered_by: TriggeredBy,
+    timestamp: u64,
+    endpoints: Endpoints,
+) -> bool {
+    push(|| FlowEvent {
+        kind: EventKind::Flow as u8,
+        event: event as u8,
+        reason: reason as u8,
+        triggered_by: triggered_by as u8,
+        reserved: 0,
+        timestamp,
+        endpoints,
+    })
+}
+
+/// Puts an event on the ring; `false` when there is no room. It is made in place: the stack is small.
+#[inline(always)]
+fn push<T: 'static>(event: impl FnOnce() -> T) -> bool {
+    let Some(mut entry) = EVENTS.reserve::<T>(0) else { return false };
+    entry.write(event());
+    let wake = if EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) >= RING_WAKE_OCTETS {
+        BPF_RB_FORCE_WAKEUP
+    } else {
+        BPF_RB_NO_WAKEUP
+    };
+    entry.submit(u64::from(wake));
+    true
+}

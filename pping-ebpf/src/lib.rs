@@ -1,0 +1,38 @@
+//! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
+//! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow and lets
+//! `pping-common` decide, [`emit`] tells the agent. [`sweep`] deletes what is idle.
+//!
+//! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
+//! with one, its hook returns the verdict that means "as if I were not here".
+#![no_std]
+#![expect(internal_features, reason = "BPF's atomic instructions are reachable as intrinsics only")]
+#![feature(asm_experimental_arch, core_intrinsics)]
+
+mod bounds;
+mod config;
+mod emit;
+mod maps;
+mod observe;
+pub mod octets;
+mod sweep;
+mod sync;
+mod track;
+
+pub use observe::{observe_skb, observe_xdp};
+pub use sweep::sweep;
+
+/// Ends a binary that panicked, which the verifier would not have let in: it rejects the endless loop.
+#[macro_export]
+macro_rules! panic_handler {
+    () => {
+        #[panic_handler]
+        fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+            loop {}
+        }
+
+        /// Some helpers are open to programs under a licence compatible with the GPL only.
+        #[unsafe(link_section = "license")]
+        #[unsafe(no_mangle)]
+        static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";
+    };
+}

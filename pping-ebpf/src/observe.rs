@@ -1,0 +1,99 @@
+//! What every packet goes through: counting and parsing.
+
+use aya_ebpf::{
+    EbpfContext,
+    programs::{TcContext, XdpContext},
+};
+use pping_common::{
+    abi::{Counters, Hook},
+    flow::{Ipv4, Ipv6},
+    octets::Octets,
+    parse::{Family, Frame, LinkType, Protocol, Untracked, Vlan},
+};
+
+use crate::{
+    bounds::within,
+    maps::{self, Scratch},
+    octets::{Linear, Scattered},
+    track::track,
+};
+
+/// Takes a packet at XDP.
+#[inline(always)]
+pub fn observe_xdp(ctx: &XdpContext) {
+    // SAFETY: the context is valid, and the verifier knows this field as readable.
+    let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
+    let Some((place, interface)) = maps::interface(ifindex) else { return };
+    let Some(scratch) = maps::scratch() else { return };
+    let packet = Linear::of_xdp(ctx);
+    let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
+    observe(ctx, Hook::Ingress, place, packet.frame_len(), scratch, parsed);
+}
+
+/// Takes a packet at tc.
+#[inline(always)]
+pub fn observe_skb(ctx: &TcContext, hook: Hook) {
+    let skb = ctx.skb.skb;
+    // SAFETY: the context is valid, and the verifier knows this field as readable.
+    let ifindex = unsafe { (*skb).ifindex };
+    let Some((place, interface)) = maps::interface(ifindex) else { return };
+    let Some(scratch) = maps::scratch() else { return };
+    // SAFETY: as above.
+    let mut vlan = Vlan::NONE;
+    // SAFETY: as above.
+    if unsafe { (*skb).vlan_present } != 0 {
+        // SAFETY: as above.
+        vlan.push(unsafe { (*skb).vlan_tci } as u16);
+    }
+    let packet = Linear::of_skb(ctx);
+    let mut parsed = parse(&packet, interface.link_type(), vlan, &mut scratch.frame);
+    if parsed == Err(Untracked::Truncated) && packet.is_partial() {
+        // The driver left some of the headers in pages: rare, and copying them out is slow.
+        parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
+    }
+    observe(ctx, hook, place, packet.frame_len(), scratch, parsed);
+}
+
+/// Takes a packet apart, in halves that are verified one after the other.
+#[inline(always)]
+fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
+    frame.parse_network(packet, link, vlan)?;
+    maps::settle(frame);
+    frame.parse_transport(packet)
+}
+
+#[inline(always)]
+fn observe(
+    ctx: &impl EbpfContext,
+    hook: Hook,
+    place: u16,
+    len: usize,
+    scratch: &mut Scratch,
+    parsed: Result<(), Untracked>,
+) {
+    maps::settle(scratch);
+    let Some(counters) = maps::counters(place) else { return };
+    // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
+    // touches them but the sweep, which adds atomically.
+    let counters = unsafe { &mut *counters };
+    count(counters, hook, len, &scratch.frame);
+    let tracked = match (parsed, scratch.frame.family) {
+        (Ok(()), Family::V4) => track::<Ipv4>(ctx, hook, place, counters, scratch),
+        (Ok(()), Family::V6) => track::<Ipv6>(ctx, hook, place, counters, scratch),
+        (Err(reason), _) => Err(reason),
+    };
+    if let Err(reason) = tracked {
+        counters.untracked[within::<{ Untracked::PLACES }>(reason as usize)] += 1;
+    }
+}
+
+#[inline(always)]
+fn count(counters: &mut Counters, hook: Hook, len: usize, frame: &Frame) {
+    let protocol = within::<{ Protocol::PLACES }>(frame.protocol as usize);
+    let hook = hook as usize;
+    counters.packets[hook][protocol] += 1;
+    counters.bytes[hook][protocol] += len as u64;
+    if frame.protocol != Protocol::NonIp {
+        counters.ecn[hook][usize::from(frame.traffic_class & 3)] += 1;
+    }
+}

@@ -1,0 +1,143 @@
+//! From a parsed packet to its flow, and to what `pping-common` says should happen.
+
+use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
+use aya_log_ebpf::debug;
+use pping_common::{
+    abi::{Counters, Hook},
+    flow::{Flow, FlowKey, Reason, Side},
+    parse::{Transport, Untracked},
+    rtt::Method,
+};
+
+use crate::{
+    bounds::within,
+    config,
+    emit::{self, Context},
+    maps::{self, Flows, Scratch},
+    sync,
+};
+
+/// Counts a packet to its flow, matches it and records it. An error says why it has no flow.
+#[inline(always)]
+pub(crate) fn track<A: Flows>(
+    ctx: &impl EbpfContext,
+    hook: Hook,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+) -> Result<(), Untracked> {
+    let transport = &scratch.frame.transport;
+    let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
+    let flow = match A::map().get_ptr_mut(&key) {
+        Some(flow) => flow,
+        None => begin(ctx, counters, &key, transport)?,
+    };
+    count(flow, from, transport.payload());
+    // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
+    // that a value read here was never in it; what follows from a stale one is looked at again below.
+    if unsafe { &*flow }.concerns(from, transport) {
+        step::<A>(hook, place, counters, scratch, flow, from);
+    }
+    // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
+    scratch.frame.transport.begins_flow().or_else(|reason| match reason {
+        Untracked::NoTimestamp => Err(reason),
+        _ => Ok(()),
+    })
+}
+
+/// Makes the entry of a flow, if a flow can begin with this packet and there is room.
+#[inline(always)]
+fn begin<A: Flows>(
+    ctx: &impl EbpfContext,
+    counters: &mut Counters,
+    key: &FlowKey<A>,
+    transport: &Transport,
+) -> Result<*mut Flow, Untracked> {
+    transport.begins_flow()?;
+    let is_made = maps::insert_flow(key);
+    // When it was not made here, another CPU may have been faster.
+    let Some(flow) = A::map().get_ptr_mut(key) else {
+        debug!(ctx, "flow map {} is full", A::FAMILY as u8);
+        return Err(Untracked::MapFull);
+    };
+    if is_made {
+        counters.entries_made[A::FAMILY as usize] += 1;
+        let local = u32::from(maps::is_local(key.low.to_address())) << Side::Low as u32
+            | u32::from(maps::is_local(key.high.to_address())) << Side::High as u32;
+        // SAFETY: a map value, valid for the program's run.
+        unsafe { (*flow).local = local };
+        debug!(ctx, "new flow in place {} with ports {} and {}", key.interface, key.low_port, key.high_port);
+    }
+    Ok(flow)
+}
+
+#[inline(always)]
+fn count(flow: *mut Flow, from: Side, payload: u32) {
+    let sweeps = maps::sweeps();
+    // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
+    let (packets, bytes, last_seen) = unsafe {
+        let direction = match from {
+            Side::Low => &raw mut (*flow).low,
+            Side::High => &raw mut (*flow).high,
+        };
+        (&raw mut (*direction).packets, &raw mut (*direction).bytes, &raw mut (*flow).last_seen)
+    };
+    sync::add(packets, 1);
+    sync::add(bytes, u64::from(payload));
+    // SAFETY: as above. Written only when it changes, which leaves the cache line alone.
+    unsafe {
+        if *last_seen != sweeps {
+            *last_seen = sweeps;
+        }
+    }
+}
+
+/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
+#[inline(always)]
+fn step<A: Flows>(
+    hook: Hook,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+    flow: *mut Flow,
+    from: Side,
+) {
+    if !sync::lock(flow) {
+        counters.contended += 1;
+        // SAFETY: a map value, valid for the program's run. Whoever takes the lock next learns from this
+        // that a packet went by unseen.
+        unsafe { (*flow).contended = 1 };
+        return;
+    }
+    // SAFETY: this helper only reads a clock.
+    let now = unsafe { bpf_ktime_get_ns() };
+    // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
+    let flow_ref = unsafe { &mut *flow };
+    scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
+    maps::settle(&mut scratch.changes);
+    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
+    let context = Context { hook, place, frame: &scratch.frame };
+    // What the record tells of the direction that was timed, before another CPU can change it.
+    let (timed, other) = match from {
+        Side::Low => (&flow_ref.high, &flow_ref.low),
+        Side::High => (&flow_ref.low, &flow_ref.high),
+    };
+    if measured.has_sample {
+        let method = within::<{ Method::PLACES }>(measured.sample.method as usize);
+        counters.samples[hook as usize][method] += 1;
+        emit::rtt::<A>(&context, counters, &measured.sample, timed, other, now);
+    }
+    sync::unlock(flow);
+    counters.slots_full += u64::from(measured.slots_full);
+    let changes = &scratch.changes;
+    if changes.opened {
+        let reason = within::<{ Reason::PLACES }>(changes.opened_by as usize);
+        counters.opened[reason] += u64::from(changes.opened_first);
+        emit::opening::<A>(&context, counters, changes);
+    }
+    if changes.closed_forward || changes.closed_reverse {
+        let reason = within::<{ Reason::PLACES }>(changes.closed_by as usize);
+        counters.closed[reason] += u64::from(changes.closed_last);
+        emit::closing::<A>(&context, counters, changes, now);
+    }
+}
