@@ -149,8 +149,9 @@ fn parse_timestamps<O: Octets + ?Sized>(
                 let is_whole = option_len == OPTION_TIMESTAMPS_LEN && at + usize::from(option_len) <= len;
                 return if is_whole { take_timestamps(octets, offset + at + 2, segment) } else { Ok(()) };
             }
-            // A length that does not even cover its own two octets: nothing behind it can be trusted.
-            _ if option_len < 2 => return Ok(()),
+            // A length that does not even cover its own two octets, or that leaves the header: nothing
+            // behind it can be trusted.
+            _ if option_len < 2 || at + usize::from(option_len) > len => return Ok(()),
             _ => at += usize::from(option_len),
         }
     }
