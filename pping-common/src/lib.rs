@@ -18,3 +18,5 @@ pub mod limits;
 pub mod octets;
 pub mod parse;
 pub mod rtt;
+#[cfg(test)]
+mod testing;

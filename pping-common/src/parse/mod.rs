@@ -7,6 +7,8 @@ mod icmp;
 mod ip;
 mod link;
 mod tcp;
+#[cfg(test)]
+mod tests;
 
 pub use icmp::Echo;
 pub use ip::{Family, IpAddress};

@@ -1,0 +1,230 @@
+//! What holds for any octets and for any frame.
+
+use core::cell::RefCell;
+use std::{vec, vec::Vec};
+
+use proptest::{collection::vec, prelude::*, sample::subsequence};
+
+use crate::{
+    octets::Octets,
+    parse::{Frame, IpAddress, Kind, LinkType, Protocol, Timestamps, Untracked, Vlan},
+    testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, ethernet, extension, identifiers, parse},
+};
+
+/// A frame that writes down what is read of it: offset, length, and whether that was inside.
+struct Watched<'a> {
+    octets: &'a [u8],
+    reads: RefCell<Vec<(usize, usize, bool)>>,
+}
+
+impl Octets for Watched<'_> {
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        let read = self.octets.read(offset);
+        assert_eq!(read.is_some(), offset + N <= self.octets.len());
+        self.reads.borrow_mut().push((offset, N, read.is_some()));
+        read
+    }
+
+    fn frame_len(&self) -> usize {
+        self.octets.len()
+    }
+}
+
+/// Parses, and checks that a read which fails ends the parse with that reason. Returns how far reads went.
+fn parse_watched(octets: &[u8], link: LinkType) -> (Result<(), Untracked>, usize) {
+    let watched = Watched { octets, reads: RefCell::default() };
+    let parsed = { Frame::EMPTY }.parse(&watched, link, Vlan::NONE);
+    let reads = watched.reads.into_inner();
+    let failed = reads.iter().position(|&(_, _, is_inside)| !is_inside);
+    assert_eq!(failed.is_some(), parsed == Err(Untracked::Truncated));
+    assert!(failed.is_none_or(|position| position + 1 == reads.len()));
+    let inside = reads.iter().filter(|&&(_, _, is_inside)| is_inside);
+    (parsed, inside.map(|&(offset, len, _)| offset + len).max().unwrap_or(0))
+}
+
+/// The timestamps option by RFC 9293, 3.1, of a list of options.
+fn find_timestamps(mut options: &[u8]) -> Option<Timestamps> {
+    loop {
+        options = match *options {
+            [1, ref rest @ ..] => rest,
+            [0, ..] | [] => return None,
+            [kind, len, ..] if len >= 2 && usize::from(len) <= options.len() => {
+                let (option, rest) = options.split_at(usize::from(len));
+                if kind == 8 {
+                    let [_, _, a, b, c, d, e, f, g, h] = *option else { return None };
+                    return Some(Timestamps {
+                        tsval: u32::from_be_bytes([a, b, c, d]),
+                        tsecr: u32::from_be_bytes([e, f, g, h]),
+                    });
+                }
+                rest
+            }
+            _ => return None,
+        };
+    }
+}
+
+/// Options as hosts send them, timestamps not among them.
+fn other_options() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let all: Vec<Vec<u8>> = vec![
+        vec![1],
+        vec![1],
+        vec![1],
+        vec![2, 4, 5, 0xb4],
+        vec![3, 3, 7],
+        vec![4, 2],
+        vec![5, 10, 8, 10, 8, 10, 8, 10, 8, 10],
+        vec![253, 6, 8, 10, 0, 0],
+    ];
+    subsequence(all.clone(), 0..all.len())
+        .prop_filter("must leave room for timestamps", |options| options.concat().len() <= 30)
+}
+
+fn network() -> impl Strategy<Value = Network> {
+    let v4 = (any::<[u8; 8]>(), 0..=10_usize).prop_map(|(octets, words)| {
+        let mapped = |half: &[u8]| {
+            let mut address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0];
+            address[12..].copy_from_slice(half);
+            IpAddress::from_octets(address)
+        };
+        Network {
+            source: mapped(&octets[..4]),
+            destination: mapped(&octets[4..]),
+            options: vec![1; 4 * words],
+            ..Network::v4()
+        }
+    });
+    let headers = vec((prop_oneof![Just(0), Just(43), Just(60)], 1..5_usize), 0..=6);
+    let v6 =
+        (any::<[u8; 16]>(), any::<[u8; 16]>(), headers).prop_map(|(source, destination, headers)| Network {
+            source: IpAddress::from_octets(source),
+            destination: IpAddress::from_octets(destination),
+            extensions: headers.into_iter().map(|(number, units)| extension(number, units)).collect(),
+            ..Network::v6()
+        });
+    (prop_oneof![v4, v6], any::<u8>())
+        .prop_map(|(network, traffic_class)| Network { traffic_class, ..network })
+}
+
+fn tags() -> impl Strategy<Value = Vec<(u16, u16)>> {
+    vec((prop_oneof![Just(0x8100), Just(0x88a8), Just(0x9100)], any::<u16>()), 0..=4)
+}
+
+/// What the lower layers of a built frame must be parsed to.
+fn assert_lower_layers(frame: &Frame, network: &Network, tags: &[(u16, u16)]) {
+    let built: Vec<u16> = tags.iter().map(|(_, control)| control & 0xfff).collect();
+    assert_eq!(identifiers(frame), built);
+    assert_eq!((frame.source, frame.destination), (network.source, network.destination));
+    assert_eq!((frame.family, frame.traffic_class), (network.family, network.traffic_class));
+}
+
+proptest! {
+    #[test]
+    fn any_octets_are_parsed_without_leaving_the_frame(octets in vec(any::<u8>(), 0..200)) {
+        for link in [LinkType::Ethernet, LinkType::Ip] {
+            let (_, furthest) = parse_watched(&octets, link);
+            prop_assert!(furthest <= octets.len());
+        }
+    }
+
+    #[test]
+    fn any_change_of_a_frame_is_parsed_without_leaving_it(
+        network in network(),
+        tags in tags(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let packet = network.packet(TCP, &Tcp::usual(1, 2).octets());
+        let mut octets = ethernet(&tags, network.ethertype(), &packet);
+        for (position, octet) in changes {
+            let position = position.index(octets.len());
+            octets[position] = octet;
+        }
+        let prefix = &octets[..cut.index(octets.len())];
+        for octets in [&octets[..], prefix] {
+            let (_, furthest) = parse_watched(octets, LinkType::Ethernet);
+            prop_assert!(furthest <= octets.len());
+        }
+    }
+
+    #[test]
+    fn segment_is_parsed_to_what_was_built_and_nothing_behind_its_header_is_read(
+        network in network(),
+        tags in tags(),
+        ports in any::<(u16, u16)>(),
+        flags in any::<u8>(),
+        (tsval, tsecr) in any::<(u32, u32)>(),
+        payload in 0..50_usize,
+        padding in 0..50_usize,
+    ) {
+        let (source_port, destination_port) = ports;
+        let tcp = Tcp { source_port, destination_port, flags, payload, ..Tcp::usual(tsval, tsecr) };
+        let packet = network.packet(TCP, &tcp.octets());
+        let mut octets = ethernet(&tags, network.ethertype(), &packet);
+        let header_end = octets.len() - payload;
+        octets.resize(octets.len() + padding, 0);
+        let frame = parse(&octets).unwrap();
+        assert_lower_layers(&frame, &network, &tags);
+        let segment = frame.transport.segment;
+        prop_assert_eq!((frame.protocol, frame.transport.kind), (Protocol::Tcp, Kind::Tcp));
+        prop_assert_eq!(frame.transport.ports(), ports);
+        prop_assert_eq!(segment.flags.0, flags);
+        prop_assert_eq!(segment.payload as usize, payload);
+        prop_assert_eq!(segment.timestamps(), Some(Timestamps { tsval, tsecr }));
+        let (parsed, furthest) = parse_watched(&octets, LinkType::Ethernet);
+        prop_assert_eq!(parsed, Ok(()));
+        prop_assert_eq!(furthest, header_end);
+    }
+
+    #[test]
+    fn echo_is_parsed_to_what_was_built_and_nothing_behind_its_header_is_read(
+        network in network(),
+        tags in tags(),
+        (id, sequence, is_reply) in any::<(u16, u16, bool)>(),
+        payload in 0..50_usize,
+        padding in 0..50_usize,
+    ) {
+        let (number, kind) = match (network.ethertype(), is_reply) {
+            (0x0800, false) => (ICMP, 8),
+            (0x0800, true) => (ICMP, 0),
+            (_, false) => (ICMPV6, 128),
+            (_, true) => (ICMPV6, 129),
+        };
+        let packet = network.packet(number, &echo(kind, 0, id, sequence, &vec![0; payload]));
+        let mut octets = ethernet(&tags, network.ethertype(), &packet);
+        let header_end = octets.len() - payload;
+        octets.resize(octets.len() + padding, 0);
+        let frame = parse(&octets).unwrap();
+        assert_lower_layers(&frame, &network, &tags);
+        let parsed = frame.transport.echo;
+        prop_assert_eq!((parsed.id, parsed.sequence, parsed.is_reply), (id, sequence, is_reply));
+        prop_assert_eq!(parsed.payload as usize, payload);
+        prop_assert_eq!(parse_watched(&octets, LinkType::Ethernet), (Ok(()), header_end));
+    }
+
+    #[test]
+    fn timestamps_are_found_in_any_order_of_options(
+        options in other_options().prop_flat_map(|mut options| {
+            options.push(Tcp::timestamps(0xdead_beef, 0x0bad_cafe).to_vec());
+            Just(options).prop_shuffle()
+        }),
+    ) {
+        let octets = Network::v6().frame(TCP, &Tcp::with_options(&options.concat()).octets());
+        let expected = Timestamps { tsval: 0xdead_beef, tsecr: 0x0bad_cafe };
+        prop_assert_eq!(parse(&octets).unwrap().transport.segment.timestamps(), Some(expected));
+    }
+
+    #[test]
+    fn any_options_are_read_by_the_rfc_and_not_beyond(
+        // Mostly octets that mean something as a kind or as a length.
+        options in vec(prop_oneof![0..=12_u8, Just(8), Just(10), any::<u8>()], 0..=40),
+    ) {
+        let tcp = Tcp::with_options(&options);
+        let mut padded = options;
+        padded.resize(tcp.header_len() - 20, 0);
+        let octets = Network::v4().frame(TCP, &tcp.octets());
+        prop_assert_eq!(parse(&octets).unwrap().transport.segment.timestamps(), find_timestamps(&padded));
+        let (_, furthest) = parse_watched(&octets, LinkType::Ethernet);
+        prop_assert!(furthest <= octets.len() - tcp.payload);
+    }
+}

@@ -1,0 +1,97 @@
+//! Frames cut short at every length.
+
+use std::{string::String, vec, vec::Vec};
+
+use crate::{
+    parse::{Frame, LinkType, Untracked, Vlan},
+    testing::{ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on},
+};
+
+/// A whole frame, and how much of it must be there for its flow to be found.
+struct Case {
+    name: String,
+    link: LinkType,
+    octets: Vec<u8>,
+    needed: usize,
+}
+
+/// Transport headers: protocol number, octets, and how many of those are needed.
+fn transports(is_v4: bool) -> Vec<(&'static str, u8, Vec<u8>, usize)> {
+    let syn = [&[2, 4, 5, 0xb4, 4, 2][..], &Tcp::timestamps(1, 0), &[1, 3, 3, 7]].concat();
+    let (number, request) = if is_v4 { (ICMP, 8) } else { (ICMPV6, 128) };
+    vec![
+        ("no options", TCP, Tcp::with_options(&[]).octets(), 20),
+        ("usual", TCP, Tcp::usual(1, 2).octets(), 32),
+        ("syn", TCP, Tcp::with_options(&syn).octets(), 36),
+        ("last", TCP, Tcp::with_options(&[&[1; 30][..], &Tcp::timestamps(1, 2)].concat()).octets(), 60),
+        ("first", TCP, Tcp::with_options(&[&Tcp::timestamps(1, 2)[..], &[0; 2]].concat()).octets(), 30),
+        // The end of options is read together with the octet behind it.
+        ("end", TCP, Tcp::with_options(&[1, 1, 0, 0]).octets(), 24),
+        ("echo", number, echo(request, 0, 1, 2, &[9; 16]), 8),
+    ]
+}
+
+fn cases() -> Vec<Case> {
+    let networks = [
+        ("v4", Network::v4()),
+        ("v4 options", Network { options: vec![1; 40], ..Network::v4() }),
+        ("v6", Network::v6()),
+        ("v6 extensions", Network::with_extensions(&[extension(0, 1), extension(43, 3), extension(44, 1)])),
+    ];
+    let tags = [(SERVICE_VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)];
+    let mut cases = Vec::new();
+    for (network_name, network) in networks {
+        for (name, number, transport, needed) in transports(network_name.starts_with("v4")) {
+            let packet = network.packet(number, &transport);
+            let needed = network.header_len() + needed;
+            cases.push(Case {
+                name: std::format!("{network_name}, {name}, without link header"),
+                link: LinkType::Ip,
+                octets: packet.clone(),
+                needed,
+            });
+            cases.extend((0..=4).map(|depth| Case {
+                name: std::format!("{network_name}, {name}, {depth} tags"),
+                link: LinkType::Ethernet,
+                octets: ethernet(&tags[..depth], network.ethertype(), &packet),
+                needed: 14 + 4 * depth + needed,
+            }));
+        }
+    }
+    cases
+}
+
+#[test]
+fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_frame() {
+    for Case { name, link, octets, needed } in cases() {
+        let whole = parse_on(&octets, link).unwrap();
+        for len in 0..octets.len() {
+            match parse_on(&octets[..len], link) {
+                Ok(frame) => {
+                    assert!(len >= needed, "{name}: {len} octets are not enough");
+                    assert_eq!(frame.transport, whole.transport, "{name}: {len} octets");
+                    assert_eq!(frame.vlan, whole.vlan, "{name}: {len} octets");
+                }
+                Err(reason) => {
+                    assert!(len < needed, "{name}: {len} octets are enough, but {reason:?}");
+                    assert_eq!(reason, Untracked::Truncated, "{name}: {len} octets");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn offloaded_tag_stays_outermost_however_short_the_frame_is() {
+    let mut offloaded = Vlan::NONE;
+    offloaded.push(99);
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
+    let octets = ethernet(&[(VLAN, 2), (VLAN, 3)], Network::v4().ethertype(), &packet);
+    for len in 0..=octets.len() {
+        let mut frame = Frame::EMPTY;
+        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded);
+        let tags: Vec<u16> = frame.vlan.identifiers().collect();
+        assert!([99, 2, 3].starts_with(&tags) && !tags.is_empty(), "{tags:?}");
+        assert!(parsed.is_err() || tags.len() == 3);
+    }
+}

@@ -1,0 +1,47 @@
+//! What the tests of this crate are made of: frames built octet by octet.
+
+mod frames;
+
+use std::vec::Vec;
+
+pub(crate) use frames::{Network, Tcp, echo, ethernet, extension};
+
+use crate::parse::{Frame, LinkType, Untracked, Vlan};
+
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
+pub(crate) const PSH: u8 = 0x08;
+pub(crate) const ACK: u8 = 0x10;
+
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const VLAN: u16 = 0x8100;
+pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
+
+pub(crate) const TCP: u8 = 6;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const ICMPV6: u8 = 58;
+
+/// Parses an Ethernet frame without offloaded tags.
+pub(crate) fn parse(octets: &[u8]) -> Result<Frame, Untracked> {
+    parse_on(octets, LinkType::Ethernet)
+}
+
+/// Parses a frame of either kind of link.
+pub(crate) fn parse_on(octets: &[u8], link: LinkType) -> Result<Frame, Untracked> {
+    let mut frame = Frame::EMPTY;
+    frame.parse(octets, link, Vlan::NONE).map(|()| frame)
+}
+
+/// What a frame is counted as, parsed or not.
+pub(crate) fn parse_anyway(octets: &[u8]) -> (Frame, Result<(), Untracked>) {
+    let mut frame = Frame::EMPTY;
+    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE);
+    (frame, parsed)
+}
+
+/// The VLAN identifiers of a frame, outermost first.
+pub(crate) fn identifiers(frame: &Frame) -> Vec<u16> {
+    frame.vlan.identifiers().collect()
+}
