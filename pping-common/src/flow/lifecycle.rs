@@ -130,7 +130,9 @@ pub(super) fn step(
         changes.opened = true;
         changes.opened_by = reverse.opened_by;
         changes.opened_at = reverse.opened_at;
-        changes.opened_first = matches!(forward.lifecycle, Lifecycle::Unseen | Lifecycle::Unanswered);
+        // If it is closed, it never was open: a FIN was the first that was seen of the flow. Had it been
+        // open, its FIN would have answered the reverse direction, and so opened that.
+        changes.opened_first = forward.lifecycle != Lifecycle::Open;
     }
     if forward.lifecycle == Lifecycle::Unseen && begins {
         forward.lifecycle = Lifecycle::Unanswered;
