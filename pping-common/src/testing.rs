@@ -1,9 +1,12 @@
-//! What the tests of this crate are made of: frames built octet by octet.
+//! What the tests of this crate are made of: frames built octet by octet, transport headers ready for the
+//! state machine, and two hosts that talk.
 
+mod conversation;
 mod frames;
 
 use std::vec::Vec;
 
+pub(crate) use conversation::{Conversation, MS, data, pure_ack, reply, request, rtt, segment, unwatched};
 pub(crate) use frames::{Network, Tcp, echo, ethernet, extension};
 
 use crate::parse::{Frame, LinkType, Untracked, Vlan};

@@ -2,6 +2,8 @@
 
 mod key;
 mod lifecycle;
+#[cfg(test)]
+mod tests;
 
 pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
 pub use lifecycle::{Changes, Lifecycle, Reason};

@@ -4,6 +4,8 @@ mod icmp_echo;
 mod rules;
 mod slots;
 mod tcp_ts;
+#[cfg(test)]
+mod tests;
 
 pub use rules::{Basis, Rules};
 pub use slots::Slots;

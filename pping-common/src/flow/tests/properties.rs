@@ -1,0 +1,39 @@
+//! What holds for the life of any flow.
+
+use proptest::{collection::vec, prelude::*};
+
+use crate::{
+    flow::{Lifecycle, Side},
+    testing::{ACK, Conversation, FIN, RST, SYN, segment},
+};
+
+proptest! {
+    /// Whoever counts openings and closings must not count a flow twice, nor miss one. (A SYN on used ports
+    /// ends what was there without a word, so there is none here.)
+    #[test]
+    fn flow_opens_as_often_as_it_closes_until_it_is_open(
+        packets in vec((any::<bool>(), prop_oneof![
+            6 => Just(ACK),
+            1 => Just(SYN | ACK),
+            2 => Just(FIN | ACK),
+            1 => Just(RST),
+        ]), 1..20),
+    ) {
+        let mut talk = Conversation::new();
+        let mut flows = 0_i32;
+        let mut directions = 0_i32;
+        for (position, (is_low, flags)) in packets.into_iter().enumerate() {
+            let from = if is_low { Side::Low } else { Side::High };
+            let changes = talk.packet(from, position as u64 + 1, &segment(flags, 0, 1, 1)).changes;
+            flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
+            directions += i32::from(changes.opened);
+            directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
+            let open = [Side::Low, Side::High]
+                .into_iter()
+                .filter(|&side| talk.flow.direction(side).lifecycle == Lifecycle::Open)
+                .count();
+            prop_assert_eq!(directions, open as i32);
+            prop_assert_eq!(flows, i32::from(open > 0));
+        }
+    }
+}

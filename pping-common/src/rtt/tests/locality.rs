@@ -1,0 +1,62 @@
+//! Packets to this host itself.
+
+use crate::testing::{Conversation, data, pure_ack, reply, request, rtt};
+
+/// A conversation in progress whose high side (2) or both (3) are this host.
+fn local(sides: u32) -> Conversation {
+    let mut talk = Conversation::in_progress();
+    talk.flow.local = sides;
+    talk
+}
+
+#[test]
+fn packets_to_a_local_address_are_not_timed() {
+    let mut talk = local(2);
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(11, data(501, 101))), None);
+    // Those from it are.
+    assert_eq!(rtt(talk.low(31, data(102, 501))), Some((501, 20)));
+}
+
+#[test]
+fn which_side_is_local_matters() {
+    let mut talk = local(1);
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(11, data(501, 101))), Some((101, 1)));
+    assert_eq!(rtt(talk.low(31, data(102, 501))), None);
+}
+
+#[test]
+fn packets_to_a_local_address_are_timed_when_asked_for() {
+    let mut talk = local(2);
+    talk.rules.include_local = true;
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(11, data(501, 101))), Some((101, 1)));
+}
+
+#[test]
+fn packets_to_a_local_address_are_neither_full_nor_recorded() {
+    let mut talk = local(2);
+    for tsval in 101..=120 {
+        assert!(!talk.low(10, data(tsval, 500)).measured.slots_full);
+    }
+    assert_eq!((talk.waiting(), talk.flow.low.recorded_at), (0, 0));
+    assert_eq!(talk.flow.low.newest_tsval, 120);
+}
+
+#[test]
+fn of_a_host_that_talks_to_itself_nothing_is_timed() {
+    let mut talk = local(3);
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(11, data(501, 101))), None);
+    assert_eq!(rtt(talk.low(12, pure_ack(102, 501))), None);
+}
+
+#[test]
+fn requests_to_a_local_address_are_not_timed() {
+    let mut talk = local(2);
+    talk.low(10, request(1));
+    assert_eq!(rtt(talk.high(11, reply(1))), None);
+    talk.high(20, request(1));
+    assert_eq!(rtt(talk.low(40, reply(1))), Some((1, 20)));
+}

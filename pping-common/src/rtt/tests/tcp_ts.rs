@@ -1,0 +1,299 @@
+//! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low side and 500 on the high.
+
+use crate::{
+    flow::Side,
+    parse::Transport,
+    rtt::{Method, Sample},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, unwatched},
+};
+
+#[test]
+fn tsval_is_timed_from_its_segment_to_its_echo() {
+    let mut talk = Conversation::in_progress();
+    assert_eq!(rtt(talk.low(10, data(101, 500))), None);
+    let sample = talk.high(30, pure_ack(501, 101)).measured.sample();
+    assert_eq!(sample, Some(Sample { method: Method::TcpTs, identifier: 101, rtt: 20 * MS }));
+    assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
+    assert_eq!(talk.flow.high.smoothed_rtt, 0);
+}
+
+#[test]
+fn both_directions_are_timed() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(30, data(501, 101))), Some((101, 20)));
+    assert_eq!(rtt(talk.low(35, pure_ack(102, 501))), Some((501, 5)));
+}
+
+#[test]
+fn segments_of_one_tick_are_timed_from_the_first() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.low(13, data(101, 500));
+    talk.low(16, data(101, 500));
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 20)));
+    talk.low(31, data(101, 500));
+    assert_eq!(rtt(talk.high(50, pure_ack(502, 101))), None);
+}
+
+#[test]
+fn newest_advances_on_pure_acks() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, pure_ack(101, 500));
+    talk.low(15, data(101, 500));
+    assert_eq!(talk.waiting(), 0);
+    talk.low(16, data(102, 500));
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 102))), Some((102, 14)));
+}
+
+#[test]
+fn newest_advances_on_segments_without_ack() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, segment(0, 0, 101, 0));
+    talk.low(15, data(101, 500));
+    assert_eq!(talk.waiting(), 0);
+}
+
+#[test]
+fn older_tsval_is_not_recorded() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(105, 500));
+    talk.low(11, data(103, 500));
+    talk.low(12, data(100, 500));
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 103))), None);
+    assert_eq!(rtt(talk.high(31, pure_ack(501, 105))), Some((105, 21)));
+}
+
+#[test]
+fn mid_stream_waits_for_the_first_change() {
+    let mut talk = Conversation::new();
+    talk.low(10, data(101, 500));
+    talk.low(12, data(101, 500));
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), None);
+    talk.low(31, data(102, 500));
+    assert_eq!(rtt(talk.high(50, pure_ack(502, 102))), Some((102, 19)));
+}
+
+#[test]
+fn syn_and_syn_ack_are_timed_at_once() {
+    let mut talk = Conversation::new();
+    talk.low(10, segment(SYN, 0, 100, 0));
+    assert_eq!(rtt(talk.high(30, segment(SYN | ACK, 0, 500, 100))), Some((100, 20)));
+    assert_eq!(rtt(talk.low(35, pure_ack(101, 500))), Some((500, 5)));
+}
+
+#[test]
+fn fin_is_timed() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, segment(FIN | ACK, 0, 101, 500));
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 20)));
+}
+
+#[test]
+fn pure_ack_is_never_recorded() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, pure_ack(101, 500));
+    talk.low(11, segment(ACK | PSH, 0, 102, 500));
+    assert_eq!(talk.waiting(), 0);
+    assert_eq!(rtt(talk.high(30, data(501, 102))), None);
+}
+
+#[test]
+fn match_needs_ack() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(20, segment(PSH, 10, 501, 101))), None);
+    // Nor does what it seems to echo free anything.
+    assert_eq!(rtt(talk.high(21, segment(PSH, 10, 501, 105))), None);
+    assert_eq!(rtt(talk.high(30, pure_ack(502, 101))), Some((101, 20)));
+}
+
+#[test]
+fn rst_never_matches_and_frees_nothing() {
+    for flags in [RST, RST | ACK] {
+        let mut talk = Conversation::in_progress();
+        talk.low(10, data(101, 500));
+        assert_eq!(rtt(talk.high(20, segment(flags, 0, 501, 101))), None);
+        talk.high(21, segment(flags, 0, 502, 300));
+        assert_eq!(talk.waiting(), 1);
+    }
+}
+
+#[test]
+fn rst_is_never_recorded() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, segment(RST | ACK, 10, 101, 500));
+    assert_eq!(talk.waiting(), 0);
+}
+
+#[test]
+fn slot_matches_once() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 20)));
+    assert_eq!(talk.waiting(), 0);
+    assert_eq!(rtt(talk.high(31, pure_ack(501, 101))), None);
+    assert_eq!(rtt(talk.high(32, data(502, 101))), None);
+}
+
+#[test]
+fn match_frees_older_slots() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.low(20, data(102, 500));
+    talk.low(30, data(103, 500));
+    assert_eq!(rtt(talk.high(50, pure_ack(501, 102))), Some((102, 30)));
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(rtt(talk.high(55, pure_ack(501, 101))), None);
+    assert_eq!(rtt(talk.high(60, pure_ack(501, 103))), Some((103, 30)));
+}
+
+#[test]
+fn tsecr_that_matches_nothing_frees_older_slots() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.low(20, data(104, 500));
+    assert_eq!(rtt(talk.high(50, pure_ack(501, 103))), None);
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(rtt(talk.high(51, pure_ack(501, 101))), None);
+    assert_eq!(rtt(talk.high(60, pure_ack(501, 104))), Some((104, 40)));
+}
+
+#[test]
+fn tsecr_older_than_all_slots_changes_nothing() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(105, 500));
+    talk.high(15, pure_ack(501, 100));
+    let before = unwatched(&talk.flow);
+    assert_eq!(rtt(talk.high(20, pure_ack(501, 104))), None);
+    assert_eq!(before, unwatched(&talk.flow));
+}
+
+#[test]
+fn tsval_wraps_around() {
+    let mut talk = Conversation::in_progress();
+    talk.flow.low.newest_tsval = u32::MAX - 1;
+    talk.low(10, data(u32::MAX, 500));
+    talk.low(20, data(0, 500));
+    talk.low(30, data(1, 500));
+    talk.low(40, data(u32::MAX, 500));
+    assert_eq!(talk.waiting(), 3);
+    // The echo from before the turn frees nothing from behind it, but the other way round it does.
+    assert_eq!(rtt(talk.high(50, pure_ack(501, u32::MAX))), Some((u32::MAX, 40)));
+    assert_eq!(talk.waiting(), 2);
+    assert_eq!(rtt(talk.high(60, pure_ack(501, 1))), Some((1, 30)));
+    assert_eq!(talk.waiting(), 0);
+}
+
+#[test]
+fn newer_is_less_than_half_the_circle_ahead() {
+    for (ahead, recorded) in [(1, 1), (0x7fff_ffff, 1), (0x8000_0000, 0), (0x8000_0001, 0), (u32::MAX, 0)] {
+        let mut talk = Conversation::in_progress();
+        talk.low(10, data(100_u32.wrapping_add(ahead), 500));
+        assert_eq!(talk.waiting(), recorded, "{ahead:#x}");
+    }
+}
+
+#[test]
+fn retransmission_is_timed_by_its_own_tsval() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.low(210, data(301, 500));
+    assert_eq!(rtt(talk.high(230, pure_ack(501, 301))), Some((301, 20)));
+    assert_eq!(talk.waiting(), 0);
+}
+
+#[test]
+fn packet_is_matched_against_what_waited_before_it() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(501, 500));
+    // Both sides happen to be at the same TSval: what this segment carries must not answer itself.
+    assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 1));
+    assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
+    assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
+    assert_eq!(talk.flow.high.smoothed_rtt, 7 * MS);
+}
+
+#[test]
+fn segment_without_timestamps_neither_matches_nor_records() {
+    let without = |mut transport: Transport| {
+        transport.segment.has_timestamps = false;
+        transport
+    };
+    let mut talk = Conversation::in_progress();
+    talk.low(10, without(data(101, 500)));
+    assert_eq!(talk.waiting(), 0);
+    talk.low(11, data(101, 500));
+    assert_eq!(rtt(talk.high(20, without(pure_ack(501, 101)))), None);
+    assert_eq!(rtt(talk.high(21, pure_ack(501, 101))), Some((101, 10)));
+}
+
+#[test]
+fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() {
+    for side in [Side::Low, Side::High] {
+        let mut talk = Conversation::in_progress();
+        talk.flow.contended = 1;
+        let base = if side == Side::Low { 100 } else { 500 };
+        let mut recorded = |ms, tsval| {
+            talk.packet(side, ms * MS, &data(tsval, 0));
+            assert_eq!(talk.flow.contended, 0);
+            talk.flow.direction(side).slots.waiting()
+        };
+        assert_eq!(recorded(10, base), 0);
+        assert_eq!(recorded(11, base + 1), 0);
+        assert_eq!(recorded(12, base + 1), 0);
+        assert_eq!(recorded(13, base + 2), 1);
+    }
+}
+
+#[test]
+fn contention_puts_both_directions_in_doubt() {
+    let mut talk = Conversation::in_progress();
+    talk.flow.contended = 1;
+    talk.low(10, data(101, 500));
+    talk.high(11, data(501, 100));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    talk.low(12, data(102, 500));
+    talk.high(13, data(502, 100));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 1));
+}
+
+#[test]
+fn new_syn_on_used_ports_begins_anew() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.high(30, data(501, 101));
+    talk.low(31, data(102, 500));
+    // Clocks of another connection, both older than those before.
+    talk.low(1000, segment(SYN, 0, 50, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 0));
+    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (0, 0));
+    assert_eq!(rtt(talk.high(1030, segment(SYN | ACK, 0, 400, 50))), Some((50, 30)));
+    assert_eq!(talk.flow.low.min_rtt, 30 * MS);
+    assert_eq!(rtt(talk.low(1035, pure_ack(51, 400))), Some((400, 5)));
+}
+
+#[test]
+fn new_syn_of_the_other_side_begins_anew_too() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    talk.high(1000, segment(SYN, 0, 50, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 1));
+    assert_eq!(rtt(talk.low(1030, segment(SYN | ACK, 0, 40, 50))), Some((50, 30)));
+}
+
+#[test]
+fn retransmitted_syn_does_not_begin_anew() {
+    let mut talk = Conversation::new();
+    talk.low(10, segment(SYN, 0, 100, 0));
+    talk.low(1010, segment(SYN, 0, 1100, 0));
+    assert_eq!(talk.waiting(), 2);
+    // The answer to the first was only late.
+    assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
+    talk.low(2010, segment(SYN, 0, 2100, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (2, 1));
+    assert_eq!(talk.flow.low.min_rtt, 1005 * MS);
+}

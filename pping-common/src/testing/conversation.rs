@@ -1,0 +1,124 @@
+//! Two hosts that talk, and a flow that listens.
+
+use std::{format, string::String};
+
+use super::{ACK, PSH};
+use crate::{
+    flow::{Changes, Flow, Outcome, Side},
+    parse::{Echo, Kind, Segment, TcpFlags, Timestamps, Transport},
+    rtt::Rules,
+};
+
+/// Nanoseconds in a millisecond.
+pub(crate) const MS: u64 = 1_000_000;
+
+/// A segment with timestamps.
+pub(crate) fn segment(flags: u8, payload: u32, tsval: u32, tsecr: u32) -> Transport {
+    Transport {
+        kind: Kind::Tcp,
+        segment: Segment {
+            source_port: 40_000,
+            destination_port: 443,
+            flags: TcpFlags(flags),
+            payload,
+            has_timestamps: true,
+            timestamps: Timestamps { tsval, tsecr },
+        },
+        echo: Echo { id: 0, sequence: 0, is_reply: false, payload: 0 },
+    }
+}
+
+/// A segment with payload.
+pub(crate) fn data(tsval: u32, tsecr: u32) -> Transport {
+    segment(ACK | PSH, 100, tsval, tsecr)
+}
+
+/// A segment with nothing but its header.
+pub(crate) fn pure_ack(tsval: u32, tsecr: u32) -> Transport {
+    segment(ACK, 0, tsval, tsecr)
+}
+
+/// An echo request.
+pub(crate) fn request(sequence: u16) -> Transport {
+    // A parsed frame keeps the segment that was parsed before it: it must not matter.
+    let mut transport = segment(0xff, 100, 7, 7);
+    transport.kind = Kind::Echo;
+    transport.echo = Echo { id: 77, sequence, is_reply: false, payload: 56 };
+    transport
+}
+
+/// An echo reply.
+pub(crate) fn reply(sequence: u16) -> Transport {
+    let mut transport = request(sequence);
+    transport.echo.is_reply = true;
+    transport
+}
+
+/// What was echoed, and the RTT in ms.
+pub(crate) fn rtt(outcome: Outcome) -> Option<(u32, u64)> {
+    outcome.measured.sample().map(|sample| (sample.identifier, sample.rtt / MS))
+}
+
+/// A flow as text, but for how it notes that slots wait, and for the counts of the kernel programs.
+pub(crate) fn unwatched(flow: &Flow) -> String {
+    let mut text = format!("{flow:?}");
+    let mut from = 0;
+    while let Some(found) = text[from..].find("waiting: ") {
+        let start = from + found + "waiting: ".len();
+        let end = start + text[start..].find(',').unwrap();
+        let some_wait = text[start..end] != *"0";
+        text.replace_range(start..end, if some_wait { "some" } else { "none" });
+        from = start;
+    }
+    text
+}
+
+/// A flow and the rules it is measured by.
+pub(crate) struct Conversation {
+    pub(crate) flow: Flow,
+    pub(crate) rules: Rules,
+}
+
+impl Conversation {
+    /// Nothing was said yet.
+    pub(crate) fn new() -> Self {
+        Self { flow: Flow::EMPTY, rules: Rules::UNLIMITED }
+    }
+
+    /// Both sides have said something earlier: the low one with `TSval` 100, the high one with 500.
+    pub(crate) fn in_progress() -> Self {
+        let mut talk = Self::new();
+        talk.low(1, pure_ack(100, 0));
+        talk.high(2, pure_ack(500, 0));
+        talk.low(3, pure_ack(100, 0));
+        talk
+    }
+
+    /// A packet of the low side, `ms` after the clock began.
+    pub(crate) fn low(&mut self, ms: u64, transport: Transport) -> Outcome {
+        self.packet(Side::Low, ms * MS, &transport)
+    }
+
+    /// A packet of the high side, `ms` after the clock began.
+    pub(crate) fn high(&mut self, ms: u64, transport: Transport) -> Outcome {
+        self.packet(Side::High, ms * MS, &transport)
+    }
+
+    /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about.
+    pub(crate) fn packet(&mut self, from: Side, now: u64, transport: &Transport) -> Outcome {
+        let is_concerned = self.flow.concerns(from, transport) || self.flow.contended != 0;
+        let before = unwatched(&self.flow);
+        let outcome = self.flow.step(from, transport, now, &self.rules);
+        if !is_concerned {
+            assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
+            assert!(!outcome.measured.has_sample && !outcome.measured.slots_full, "{transport:?}");
+            assert_eq!(before, unwatched(&self.flow), "{transport:?}");
+        }
+        outcome
+    }
+
+    /// How many identifiers of the low side wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.flow.low.slots.waiting()
+    }
+}
