@@ -115,26 +115,25 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(&mut scratch.changes);
-    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
     let context = Context { hook, place, frame: &scratch.frame };
-    // What the record tells of the direction that was timed, before another CPU can change it.
-    let (timed, other) = match from {
-        Side::Low => (&flow_ref.high, &flow_ref.low),
-        Side::High => (&flow_ref.low, &flow_ref.high),
-    };
-    if measured.has_sample {
-        let method = within::<{ Method::PLACES }>(measured.sample.method as usize);
-        counters.samples[hook as usize][method] += 1;
-        emit::rtt::<A>(&context, counters, &measured.sample, timed, other, now);
-    }
-    sync::unlock(flow);
-    counters.slots_full += u64::from(measured.slots_full);
     let changes = &scratch.changes;
     if changes.opened {
         let reason = within::<{ Reason::PLACES }>(changes.opened_by as usize);
         counters.opened[reason] += u64::from(changes.opened_first);
         emit::opening::<A>(&context, counters, changes);
     }
+    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
+    counters.slots_full += u64::from(measured.slots_full);
+    if measured.has_sample {
+        let method = within::<{ Method::PLACES }>(measured.sample.method as usize);
+        counters.samples[hook as usize][method] += 1;
+        let (timed, other) = match from {
+            Side::Low => (&flow_ref.high, &flow_ref.low),
+            Side::High => (&flow_ref.low, &flow_ref.high),
+        };
+        emit::rtt::<A>(&context, counters, &measured.sample, timed, other, now);
+    }
+    sync::unlock(flow);
     if changes.closed_forward || changes.closed_reverse {
         let reason = within::<{ Reason::PLACES }>(changes.closed_by as usize);
         counters.closed[reason] += u64::from(changes.closed_last);

@@ -3,7 +3,7 @@
 use std::env;
 
 use anyhow::{Context as _, Result};
-use pping_ebpf_build::{TARGET, Toolchain};
+use pping_ebpf_build::{TARGET, Toolchain, rustc_flags};
 
 use crate::{
     command, environment,
@@ -22,16 +22,12 @@ pub(crate) fn run() -> Result<()> {
             .args(DENY_WARNINGS),
     )?;
     let toolchain = Toolchain::find().context("no Rust compiler for BPF found")?;
-    // Either way of the feature is somebody's build.
-    for features in [&[][..], &["--all-features"]] {
-        lint_kernel_programs(toolchain, features)?;
-    }
-    Ok(())
+    lint_kernel_programs(toolchain)
 }
 
-fn lint_kernel_programs(toolchain: Toolchain, features: &[&str]) -> Result<()> {
-    // The same flag and a directory apart from the host's, as in the real build.
-    let flags = format!("--cfg=bpf_target_arch=\"{}\"", env::consts::ARCH);
+fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
+    // The same flags and a directory apart from the host's, as in the real build.
+    let flags = rustc_flags(env::consts::ARCH);
     command::run(
         toolchain
             .command("cargo")
@@ -41,7 +37,6 @@ fn lint_kernel_programs(toolchain: Toolchain, features: &[&str]) -> Result<()> {
             .arg("--target-dir")
             .arg(environment::target_directory().join("bpf"))
             .args(toolchain.cargo_arguments())
-            .args(features)
             .args(DENY_WARNINGS),
     )
 }

@@ -3,10 +3,12 @@
 //! Used by the build scripts that embed the kernel programs, and by `cargo xtask`, so that what the one
 //! looks for is what the other installs and lints with.
 
+#![expect(clippy::print_stdout, reason = "that is how a build script talks to cargo")]
+
 mod linker;
 mod toolchain;
 
-use std::{fmt, path::PathBuf};
+use std::{env, fmt, fs, path::PathBuf};
 
 pub use linker::{find_linker, install_dir};
 pub use toolchain::{LINKED_TOOLCHAIN, TARGET, Toolchain, has_bpf_core};
@@ -44,17 +46,55 @@ impl fmt::Debug for Error {
     }
 }
 
+/// Compiler flags for the kernel programs, as `CARGO_ENCODED_RUSTFLAGS` wants them.
+///
+/// The CPU matters: version 3 has 32-bit registers, jumps and atomic instructions (Linux 5.1 and 5.12).
+/// LLVM's generic one has none of them, and with the registers alone (`+alu32`) LLVM 22 compares 32-bit
+/// values with sign-extended constants, which is wrong.
+pub fn rustc_flags(target_arch: &str) -> String {
+    [
+        &format!("--cfg=bpf_target_arch=\"{target_arch}\""),
+        "-Ctarget-cpu=v3",
+        "-Cdebuginfo=2",
+        "-Clink-arg=--btf",
+    ]
+    .join("\x1f")
+}
+
 /// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`. For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
-pub fn compile(root_dir: &str, features: &[&str]) -> Result<(), Error> {
+pub fn compile(root_dir: &str) -> Result<(), Error> {
     let toolchain = Toolchain::find().ok_or(Error::NoCompiler)?;
     if find_linker().is_none() {
         let installed = install_dir().filter(|directory| directory.join(linker::PROGRAM).is_file());
         return Err(installed.map_or(Error::NoLinker, Error::LinkerNotOnPath));
     }
-    let package = aya_build::Package { name: "pping-ebpf", root_dir, features, ..Default::default() };
-    aya_build::build_ebpf([package], toolchain.for_aya_build())
-        .map_err(|error| Error::Compile(format!("{error:#}")))
+    let out_dir = PathBuf::from(variable("OUT_DIR")?);
+    // A directory of its own: cargo locks the one it works in, and the outer cargo is at work there.
+    let target_dir = out_dir.join("bpf");
+    let output = toolchain
+        .command("cargo")
+        .current_dir(root_dir)
+        .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(&variable("CARGO_CFG_TARGET_ARCH")?))
+        .args(["build", "--package", "pping-ebpf", "--bins", "--release", "--target", TARGET])
+        .arg("--target-dir")
+        .arg(&target_dir)
+        .args(toolchain.cargo_arguments())
+        .output()
+        .map_err(|error| Error::Compile(error.to_string()))?;
+    if !output.status.success() {
+        return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    println!("cargo::rerun-if-changed={root_dir}");
+    for program in ["pping-programs", "pping-baseline"] {
+        fs::copy(target_dir.join(TARGET).join("release").join(program), out_dir.join(program))
+            .map_err(|error| Error::Compile(format!("{program}: {error}")))?;
+    }
+    Ok(())
+}
+
+fn variable(name: &'static str) -> Result<String, Error> {
+    env::var(name).map_err(|_| Error::Compile(format!("{name} is not set: this is for build scripts")))
 }

@@ -44,7 +44,9 @@ impl Toolchain {
             None => Command::new(program),
         };
         // Cargo and rustup tell their children which compiler they are; here that is the wrong one.
-        for variable in ["CARGO", "RUSTC", "RUSTDOC", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN"] {
+        for variable in
+            ["CARGO", "RUSTC", "RUSTDOC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN"]
+        {
             command.env_remove(variable);
         }
         command
@@ -63,14 +65,6 @@ impl Toolchain {
         match self {
             Self::Linked | Self::Current => true,
             Self::Nightly => false,
-        }
-    }
-
-    pub(crate) fn for_aya_build(self) -> aya_build::Toolchain<'static> {
-        match self {
-            // Where there is no rustup, aya-build calls the compiler on PATH and ignores the name.
-            Self::Linked | Self::Current => aya_build::Toolchain::Custom(LINKED_TOOLCHAIN),
-            Self::Nightly => aya_build::Toolchain::Nightly,
         }
     }
 

@@ -1,0 +1,101 @@
+//! The command line, as typed.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{ArgAction, Parser, ValueEnum};
+use pping_common::limits::DEFAULT_MAX_FLOWS;
+
+const EXAMPLES: &str = "\
+Examples:
+  pping -i eth0                          samples of every TCP flow and ping that passes eth0
+  pping -i eth0 --rate-limit 0           every sample there is
+  pping -i eth0 --format jsonl | jq .rtt one JSON record a line
+  pping -i eth0 -i eth1 --format none --listen 127.0.0.1:9464
+                                         nothing but metrics for Prometheus";
+
+/// Continuous passive round-trip times of every flow that passes, without sending a packet.
+#[derive(Clone, Debug, Parser)]
+#[command(version, after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Watch this interface (may be given several times)
+    #[arg(short, long = "interface", value_name = "INTERFACE", required = true, help_heading = "Source")]
+    pub interfaces: Vec<String>,
+
+    /// Where packets coming in are seen
+    ///
+    /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where
+    /// the driver runs it natively and nobody else has a program there, else tc.
+    #[arg(long, value_enum, value_name = "HOOK", default_value = "tc", help_heading = "Source")]
+    pub ingress: Ingress,
+
+    /// Flows of each address family that are followed at the same time
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, help_heading = "Source")]
+    pub max_flows: u32,
+
+    /// Time packets to this host itself too, which measures little but its own processing
+    #[arg(long, help_heading = "Measuring")]
+    pub include_local: bool,
+
+    /// At most one recording per flow direction in this time (`0` is no limit)
+    #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = "Measuring")]
+    pub rate_limit: String,
+
+    /// At most one recording per flow direction in this many of its RTTs (`0` is no limit)
+    #[arg(long, value_name = "N", default_value_t = 0.0, help_heading = "Measuring")]
+    pub rtt_rate: f64,
+
+    /// Which RTT of a flow direction `--rtt-rate` counts in
+    #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
+    pub rtt_type: RttType,
+
+    /// How records are written: `standard` on a terminal and `jsonl` elsewhere, unless given
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
+    pub format: Option<Format>,
+
+    /// Write records to this file instead of standard output; SIGHUP opens it again
+    #[arg(short, long = "write", value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+
+    /// Serve Prometheus metrics at this address, for instance 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    pub listen: Option<SocketAddr>,
+
+    /// Say more on standard error (`-vv`: even more)
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
+    pub verbose: u8,
+
+    /// Have the kernel programs log what they do (implies `-vv`)
+    #[arg(long, help_heading = "Diagnosis")]
+    pub bpf_log: bool,
+}
+
+/// Where packets coming in are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ingress {
+    /// As the network stack gets them
+    Tc,
+    /// As the driver hands them over
+    Xdp,
+    /// XDP where the driver runs it natively, else tc
+    Auto,
+}
+
+/// Which RTT of a flow direction `--rtt-rate` counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RttType {
+    /// The smoothed RTT
+    Smoothed,
+    /// The lowest RTT
+    Min,
+}
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line for people
+    Standard,
+    /// A JSON object a line
+    Jsonl,
+    /// Nothing
+    None,
+}

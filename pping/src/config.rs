@@ -1,0 +1,145 @@
+//! What the user asked for, checked.
+
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
+
+use pping_common::rtt::{Basis, Rules};
+
+use crate::{
+    Error,
+    cli::{Arguments, Format, Ingress, RttType},
+};
+
+/// Longest name an interface can have: `IFNAMSIZ` without its NUL.
+const MAX_INTERFACE_NAME: usize = 15;
+
+/// Flows per family that a map can be asked to hold: beyond that it would take more than 6 GB.
+const MAX_FLOWS: u32 = 16_777_216;
+
+/// Largest `--rtt-rate`.
+const MAX_RTT_RATE: f64 = 255.0;
+
+/// Everything [`crate::run()`] needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Names of the interfaces to watch, each once.
+    pub interfaces: Vec<String>,
+    /// Where packets coming in are seen.
+    pub ingress: Ingress,
+    /// Flows per address family.
+    pub max_flows: u32,
+    /// How often to record.
+    pub rules: Rules,
+    /// How records are written.
+    pub format: Format,
+    /// Where records are written; standard output if nowhere.
+    pub output: Option<PathBuf>,
+    /// Where metrics are served, if anywhere.
+    pub listen: Option<SocketAddr>,
+    /// Whether the kernel programs log what they do.
+    pub bpf_log: bool,
+}
+
+impl TryFrom<Arguments> for Config {
+    type Error = Error;
+
+    fn try_from(arguments: Arguments) -> Result<Self, Error> {
+        let mut interfaces: Vec<String> = Vec::new();
+        for name in arguments.interfaces {
+            if name.is_empty() || name.len() > MAX_INTERFACE_NAME || name.contains(['/', ' ']) {
+                return Err(invalid("--interface", &name, "an interface name has 1 to 15 characters"));
+            }
+            if !interfaces.contains(&name) {
+                interfaces.push(name);
+            }
+        }
+        if !(1..=MAX_FLOWS).contains(&arguments.max_flows) {
+            let value = arguments.max_flows.to_string();
+            return Err(invalid("--max-flows", &value, "give a number from 1 to 16777216"));
+        }
+        if !(0.0..=MAX_RTT_RATE).contains(&arguments.rtt_rate) {
+            let value = arguments.rtt_rate.to_string();
+            return Err(invalid("--rtt-rate", &value, "give a number from 0 to 255"));
+        }
+        let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
+        Ok(Self {
+            interfaces,
+            ingress: arguments.ingress,
+            max_flows: arguments.max_flows,
+            rules: Rules {
+                rate_limit: nanoseconds("--rate-limit", &arguments.rate_limit)?,
+                rtt_rate: (arguments.rtt_rate * 65_536.0).round() as u64,
+                rtt_basis: match arguments.rtt_type {
+                    RttType::Smoothed => Basis::Smoothed,
+                    RttType::Min => Basis::Min,
+                },
+                include_local: arguments.include_local,
+                reserved: [0; 3],
+            },
+            format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
+            output: arguments.output,
+            listen: arguments.listen,
+            bpf_log: arguments.bpf_log,
+        })
+    }
+}
+
+fn nanoseconds(option: &'static str, value: &str) -> Result<u64, Error> {
+    if value == "0" {
+        return Ok(0);
+    }
+    humantime::parse_duration(value)
+        .ok()
+        .and_then(|duration| u64::try_from(duration.as_nanos()).ok())
+        .ok_or_else(|| invalid(option, value, "give a number with its unit, like 100ms or 2s, or 0"))
+}
+
+fn invalid(option: &'static str, value: &str, hint: &'static str) -> Error {
+    Error::InvalidOption { option, value: value.to_owned(), hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn config(arguments: &[&str]) -> Result<Config, Error> {
+        let arguments = ["pping", "-i", "eth0"].iter().chain(arguments);
+        Config::try_from(Arguments::try_parse_from(arguments).unwrap())
+    }
+
+    #[test]
+    fn durations_take_units_and_zero_is_off() {
+        assert_eq!(config(&[]).unwrap().rules.rate_limit, 100_000_000);
+        assert_eq!(config(&["--rate-limit", "2s"]).unwrap().rules.rate_limit, 2_000_000_000);
+        assert_eq!(config(&["--rate-limit", "1500us"]).unwrap().rules.rate_limit, 1_500_000);
+        assert_eq!(config(&["--rate-limit", "0"]).unwrap().rules.rate_limit, 0);
+    }
+
+    #[test]
+    fn wrong_values_name_the_option_and_what_would_be_right() {
+        for (arguments, option) in [
+            (["--rate-limit", "100"], "--rate-limit"),
+            (["--rate-limit", "fast"], "--rate-limit"),
+            (["--rtt-rate", "256"], "--rtt-rate"),
+            (["--rtt-rate", "NaN"], "--rtt-rate"),
+            (["--max-flows", "0"], "--max-flows"),
+            (["--interface", "a-name-that-is-too-long"], "--interface"),
+        ] {
+            let error = config(&arguments).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(option) && message.contains(arguments[1]), "{message}");
+            assert!(message.contains("give") || message.contains("has 1 to 15"), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_interface_given_twice_is_watched_once() {
+        assert_eq!(config(&["-i", "eth1", "-i", "eth0"]).unwrap().interfaces, ["eth0", "eth1"]);
+    }
+
+    #[test]
+    fn the_rtt_rate_is_a_fixed_point_number() {
+        assert_eq!(config(&["--rtt-rate", "0.5"]).unwrap().rules.rtt_rate, 32_768);
+    }
+}

@@ -1,0 +1,136 @@
+//! What can go wrong, said so that the reader knows what to do next.
+
+use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
+
+/// Why the agent stopped, or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option has a value that cannot be.
+    #[error("{option} {value}: {hint}")]
+    InvalidOption {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What would be right.
+        hint: &'static str,
+    },
+    /// An interface that is not there.
+    #[error("--interface {name}: there is no such interface here; {hint}")]
+    UnknownInterface {
+        /// Its name.
+        name: String,
+        /// The nearest names there are.
+        hint: String,
+    },
+    /// An interface whose frames cannot be read.
+    #[error(
+        "--interface {name}: its link type {number} (ARPHRD in linux/if_arp.h) is not supported; Ethernet, \
+         and interfaces that carry IP alone (tun, WireGuard, ppp, IP tunnels) are"
+    )]
+    UnsupportedLinkType {
+        /// Its name.
+        name: String,
+        /// The kernel's number of its type.
+        number: u16,
+    },
+    /// Too many interfaces.
+    #[error("--interface {name}: no more interfaces can be watched by one pping; start another")]
+    TooManyInterfaces {
+        /// The one too many.
+        name: String,
+    },
+    /// Capabilities are missing.
+    #[error(
+        "missing {missing}: run as root, or grant what is needed with\n  \
+         sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
+         (kernels before 5.8 want CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+    )]
+    MissingCapabilities {
+        /// Their names.
+        missing: String,
+        /// The path of the running program.
+        program: String,
+    },
+    /// The kernel did not take the programs.
+    #[error("the kernel did not accept {what}: {source}")]
+    Load {
+        /// What it did not accept.
+        what: String,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A program could not be attached.
+    #[error("attaching to {interface} at {hook} failed: {reason}")]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// The hook.
+        hook: &'static str,
+        /// What the kernel said, and what to do.
+        reason: String,
+    },
+    /// The kernel programs' maps could not be read or written.
+    #[error("a map of the kernel programs: {0}")]
+    Map(#[from] aya::maps::MapError),
+    /// An interface went away.
+    #[error("interface {name} is gone: it was deleted or renamed while it was being watched")]
+    InterfaceGone {
+        /// Its name.
+        name: String,
+    },
+    /// The kernel's routing socket failed.
+    #[error("asking the kernel for its interfaces failed: {0}")]
+    Netlink(#[from] rtnetlink::Error),
+    /// Records could not be written.
+    #[error("writing to {target} failed: {source}")]
+    Output {
+        /// The file, or standard output.
+        target: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The output file could not be opened.
+    #[error("--write {}: {source}", path.display())]
+    OpenOutput {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The address to serve metrics at is not to be had.
+    #[error("--listen {address}: {source}{}", listen_hint(source))]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something the operating system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// 2 for wrong usage, 1 for a failure while running.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::InvalidOption { .. }
+            | Self::UnknownInterface { .. }
+            | Self::UnsupportedLinkType { .. }
+            | Self::TooManyInterfaces { .. }
+            | Self::MissingCapabilities { .. }
+            | Self::OpenOutput { .. }
+            | Self::Listen { .. } => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+fn listen_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; choose another port, or stop what listens there (ss -ltnp)",
+        io::ErrorKind::AddrNotAvailable => "; give an address of this host",
+        _ => "",
+    }
+}

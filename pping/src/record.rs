@@ -1,0 +1,175 @@
+//! What is reported, with names and addresses instead of numbers.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use pping_common::{
+    abi::{Endpoints, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
+    flow::Reason,
+    parse::Protocol,
+    rtt::Method,
+};
+use serde::Serialize;
+
+/// One record of the output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record {
+    /// A sample.
+    Rtt(RttRecord),
+    /// A flow direction opened or closed.
+    Flow(FlowRecord),
+}
+
+/// The two ends of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tuple {
+    /// The host that replied.
+    pub src_ip: IpAddr,
+    /// Its port, or the echo identifier.
+    pub src_port: u16,
+    /// The host whose packets are timed.
+    pub dest_ip: IpAddr,
+    /// Its port, or the echo identifier.
+    pub dest_port: u16,
+    /// `TCP`, `ICMP` or `ICMPv6`.
+    pub protocol: &'static str,
+}
+
+/// A sample. Fields are those of `OUTPUT`'s RTT record, in its order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RttRecord {
+    /// When the echo passed, ns since the Unix epoch.
+    pub timestamp: u64,
+    /// The flow.
+    #[serde(flatten)]
+    pub tuple: Tuple,
+    /// Round-trip time between here and `src_ip`, ns.
+    pub rtt: u64,
+    /// Lowest so far in this flow direction, ns.
+    pub min_rtt: u64,
+    /// Packets that `dest_ip` sent.
+    pub sent_packets: u64,
+    /// Octets of payload that `dest_ip` sent.
+    pub sent_bytes: u64,
+    /// Packets that `dest_ip` received.
+    pub rec_packets: u64,
+    /// Octets of payload that `dest_ip` received.
+    pub rec_bytes: u64,
+    /// Whether the echo was seen going out.
+    pub match_on_egress: bool,
+    /// How it was measured.
+    #[serde(serialize_with = "serialize_method")]
+    pub method: Method,
+    /// The interface.
+    pub interface: std::sync::Arc<str>,
+    /// Smoothed RTT of this flow direction, ns.
+    pub smoothed_rtt: u64,
+    /// VLAN identifiers of the echo, outermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub vlan: Vec<u16>,
+    /// Differentiated services codepoint of the echo, where it is not the default.
+    #[serde(skip_serializing_if = "is_default_dscp")]
+    pub dscp: u8,
+}
+
+/// A flow direction opened or closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowRecord {
+    /// When, ns since the Unix epoch.
+    pub timestamp: u64,
+    /// The flow; the direction meant is that from `dest_ip` to `src_ip`.
+    #[serde(flatten)]
+    pub tuple: Tuple,
+    /// `opening` or `closing`.
+    pub flow_event: &'static str,
+    /// What opened or closed it.
+    pub reason: &'static str,
+    /// `src`, `dest` or `garbage collection`.
+    pub triggered_by: &'static str,
+    /// The interface.
+    pub interface: std::sync::Arc<str>,
+}
+
+impl RttRecord {
+    /// Names what an event numbers; `None` for an event that no kernel program of ours sends.
+    pub fn new(event: &RttEvent, interface: std::sync::Arc<str>, timestamp: u64) -> Option<Self> {
+        Some(Self {
+            timestamp,
+            tuple: Tuple::new(&event.endpoints)?,
+            rtt: event.rtt,
+            min_rtt: event.min_rtt,
+            sent_packets: event.sent_packets,
+            sent_bytes: event.sent_bytes,
+            rec_packets: event.rec_packets,
+            rec_bytes: event.rec_bytes,
+            match_on_egress: Hook::from_number(event.hook)? == Hook::Egress,
+            method: Method::from_number(event.method)?,
+            interface,
+            smoothed_rtt: event.smoothed_rtt,
+            vlan: event.vlan.identifiers().collect(),
+            dscp: event.dscp,
+        })
+    }
+}
+
+impl FlowRecord {
+    /// Names what an event numbers; `None` for an event that no kernel program of ours sends.
+    pub fn new(event: &FlowEvent, interface: std::sync::Arc<str>, timestamp: u64) -> Option<Self> {
+        Some(Self {
+            timestamp,
+            tuple: Tuple::new(&event.endpoints)?,
+            flow_event: match FlowEventKind::from_number(event.event)? {
+                FlowEventKind::Opening => "opening",
+                FlowEventKind::Closing => "closing",
+            },
+            reason: match Reason::from_number(event.reason)? {
+                Reason::FirstObserved => "first observed packet",
+                Reason::Syn => "SYN",
+                Reason::SynAck => "SYN-ACK",
+                Reason::Fin => "FIN",
+                Reason::Rst => "RST",
+                Reason::Timeout => "flow timeout",
+            },
+            triggered_by: match TriggeredBy::from_number(event.triggered_by)? {
+                TriggeredBy::Source => "src",
+                TriggeredBy::Destination => "dest",
+                TriggeredBy::GarbageCollection => "garbage collection",
+            },
+            interface,
+        })
+    }
+}
+
+impl Tuple {
+    fn new(endpoints: &Endpoints) -> Option<Self> {
+        let address = |octets| Ipv6Addr::from(octets).to_canonical();
+        Some(Self {
+            src_ip: address(endpoints.source),
+            src_port: endpoints.source_port,
+            dest_ip: address(endpoints.destination),
+            dest_port: endpoints.destination_port,
+            protocol: match Protocol::from_number(endpoints.protocol)? {
+                Protocol::Tcp => "TCP",
+                Protocol::Icmp => "ICMP",
+                Protocol::Icmpv6 => "ICMPv6",
+                Protocol::NonIp | Protocol::Other | Protocol::Udp => return None,
+            },
+        })
+    }
+}
+
+/// The name of a method in records and labels.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::TcpTs => "tcp-ts",
+        Method::IcmpEcho => "icmp-echo",
+    }
+}
+
+fn serialize_method<S: serde::Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(method_name(*method))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_default_dscp(dscp: &u8) -> bool {
+    *dscp == 0
+}

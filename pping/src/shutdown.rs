@@ -1,0 +1,20 @@
+//! When to stop.
+
+use std::io;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Resolves at SIGINT or SIGTERM.
+///
+/// # Errors
+/// When the signals cannot be caught.
+pub fn requested() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,234 @@
+//! What the kernel programs count, as metrics.
+
+use std::fmt;
+
+use pping_common::{
+    abi::{Counters, Hook, Lost},
+    flow::Reason,
+    parse::{Family, Protocol, Untracked},
+    rtt::Method,
+};
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric as _},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+};
+
+use super::{Fill, State};
+use crate::{record::method_name, source::counters::Snapshot};
+
+/// ECN codepoints in the order of their numbers (RFC 3168, 5).
+const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
+
+/// Encodes the latest snapshot at every scrape. The kernel's maps are not touched from here.
+#[derive(Debug)]
+pub(super) struct KernelCollector(pub(super) State);
+
+impl Collector for KernelCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let (snapshot, fill) = super::lock(&self.0).clone();
+        for family in families(&snapshot, fill) {
+            let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
+            for (labels, value) in &family.series {
+                let labels = labels.as_slice();
+                let series = metric.encode_family(&labels)?;
+                match family.kind {
+                    MetricType::Counter => ConstCounter::new(*value).encode(series)?,
+                    _ => ConstGauge::new(*value as i64).encode(series)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A metric and its series.
+struct MetricFamily {
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    series: Vec<(Vec<(&'static str, String)>, u64)>,
+}
+
+fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
+    let counter = MetricType::Counter;
+    let gauge = MetricType::Gauge;
+    // A metric that every interface has, with labels and values made from its counters.
+    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Vec<(Vec<Label>, u64)>| MetricFamily {
+        name,
+        help,
+        kind,
+        series: snapshot
+            .interfaces
+            .iter()
+            .flat_map(|(watched, counters)| {
+                series(counters).into_iter().map(|(labels, value)| {
+                    let labels = labels.into_iter().map(|(key, value)| (key, value.to_owned()));
+                    (std::iter::once(("interface", watched.name.to_string())).chain(labels).collect(), value)
+                })
+            })
+            .collect(),
+    };
+    let entries = |counters: &Counters, family: Family| {
+        counters.entries_made[family as usize].saturating_sub(counters.entries_deleted[family as usize])
+    };
+    let total = snapshot.total();
+    let maps = [(Family::V4, "FLOWS_V4"), (Family::V6, "FLOWS_V6")];
+    let by_map = |value: &dyn Fn(Family) -> u64| {
+        maps.iter().map(|&(family, map)| (vec![("map", map.to_owned())], value(family))).collect()
+    };
+    vec![
+        each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
+        each("pping_bytes", "Octets of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
+        each("pping_ecn_packets", "IP packets by ECN codepoint", counter, &|counters| {
+            by_hook(|hook| {
+                let values = CODEPOINTS.into_iter().zip(counters.ecn[hook as usize]);
+                values.map(move |(name, value)| {
+                    (vec![("direction", hook_name(hook)), ("codepoint", name)], value)
+                })
+            })
+        }),
+        each("pping_samples", "Round-trip times measured", counter, &|counters| {
+            by_hook(|hook| {
+                Method::ALL.into_iter().map(move |method| {
+                    let labels = vec![("method", method_name(method)), ("matched", hook_name(hook))];
+                    (labels, counters.samples[hook as usize][method as usize])
+                })
+            })
+        }),
+        each("pping_untracked_packets", "Packets whose flow is not measured", counter, &|counters| {
+            by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
+        }),
+        each(
+            "pping_recordings_skipped",
+            "Timestamps not recorded for want of a slot, and packets not matched as another CPU was busy with their flow",
+            counter,
+            &|counters| {
+                let values = [("slots_full", counters.slots_full), ("contended", counters.contended)];
+                values.map(|(reason, value)| (vec![("reason", reason)], value)).into()
+            },
+        ),
+        each("pping_flows_opened", "Flows that opened", counter, &|counters| {
+            by(Reason::OPENING, |it| ("reason", reason_name(it)), |it| counters.opened[it as usize])
+        }),
+        each("pping_flows_closed", "Flows that closed", counter, &|counters| {
+            by(Reason::CLOSING, |it| ("reason", reason_name(it)), |it| counters.closed[it as usize])
+        }),
+        each("pping_flows", "Flows that are followed", gauge, &|counters| {
+            by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
+        }),
+        MetricFamily {
+            name: "pping_map_entries",
+            help: "Entries of the kernel's maps",
+            kind: gauge,
+            series: by_map(&|family| entries(&total, family)),
+        },
+        MetricFamily {
+            name: "pping_map_capacity",
+            help: "Entries that the kernel's maps have room for",
+            kind: gauge,
+            series: by_map(&|_| u64::from(fill.max_flows)),
+        },
+        MetricFamily {
+            name: "pping_events_lost",
+            help: "Events that found no room on their way out",
+            kind: counter,
+            series: [
+                ("rtt", total.lost[Lost::Rtt as usize]),
+                ("flow", total.lost[Lost::Flow as usize]),
+                ("output", fill.lines_lost),
+            ]
+            .map(|(kind, value)| (vec![("kind", kind.to_owned())], value))
+            .into(),
+        },
+        MetricFamily {
+            name: "pping_interface_up",
+            help: "1 for each hook at which an interface is watched",
+            kind: gauge,
+            series: snapshot
+                .interfaces
+                .iter()
+                .flat_map(|(watched, _)| {
+                    let hooks = watched.hooks;
+                    let both = (hooks.ingress != hooks.egress).then_some(hooks.egress);
+                    std::iter::once(hooks.ingress).chain(both).map(|hook| {
+                        let hook = ("hook", hook.name().to_owned());
+                        (vec![("interface", watched.name.to_string()), hook], 1)
+                    })
+                })
+                .collect(),
+        },
+    ]
+}
+
+type Label = (&'static str, &'static str);
+
+fn by<T: Copy>(
+    values: impl IntoIterator<Item = T>,
+    label: impl Fn(T) -> Label,
+    count: impl Fn(T) -> u64,
+) -> Vec<(Vec<Label>, u64)> {
+    values.into_iter().map(|value| (vec![label(value)], count(value))).collect()
+}
+
+fn by_hook<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Hook) -> I) -> Vec<(Vec<Label>, u64)> {
+    Hook::ALL.into_iter().flat_map(series).collect()
+}
+
+fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Vec<(Vec<Label>, u64)> {
+    by_hook(|hook| {
+        Protocol::ALL.into_iter().map(move |protocol| {
+            let labels = vec![("direction", hook_name(hook)), ("protocol", protocol_name(protocol))];
+            (labels, counters[hook as usize][protocol as usize])
+        })
+    })
+}
+
+fn hook_name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Ingress => "ingress",
+        Hook::Egress => "egress",
+    }
+}
+
+fn family_name(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "ipv4",
+        Family::V6 => "ipv6",
+    }
+}
+
+fn protocol_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::NonIp => "non_ip",
+        Protocol::Other => "other",
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::Icmp => "icmp",
+        Protocol::Icmpv6 => "icmpv6",
+    }
+}
+
+fn untracked_name(reason: Untracked) -> &'static str {
+    match reason {
+        Untracked::NonIp => "non_ip",
+        Untracked::Fragment => "fragment",
+        Untracked::Truncated => "truncated",
+        Untracked::Malformed => "malformed",
+        Untracked::Unsupported => "unsupported",
+        Untracked::NoTimestamp => "no_timestamp",
+        Untracked::NoFlow => "no_flow",
+        Untracked::MapFull => "map_full",
+    }
+}
+
+fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::FirstObserved => "first_observed",
+        Reason::Syn => "syn",
+        Reason::SynAck => "syn_ack",
+        Reason::Fin => "fin",
+        Reason::Rst => "rst",
+        Reason::Timeout => "timeout",
+    }
+}

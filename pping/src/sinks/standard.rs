@@ -1,0 +1,144 @@
+//! `standard`: a line for people, as ePPing prints it.
+
+use std::{
+    io::Write as _,
+    net::{IpAddr, SocketAddr},
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::Sink;
+use crate::record::{Record, Tuple};
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Writes lines for people, in local time.
+pub(super) struct Standard {
+    zone: TimeZone,
+    /// The second last written, and how. Many records fall into one.
+    second: (u64, String),
+}
+
+impl Default for Standard {
+    fn default() -> Self {
+        Self::new(TimeZone::system())
+    }
+}
+
+impl Standard {
+    fn new(zone: TimeZone) -> Self {
+        Self { zone, second: (u64::MAX, String::new()) }
+    }
+
+    fn clock(&mut self, timestamp: u64) -> &str {
+        let second = timestamp / SECOND;
+        if self.second.0 != second {
+            let time = Timestamp::from_second(second as i64).unwrap_or_default();
+            self.second = (second, time.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string());
+        }
+        &self.second.1
+    }
+}
+
+impl Sink for Standard {
+    fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
+        let timestamp = match record {
+            Record::Rtt(record) => record.timestamp,
+            Record::Flow(record) => record.timestamp,
+        };
+        let fraction = timestamp % SECOND;
+        let clock = self.clock(timestamp);
+        let written = match record {
+            Record::Rtt(record) => writeln!(
+                out,
+                "{clock}.{fraction:09} {} ms {} ms {}",
+                milliseconds(record.rtt),
+                milliseconds(record.min_rtt),
+                flow(&record.tuple),
+            ),
+            Record::Flow(record) => writeln!(
+                out,
+                "{clock}.{fraction:09} {} {} due to {} from {}",
+                flow(&record.tuple),
+                record.flow_event,
+                record.reason,
+                record.triggered_by,
+            ),
+        };
+        debug_assert!(written.is_ok(), "writing to a `Vec` cannot fail");
+    }
+}
+
+fn milliseconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e6
+}
+
+fn flow(tuple: &Tuple) -> String {
+    let end = |address: IpAddr, port| SocketAddr::new(address, port);
+    format!(
+        "{} {}+{}",
+        tuple.protocol,
+        end(tuple.src_ip, tuple.src_port),
+        end(tuple.dest_ip, tuple.dest_port)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::rtt::Method;
+
+    use super::*;
+    use crate::record::{FlowRecord, RttRecord};
+
+    fn tuple() -> Tuple {
+        Tuple {
+            src_ip: "10.11.1.1".parse().unwrap(),
+            src_port: 5201,
+            dest_ip: "10.11.1.2".parse().unwrap(),
+            dest_port: 59528,
+            protocol: "TCP",
+        }
+    }
+
+    fn line(record: &Record) -> String {
+        let mut out = Vec::new();
+        Standard::new(TimeZone::UTC).write(record, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn lines_read_as_those_of_epping() {
+        let rtt = RttRecord {
+            timestamp: 1_700_000_000_000_000_042,
+            tuple: tuple(),
+            rtt: 5_425_440,
+            min_rtt: 5_000_000,
+            sent_packets: 1,
+            sent_bytes: 2,
+            rec_packets: 3,
+            rec_bytes: 4,
+            match_on_egress: false,
+            method: Method::TcpTs,
+            interface: "eth0".into(),
+            smoothed_rtt: 5_200_000,
+            vlan: Vec::new(),
+            dscp: 0,
+        };
+        assert_eq!(
+            line(&Record::Rtt(rtt)),
+            "22:13:20.000000042 5.42544 ms 5 ms TCP 10.11.1.1:5201+10.11.1.2:59528\n"
+        );
+        let flow = FlowRecord {
+            timestamp: 1_700_000_000_000_000_042,
+            tuple: tuple(),
+            flow_event: "opening",
+            reason: "SYN-ACK",
+            triggered_by: "dest",
+            interface: "eth0".into(),
+        };
+        assert_eq!(
+            line(&Record::Flow(flow)),
+            "22:13:20.000000042 TCP 10.11.1.1:5201+10.11.1.2:59528 opening due to SYN-ACK from dest\n"
+        );
+    }
+}

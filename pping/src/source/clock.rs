@@ -1,0 +1,39 @@
+//! The kernel's clock and the one on the wall.
+
+use std::{
+    io,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The distance from `CLOCK_MONOTONIC`, which the kernel programs read, to the Unix epoch. It drifts as
+/// NTP slews the wall clock, so take it anew for every batch of events.
+#[derive(Clone, Copy, Debug)]
+pub struct WallClock {
+    /// Nanoseconds since the epoch at monotonic time 0.
+    offset: u64,
+}
+
+impl WallClock {
+    /// Takes the distance as of now.
+    ///
+    /// # Errors
+    /// When the operating system has no such clock.
+    pub fn now() -> io::Result<Self> {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+        Ok(Self { offset: wall.saturating_sub(monotonic()?) })
+    }
+
+    /// A monotonic time in nanoseconds since the Unix epoch.
+    pub fn epoch(&self, monotonic: u64) -> u64 {
+        self.offset.saturating_add(monotonic)
+    }
+}
+
+fn monotonic() -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid place for the answer.
+    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}

@@ -1,0 +1,55 @@
+//! What the kernel programs count.
+
+use std::sync::Arc;
+
+use pping_common::abi::Counters;
+
+use super::{attach::Attached, load::Kernel};
+use crate::Error;
+
+/// An interface that is being watched.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The kernel's number of it.
+    pub ifindex: u32,
+    /// Its place in the table of interfaces.
+    pub place: u16,
+    /// Where its packets are seen.
+    pub hooks: Attached,
+}
+
+/// The counters of the watched interfaces at one time, all CPUs added up.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Each interface with its counters.
+    pub interfaces: Vec<(Watched, Counters)>,
+}
+
+impl Snapshot {
+    /// Reads the counters.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn read(kernel: &Kernel, watched: &[Watched]) -> Result<Self, Error> {
+        let mut interfaces = Vec::with_capacity(watched.len());
+        for watched in watched {
+            let mut sum = Counters::ZERO;
+            for cpu in kernel.counters.get(&u32::from(watched.place), 0)?.iter() {
+                sum.add(cpu);
+            }
+            interfaces.push((watched.clone(), sum));
+        }
+        Ok(Self { interfaces })
+    }
+
+    /// All interfaces added up.
+    pub fn total(&self) -> Counters {
+        let mut total = Counters::ZERO;
+        for (_, counters) in &self.interfaces {
+            total.add(counters);
+        }
+        total
+    }
+}

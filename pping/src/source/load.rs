@@ -1,0 +1,105 @@
+//! Loading the kernel programs.
+
+use aya::{
+    Ebpf, EbpfLoader, VerifierLogLevel,
+    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
+    programs::{RawTracePoint, SchedClassifier, Xdp},
+};
+use pping_common::{
+    abi::{Counters, Interface},
+    rtt::Rules,
+};
+
+use crate::Error;
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
+
+/// The kernel programs and their maps, loaded but not attached.
+pub struct Kernel {
+    /// The programs.
+    pub programs: Ebpf,
+    /// What they report.
+    pub events: RingBuf<MapData>,
+    /// What they count, by place of the interface.
+    pub counters: PerCpuArray<MapData, Counters>,
+    /// The interfaces they watch.
+    pub interfaces: Array<MapData, Interface>,
+    /// The addresses that they take for this host's.
+    pub local_addresses: HashMap<MapData, [u8; 16], u8>,
+}
+
+/// What is fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How often to record.
+    pub rules: Rules,
+    /// Flows per address family.
+    pub max_flows: u32,
+    /// Whether the programs log what they do.
+    pub log: bool,
+}
+
+/// Loads the programs; XDP only where it will be used, since not every kernel that can do without it can
+/// do with it.
+///
+/// # Errors
+/// When the kernel does not accept them.
+pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
+    let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
+    let mut loader = EbpfLoader::new();
+    loader
+        .verifier_log_level(VerifierLogLevel::STATS)
+        .override_global("RULES", &settings.rules, true)
+        .override_global("AYA_LOG_LEVEL", &log_level, true)
+        .map_max_entries("FLOWS_V4", settings.max_flows)
+        .map_max_entries("FLOWS_V6", settings.max_flows);
+    let mut programs = loader.load(OBJECT).map_err(|error| refused("the maps", error))?;
+    for name in ["pping_ingress", "pping_egress"] {
+        classifier(&mut programs, name)?.load().map_err(|error| refused(name, error))?;
+    }
+    if with_xdp {
+        xdp(&mut programs)?.load().map_err(|error| refused("pping_xdp", error))?;
+    }
+    sweep(&mut programs)?.load().map_err(|error| refused("pping_sweep", error))?;
+    Ok(Kernel {
+        events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
+        counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
+        interfaces: Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
+        local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
+        programs,
+    })
+}
+
+/// One of the two tc programs.
+pub fn classifier<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
+    program(programs, name)
+}
+
+/// The XDP program.
+pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
+    program(programs, "pping_xdp")
+}
+
+/// The sweep.
+pub fn sweep(programs: &mut Ebpf) -> Result<&mut RawTracePoint, Error> {
+    program(programs, "pping_sweep")
+}
+
+fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = aya::programs::ProgramError>,
+{
+    programs
+        .program_mut(name)
+        .ok_or_else(|| refused(name, "it is not part of this build"))?
+        .try_into()
+        .map_err(|error| refused(name, error))
+}
+
+fn take_map(programs: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
+    programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
+}
+
+fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Load { what: what.to_owned(), source: source.into() }
+}
