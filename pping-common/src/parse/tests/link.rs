@@ -108,14 +108,17 @@ fn version_must_agree_with_the_ethertype() {
 #[test]
 fn nothing_of_an_earlier_frame_is_left() {
     let rich = Network { traffic_class: 0xff, ..Network::v6() }.packet(TCP, &Tcp::usual(1, 2).octets());
+    let rich = ethernet(&[(VLAN, 5)], Network::v6().ethertype(), &rich);
     let plain = Network::v4().frame(TCP, &Tcp::with_options(&[]).octets());
     let mut frame = Frame::EMPTY;
-    frame.parse(&ethernet(&[(VLAN, 5)], 0x86dd, &rich)[..], LinkType::Ethernet, Vlan::NONE).unwrap();
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE).unwrap();
     frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE).unwrap();
     assert_eq!(frame.family, Family::V4);
     assert_eq!((frame.traffic_class, frame.vlan), (0, Vlan::NONE));
     assert_eq!(frame.transport.segment.timestamps(), None);
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE).unwrap();
     let arp = [0x08; 60];
     assert_eq!(frame.parse(&arp[..], LinkType::Ethernet, Vlan::NONE), Err(Untracked::NonIp));
     assert_eq!((frame.protocol, frame.traffic_class), (Protocol::NonIp, 0));
+    assert_eq!(frame.vlan, Vlan::NONE);
 }
