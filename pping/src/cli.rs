@@ -53,7 +53,7 @@ pub struct Arguments {
     pub format: Option<Format>,
 
     /// Write records to this file instead of standard output; SIGHUP opens it again
-    #[arg(short, long = "write", value_name = "FILE", help_heading = "Output")]
+    #[arg(short = 'w', long = "write", value_name = "FILE", help_heading = "Output")]
     pub output: Option<PathBuf>,
 
     /// Serve Prometheus metrics at this address, for instance 127.0.0.1:9464
