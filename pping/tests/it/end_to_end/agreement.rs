@@ -1,0 +1,183 @@
+//! Whether the samples of pping are those that a capture justifies.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    records::{Sample, Tuple},
+    statistics::median,
+    watch::Seen,
+    witness::Expected,
+};
+
+/// How far apart the two may see the same packet: pping's hook and tcpdump's are not the same place in the
+/// kernel, and something else may run in between. Samples carry no identifier, so this is also what tells
+/// one from the next; nearer pairs go first.
+const SAME_PACKET: Duration = Duration::from_millis(5);
+/// The share of the expected samples that must be there, percent.
+const COMPLETE: usize = 99;
+/// The most that the RTTs may differ in the median.
+const SAME_RTT: Duration = Duration::from_micros(20);
+
+type Side = (String, Tuple);
+
+/// The samples of both sides that belong together, one to one, and those left over.
+struct Pairing<'a> {
+    pairs: Vec<(&'a Sample, &'a Expected)>,
+    unjustified: Vec<&'a Sample>,
+    missing: Vec<&'a Expected>,
+}
+
+impl Seen {
+    /// At `--rate-limit 0`: every sample that the capture holds, but for one in a hundred, and no other.
+    #[track_caller]
+    pub(super) fn assert_agreement(&self) {
+        let pairing = self.assert_justified();
+        let (found, expected) = (pairing.pairs.len(), self.expected.len());
+        let examples = &pairing.missing[..pairing.missing.len().min(5)];
+        assert!(found * 100 >= expected * COMPLETE, "{found} of {expected} samples, missing: {examples:#?}");
+        let differences = pairing.pairs.iter().map(|(sample, expected)| sample.rtt.abs_diff(expected.rtt));
+        let difference = Duration::from_nanos(median(differences));
+        eprintln!("{found} of {expected} samples, median difference {difference:?}");
+        assert!(difference <= SAME_RTT, "the RTTs differ by {difference:?} in the median");
+    }
+
+    /// No sample that the capture does not hold.
+    #[track_caller]
+    pub(super) fn assert_unforged(&self) {
+        self.assert_justified();
+    }
+
+    #[track_caller]
+    fn assert_justified(&self) -> Pairing<'_> {
+        let pairing = pair(&self.records.samples, &self.expected);
+        let unjustified = &pairing.unjustified[..pairing.unjustified.len().min(5)];
+        assert!(unjustified.is_empty(), "{} unjustified: {unjustified:#?}", pairing.unjustified.len());
+        pairing
+    }
+}
+
+fn pair<'a>(samples: &'a [Sample], expected: &'a [Expected]) -> Pairing<'a> {
+    let mut sides: BTreeMap<Side, (Vec<&Sample>, Vec<&Expected>)> = BTreeMap::new();
+    for sample in samples {
+        sides.entry((sample.method.clone(), sample.tuple.clone())).or_default().0.push(sample);
+    }
+    for sample in expected {
+        sides.entry((sample.method.clone(), sample.tuple.clone())).or_default().1.push(sample);
+    }
+    let mut pairing = Pairing { pairs: Vec::new(), unjustified: Vec::new(), missing: Vec::new() };
+    for (samples, expected) in sides.into_values() {
+        pair_side(&samples, &expected, &mut pairing);
+    }
+    pairing
+}
+
+/// Pairs the samples of one direction of one flow.
+fn pair_side<'a>(samples: &[&'a Sample], expected: &[&'a Expected], pairing: &mut Pairing<'a>) {
+    let mut near: Vec<_> = samples
+        .iter()
+        .enumerate()
+        .flat_map(|(i, sample)| {
+            let distances = expected.iter().map(|expected| distance(sample, expected)).enumerate();
+            distances.filter_map(move |(j, distance)| distance.map(|distance| (distance, i, j)))
+        })
+        .collect();
+    near.sort_unstable();
+    let (mut is_paired, mut is_found) = (vec![false; samples.len()], vec![false; expected.len()]);
+    for (_, i, j) in near {
+        if !is_paired[i] && !is_found[j] {
+            (is_paired[i], is_found[j]) = (true, true);
+            pairing.pairs.push((samples[i], expected[j]));
+        }
+    }
+    let left = |is_paired: Vec<bool>| (0..is_paired.len()).filter(move |&i| !is_paired[i]);
+    pairing.unjustified.extend(left(is_paired).map(|i| samples[i]));
+    pairing.missing.extend(left(is_found).map(|j| expected[j]));
+}
+
+/// How far apart both packets of two samples are, in all, unless that is too far to be the same.
+fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
+    let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
+    let matched = sample.timestamp.abs_diff(expected.matched_at);
+    (u128::from(recorded.max(matched)) <= SAME_PACKET.as_nanos()).then_some(recorded + matched)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::it::end_to_end::records::Records;
+
+    fn tuple(port: u16) -> Tuple {
+        let [src_ip, dest_ip] = [1, 2].map(|host| Ipv4Addr::new(10, 0, 0, host).into());
+        Tuple { src_ip, src_port: port, dest_ip, dest_port: 80 }
+    }
+
+    /// A sample with times in ms.
+    fn sample(matched_at: u64, rtt: u64) -> Sample {
+        Sample {
+            timestamp: matched_at * 1_000_000,
+            tuple: tuple(1000),
+            protocol: "TCP".to_owned(),
+            rtt: rtt * 1_000_000,
+            method: "tcp-ts".to_owned(),
+            match_on_egress: false,
+            interface: "wan0".to_owned(),
+        }
+    }
+
+    fn expected(matched_at: u64, rtt: u64) -> Expected {
+        let (matched_at, rtt) = (matched_at * 1_000_000, rtt * 1_000_000);
+        let recorded_at = matched_at - rtt;
+        Expected { method: "tcp-ts".to_owned(), tuple: tuple(1000), rtt, recorded_at, matched_at }
+    }
+
+    fn counts(samples: &[Sample], expected: &[Expected]) -> (usize, usize, usize) {
+        let pairing = pair(samples, expected);
+        (pairing.pairs.len(), pairing.unjustified.len(), pairing.missing.len())
+    }
+
+    #[test]
+    fn pairs_are_one_to_one() {
+        let both = [expected(100, 20), expected(101, 20)];
+        assert_eq!(counts(&[sample(101, 20), sample(100, 20)], &both), (2, 0, 0));
+        assert_eq!(counts(&[sample(100, 20), sample(100, 20), sample(100, 20)], &both), (2, 1, 0));
+        assert_eq!(counts(&[sample(100, 20)], &both), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_pair_is_of_one_direction_and_one_time() {
+        assert_eq!(counts(&[sample(106, 26)], &[expected(100, 20)]), (0, 1, 1));
+        assert_eq!(counts(&[sample(100, 26)], &[expected(100, 20)]), (0, 1, 1));
+        let elsewhere = Sample { tuple: tuple(1001), ..sample(100, 20) };
+        assert_eq!(counts(&[elsewhere], &[expected(100, 20)]), (0, 1, 1));
+        let otherwise = Sample { method: "icmp-echo".to_owned(), ..sample(100, 20) };
+        assert_eq!(counts(&[otherwise], &[expected(100, 20)]), (0, 1, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "1 unjustified")]
+    fn an_unjustified_sample_is_not_agreed_to() {
+        let samples = vec![sample(100, 20), sample(200, 20)];
+        let records = Records { samples, flow_events: Vec::new() };
+        Seen { records, expected: vec![expected(100, 20)] }.assert_agreement();
+    }
+
+    #[test]
+    #[should_panic(expected = "98 of 100 samples")]
+    fn two_missing_samples_in_a_hundred_are_not_agreed_to() {
+        let samples = (2..100).map(|number| sample(100 * number, 20)).collect();
+        let records = Records { samples, flow_events: Vec::new() };
+        Seen { records, expected: (0..100).map(|number| expected(100 + 100 * number, 20)).collect() }
+            .assert_agreement();
+    }
+
+    #[test]
+    #[should_panic(expected = "differ by 1ms in the median")]
+    fn different_values_are_not_agreed_to() {
+        let samples = (1..100).map(|number| sample(100 * number, 21)).collect();
+        let records = Records { samples, flow_events: Vec::new() };
+        Seen { records, expected: (1..100).map(|number| expected(100 * number, 20)).collect() }
+            .assert_agreement();
+    }
+}

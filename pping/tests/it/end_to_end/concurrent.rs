@@ -1,0 +1,82 @@
+//! Many flows at a time.
+
+use std::{collections::BTreeSet, thread, time::Duration};
+
+use pping_lab::{
+    Topology,
+    traffic::{self, Behaviour, Pace, Server},
+};
+
+use super::{
+    Family, ROUND_TRIP,
+    iperf::iperf,
+    ok,
+    ping::{assert_ping_agrees, ping},
+    topology,
+    watch::{Seen, Watch},
+};
+
+const CONVERSATION: Pace = Pace { chunks: 150, bytes: 500, pause: Duration::from_millis(10) };
+
+/// A transfer that fills the path: more timestamps under way than there are slots.
+const BULK: Pace = Pace { chunks: 32, bytes: 65_536, pause: Duration::ZERO };
+
+/// Flows of iperf3 both ways, conversations over both address families, and two pings.
+fn many_flows(hook: &str) {
+    let topology = topology();
+    let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let (topology, server) = (&topology, &server);
+    let reported = thread::scope(|scope| {
+        for family in [Family::Ipv4, Family::Ipv6, Family::Ipv4, Family::Ipv6] {
+            let address = family.address_of(server);
+            scope.spawn(move || ok(traffic::echo(topology.client(), address, CONVERSATION)));
+        }
+        let arguments = "--parallel 4 --bidir --bitrate 2M --time 2";
+        scope.spawn(move || iperf(topology, Family::Ipv4.server(), arguments));
+        let pings = [Family::Ipv4, Family::Ipv6]
+            .map(|family| (family, scope.spawn(move || ping(topology.client(), family.server()))));
+        pings.map(|(family, ping)| (family, ping.join().unwrap()))
+    });
+    let seen = watch.finish();
+
+    seen.assert_agreement();
+    assert_every_flow_is_there(&seen);
+    for (family, reported) in reported {
+        assert_ping_agrees(&reported, &seen.records.samples, |sample| {
+            sample.method == "icmp-echo" && sample.tuple.src_ip == family.server()
+        });
+    }
+}
+
+fn assert_every_flow_is_there(seen: &Seen) {
+    // Named by what is timed, which both directions of a flow are in turn.
+    let flows: BTreeSet<_> = seen.records.samples.iter().map(|sample| &sample.tuple).collect();
+    let (on_egress, on_ingress): (Vec<_>, Vec<_>) = flows
+        .into_iter()
+        .partition(|tuple| tuple.src_ip == Family::Ipv4.client() || tuple.src_ip == Family::Ipv6.client());
+    // Four conversations, one control and eight data connections of iperf3; pings only ask one way.
+    assert_eq!((on_ingress.len(), on_egress.len()), (4 + 9 + 2, 4 + 9));
+    for sample in &seen.records.samples {
+        assert!(sample.match_on_egress || sample.rtt() >= ROUND_TRIP, "{sample:?}");
+    }
+}
+
+#[test]
+fn many_flows_at_tc() {
+    many_flows("tc");
+}
+
+#[test]
+fn many_flows_at_xdp() {
+    many_flows("xdp");
+}
+
+#[test]
+fn a_bulk_transfer_has_more_under_way_than_slots() {
+    let topology = topology();
+    let server = ok(Server::start(topology.server(), 0, Behaviour::Sink));
+    let watch = Watch::start(topology.router(), Topology::WAN, "--rate-limit 0");
+    ok(traffic::send(topology.client(), Family::Ipv4.address_of(&server), BULK));
+    watch.finish().assert_agreement();
+}

@@ -1,0 +1,67 @@
+//! A wire that loses frames and swaps them.
+
+use std::{thread, time::Duration};
+
+use pping_lab::{
+    Fate, Leg, Topology,
+    traffic::{self, Behaviour, Pace, Server},
+};
+
+use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
+
+const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: Duration::from_millis(3) };
+const BULK: Pace = Pace { chunks: 4, bytes: 65_536, pause: Duration::from_millis(20) };
+/// Long enough to be overtaken by what comes a few milliseconds later.
+const LATE: Duration = Duration::from_millis(16);
+/// Offset of the `EtherType`, which the lab's frames have without VLAN tags before it.
+const ETHER_TYPE: usize = 12;
+
+/// Loses every 29th IP packet and has every 7th overtaken.
+fn disturb(topology: &Topology, leg: Leg) {
+    let mut packets = 0_u32;
+    topology.wire().set_fate(leg, move |frame| {
+        // The hosts must go on knowing each other's link-layer addresses.
+        let is_ip = matches!(frame[ETHER_TYPE..], [0x08, 0x00, ..] | [0x86, 0xdd, ..]);
+        packets += u32::from(is_ip);
+        match packets {
+            _ if !is_ip => Fate::Pass,
+            packets if packets % 29 == 0 => Fate::Drop,
+            packets if packets % 7 == 0 => Fate::Hold(LATE),
+            _ => Fate::Pass,
+        }
+    });
+}
+
+fn samples_survive_loss_and_reordering(hook: &str, family: Family) {
+    let topology = topology();
+    let echo = ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    let sink = ok(Server::start(topology.server(), 0, Behaviour::Sink));
+    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    for leg in [Leg::Forward, Leg::Backward] {
+        disturb(&topology, leg);
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| ok(traffic::send(topology.client(), family.address_of(&sink), BULK)));
+        ok(traffic::echo(topology.client(), family.address_of(&echo), CONVERSATION));
+    });
+    let seen = watch.finish();
+
+    for leg in [Leg::Forward, Leg::Backward] {
+        let stats = topology.wire().stats(leg);
+        assert!(stats.dropped > 5, "{stats:?}");
+    }
+    assert!(seen.expected.len() > 50, "{} samples are too few to judge by", seen.expected.len());
+    seen.assert_agreement();
+    let mut samples = seen.records.samples.iter();
+    assert!(samples.all(|sample| sample.match_on_egress || sample.rtt() >= ROUND_TRIP));
+}
+
+#[test]
+fn tc_survives_loss_and_reordering_over_ipv4() {
+    samples_survive_loss_and_reordering("tc", Family::Ipv4);
+}
+
+#[test]
+fn xdp_survives_loss_and_reordering_over_ipv6() {
+    samples_survive_loss_and_reordering("xdp", Family::Ipv6);
+}

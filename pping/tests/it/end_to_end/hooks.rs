@@ -1,0 +1,86 @@
+//! One conversation and one ping, seen from each hook and over each address family.
+
+use std::{thread, time::Duration};
+
+use pping_lab::{
+    Topology,
+    traffic::{self, Behaviour, Pace, Server},
+};
+
+use super::{
+    Family, ROUND_TRIP, ok,
+    ping::{assert_ping_agrees, ping},
+    topology,
+    watch::Watch,
+};
+
+const CONVERSATION: Pace = Pace { chunks: 400, bytes: 100, pause: Duration::from_millis(3) };
+
+fn samples_agree_with_tcpdump_and_ping(hook: &str, family: Family) {
+    let topology = topology();
+    let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    let address = family.address_of(&server);
+    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let reported = thread::scope(|scope| {
+        let ping = scope.spawn(|| ping(topology.client(), family.server()));
+        ok(traffic::echo(topology.client(), address, CONVERSATION));
+        ping.join().unwrap()
+    });
+    let seen = watch.finish();
+
+    assert!(seen.expected.len() > 200, "{} samples are too few to judge by", seen.expected.len());
+    seen.assert_agreement();
+    assert_ping_agrees(&reported, &seen.records.samples, |sample| sample.method == "icmp-echo");
+
+    // What goes out to the server comes back in after the wire's hold; what comes in from the server is
+    // echoed by the client, which nothing holds.
+    for sample in &seen.records.samples {
+        let is_from_client = sample.tuple.src_ip == family.client();
+        assert_eq!(sample.match_on_egress, is_from_client, "{sample:?}");
+        assert!(is_from_client || sample.rtt() >= ROUND_TRIP, "{sample:?}");
+        let echo = family.choose("ICMP", "ICMPv6");
+        assert_eq!(sample.protocol, if sample.method == "tcp-ts" { "TCP" } else { echo }, "{sample:?}");
+        assert_eq!(sample.interface, Topology::WAN);
+    }
+    let on_egress = seen.records.samples.iter().filter(|sample| sample.match_on_egress).count();
+    assert!(on_egress > 100, "{on_egress} samples on egress");
+}
+
+#[test]
+fn tc_agrees_with_tcpdump_and_ping_over_ipv4() {
+    samples_agree_with_tcpdump_and_ping("tc", Family::Ipv4);
+}
+
+#[test]
+fn tc_agrees_with_tcpdump_and_ping_over_ipv6() {
+    samples_agree_with_tcpdump_and_ping("tc", Family::Ipv6);
+}
+
+#[test]
+fn xdp_agrees_with_tcpdump_and_ping_over_ipv4() {
+    samples_agree_with_tcpdump_and_ping("xdp", Family::Ipv4);
+}
+
+#[test]
+fn xdp_agrees_with_tcpdump_and_ping_over_ipv6() {
+    samples_agree_with_tcpdump_and_ping("xdp", Family::Ipv6);
+}
+
+/// A ping from behind the wire: the reply goes out of the interface, and only the part behind it is timed.
+#[test]
+fn a_ping_from_the_server_is_matched_on_egress_without_the_wire() {
+    let topology = topology();
+    let watch = Watch::start(topology.router(), Topology::WAN, "--rate-limit 0");
+    let reported = ping(topology.server(), Family::Ipv4.client());
+    let seen = watch.finish();
+    seen.assert_agreement();
+    assert_eq!(seen.records.samples.len(), reported.len());
+    for (sample, reported) in seen.records.samples.iter().zip(reported) {
+        assert!(sample.match_on_egress, "{sample:?}");
+        assert_eq!(sample.tuple.src_ip, Family::Ipv4.client());
+        assert!(
+            u128::from(sample.rtt) + ROUND_TRIP.as_nanos() <= u128::from(reported) + 1_000_000,
+            "{sample:?}"
+        );
+    }
+}

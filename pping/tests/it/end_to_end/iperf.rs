@@ -1,0 +1,23 @@
+//! iperf3 between two hosts.
+
+use std::{net::IpAddr, time::Duration};
+
+use pping_lab::{Process, Topology};
+
+use super::ok;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs iperf3 from the client to `server`, a host's address, and returns once it has ended. `arguments` are
+/// separated by spaces.
+pub(super) fn iperf(topology: &Topology, server: IpAddr, arguments: &str) {
+    let mut command = topology.server().command("iperf3");
+    // Without --forceflush the line that is waited for stays in a buffer, since this is no terminal.
+    command.args(["--server", "--one-off", "--forceflush"]);
+    let mut listening = ok(Process::spawn(command));
+    ok(listening.wait_for_output("Server listening", PATIENCE));
+    let mut command = topology.client().command("iperf3");
+    command.args(["--client", &server.to_string()]).args(arguments.split_whitespace());
+    ok(pping_lab::run(&mut command));
+    ok(listening.wait_timeout(PATIENCE));
+}

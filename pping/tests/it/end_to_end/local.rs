@@ -1,0 +1,59 @@
+//! Packets to the host that pping runs on.
+
+use std::{net::SocketAddr, time::Duration};
+
+use pping_lab::{
+    Topology,
+    traffic::{self, Behaviour, Pace, Server},
+};
+
+use super::{
+    Family, ok,
+    ping::{assert_ping_agrees, ping},
+    records::Sample,
+    topology,
+    watch::{Seen, Watch},
+};
+
+const CONVERSATION: Pace = Pace { chunks: 50, bytes: 100, pause: Duration::from_millis(5) };
+
+fn is_ping(sample: &Sample) -> bool {
+    sample.method == "icmp-echo"
+}
+
+/// The client talks to the router, and so does the router to the client: the samples of the latter are of
+/// interest in any case. Returns what ping said of both.
+fn talk_with_router(arguments: &str) -> (Seen, [Vec<u64>; 2]) {
+    let topology = topology();
+    let server = ok(Server::start(topology.router(), 0, Behaviour::Echo));
+    let watch = Watch::start(topology.router(), Topology::LAN, &format!("--rate-limit 0 {arguments}"));
+    let reported =
+        [ping(topology.client(), Topology::LAN_IPV6.into()), ping(topology.router(), Family::Ipv6.client())];
+    let address = SocketAddr::new(Topology::LAN_IPV4.into(), server.port());
+    ok(traffic::echo(topology.client(), address, CONVERSATION));
+    (watch.finish(), reported)
+}
+
+#[test]
+fn what_the_host_itself_echoes_is_left_out() {
+    let (seen, [_, reported]) = talk_with_router("");
+    seen.assert_unforged();
+    for sample in &seen.records.samples {
+        assert!(!sample.match_on_egress, "{sample:?}");
+    }
+    assert_ping_agrees(&reported, &seen.records.samples, is_ping);
+    assert!(seen.records.samples.iter().any(|sample| sample.tuple.src_ip == Family::Ipv4.client()));
+}
+
+#[test]
+fn what_the_host_itself_echoes_is_there_when_asked_for() {
+    let (seen, [from_client, from_router]) = talk_with_router("--include-local");
+    seen.assert_agreement();
+    let samples = &seen.records.samples;
+    assert_ping_agrees(&from_client, samples, |sample| is_ping(sample) && sample.match_on_egress);
+    assert_ping_agrees(&from_router, samples, |sample| is_ping(sample) && !sample.match_on_egress);
+    for sample in samples {
+        let routers = [Topology::LAN_IPV4.into(), Topology::LAN_IPV6.into()];
+        assert_eq!(sample.match_on_egress, routers.contains(&sample.tuple.src_ip), "{sample:?}");
+    }
+}

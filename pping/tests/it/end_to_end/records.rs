@@ -1,0 +1,77 @@
+//! What pping writes with `--format jsonl`.
+
+use std::{net::IpAddr, time::Duration};
+
+use serde::Deserialize;
+
+/// A flow and the direction that a record is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+pub(super) struct Tuple {
+    pub(super) src_ip: IpAddr,
+    pub(super) src_port: u16,
+    pub(super) dest_ip: IpAddr,
+    pub(super) dest_port: u16,
+}
+
+/// The part of an RTT record that a capture can tell as well.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Sample {
+    pub(super) timestamp: u64,
+    #[serde(flatten)]
+    pub(super) tuple: Tuple,
+    pub(super) protocol: String,
+    pub(super) rtt: u64,
+    pub(super) method: String,
+    pub(super) match_on_egress: bool,
+    pub(super) interface: String,
+}
+
+impl Sample {
+    pub(super) fn rtt(&self) -> Duration {
+        Duration::from_nanos(self.rtt)
+    }
+
+    /// When the packet passed that was echoed, ns since the epoch.
+    pub(super) fn recorded_at(&self) -> u64 {
+        self.timestamp - self.rtt
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct FlowEvent {
+    #[serde(flatten)]
+    pub(super) tuple: Tuple,
+    pub(super) protocol: String,
+    #[serde(rename = "flow_event")]
+    pub(super) kind: String,
+    pub(super) reason: String,
+    pub(super) triggered_by: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Record {
+    Flow(FlowEvent),
+    Rtt(Sample),
+}
+
+/// Everything pping wrote, in its order.
+#[derive(Debug, Default)]
+pub(super) struct Records {
+    pub(super) samples: Vec<Sample>,
+    pub(super) flow_events: Vec<FlowEvent>,
+}
+
+impl Records {
+    pub(super) fn parse(lines: &str) -> Self {
+        let mut records = Self::default();
+        for line in lines.lines() {
+            match serde_json::from_str(line) {
+                Ok(Record::Rtt(sample)) => records.samples.push(sample),
+                Ok(Record::Flow(event)) => records.flow_events.push(event),
+                Err(error) => panic!("not a record ({error}): {line}"),
+            }
+        }
+        records
+    }
+}

@@ -1,0 +1,55 @@
+//! pping and tcpdump on the same interface.
+
+use std::time::Duration;
+
+use pping_lab::{Capture, Namespace, Process, Signal};
+use tempfile::TempDir;
+
+use super::{
+    ok,
+    records::Records,
+    witness::{self, Expected},
+};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// pping and tcpdump under way. tcpdump begins last and ends first, and the hosts talk only in between: what
+/// the capture holds, pping has seen from its beginning to its end.
+pub(super) struct Watch {
+    pping: Process,
+    capture: Capture,
+    directory: TempDir,
+}
+
+/// What both saw.
+pub(super) struct Seen {
+    pub(super) records: Records,
+    pub(super) expected: Vec<Expected>,
+}
+
+impl Watch {
+    /// Returns once both are watching. `arguments` are separated by spaces.
+    pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
+        let mut command = host.command(env!("CARGO_BIN_EXE_pping"));
+        command.args(["-v", "-i", interface, "--format", "jsonl"]).args(arguments.split_whitespace());
+        let mut pping = ok(Process::spawn(command));
+        ok(pping.wait_for_output(&format!("watching {interface}"), PATIENCE));
+        let directory = tempfile::tempdir().unwrap();
+        let capture = ok(Capture::start(host, interface, &directory.path().join("witness.pcap")));
+        Self { pping, capture, directory }
+    }
+
+    /// Waits until no more packets come, and ends both.
+    pub(super) fn finish(mut self) -> Seen {
+        let captured = ok(self.capture.finish());
+        ok(self.pping.stop(Signal::SIGINT, PATIENCE));
+        let summary = ok(self.pping.stderr());
+        assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
+        let seen = Seen {
+            records: Records::parse(&ok(self.pping.stdout())),
+            expected: witness::expected_samples(&captured.file),
+        };
+        drop(self.directory);
+        seen
+    }
+}

@@ -1,0 +1,30 @@
+//! The samples that a capture holds, as `witness/expected_samples.py` has them.
+
+use std::{path::Path, process::Command};
+
+use serde::Deserialize;
+
+use super::{ok, records::Tuple};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
+
+/// A sample that the capture justifies; times are ns since the epoch.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Expected {
+    pub(super) method: String,
+    #[serde(flatten)]
+    pub(super) tuple: Tuple,
+    pub(super) rtt: u64,
+    pub(super) recorded_at: u64,
+    pub(super) matched_at: u64,
+}
+
+pub(super) fn expected_samples(capture: &Path) -> Vec<Expected> {
+    let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).arg(capture)));
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_witness_knows_the_rules() {
+    ok(pping_lab::run(Command::new("python3").args([SCRIPT, "--self-test"])));
+}
