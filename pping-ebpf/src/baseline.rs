@@ -1,15 +1,41 @@
-//! Programs that do next to nothing, for `cargo xtask bench` to measure the others against.
+//! Programs for `cargo xtask bench`: some that do next to nothing, to measure the others against, and one
+//! that makes the packets of a conversation as it goes.
 #![no_std]
 #![no_main]
+#![expect(missing_docs, unreachable_pub, reason = "the macros wrap the hooks in functions of their own")]
+#![expect(clippy::needless_pass_by_value, reason = "the macros hand the context over")]
 
-use aya_ebpf::{bindings::TC_ACT_UNSPEC, helpers::bpf_ktime_get_ns, macros::classifier, programs::TcContext};
-use pping_common::parse::{Frame, LinkType, Vlan};
+use aya_ebpf::{
+    bindings::{TC_ACT_UNSPEC, xdp_action::XDP_PASS},
+    helpers::bpf_ktime_get_ns,
+    macros::{classifier, map, xdp},
+    maps::Array,
+    programs::{TcContext, XdpContext},
+};
+use pping_common::{
+    abi::Hook,
+    parse::{Frame, LinkType, Vlan},
+};
 use pping_ebpf::octets::Linear;
+
+/// Where the addresses and ports of the bench's segment are, and its timestamps.
+const ADDRESSES_AND_PORTS: usize = 14 + 12;
+const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
+
+/// The last `TSval` that was made.
+#[map]
+static TSVAL: Array<u32> = Array::with_max_entries(1, 0);
 
 /// Nothing.
 #[classifier]
 pub fn baseline_empty(_: TcContext) -> i32 {
     TC_ACT_UNSPEC
+}
+
+/// Nothing, at XDP.
+#[xdp]
+pub fn baseline_xdp(_: XdpContext) -> u32 {
+    XDP_PASS
 }
 
 /// Reads the clock.
@@ -22,7 +48,7 @@ pub fn baseline_clock(_: TcContext) -> i32 {
 
 /// Parses the packet and reads the clock.
 #[classifier]
-pub fn baseline_parse_clock(ctx: TcContext) -> i32 {
+pub fn baseline_parse(ctx: TcContext) -> i32 {
     let mut frame = Frame::EMPTY;
     // Looks at what was parsed, so that none of it is optimised away.
     core::hint::black_box(frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE).is_ok());
@@ -30,6 +56,38 @@ pub fn baseline_parse_clock(ctx: TcContext) -> i32 {
     // SAFETY: this helper only reads a clock.
     core::hint::black_box(unsafe { bpf_ktime_get_ns() });
     TC_ACT_UNSPEC
+}
+
+/// Makes a segment with a new `TSval`, then its echo.
+#[classifier]
+pub fn baseline_echo(ctx: TcContext) -> i32 {
+    exchange(&ctx, |_| {});
+    TC_ACT_UNSPEC
+}
+
+/// The same, and pping sees both.
+#[classifier]
+pub fn bench_echo(ctx: TcContext) -> i32 {
+    exchange(&ctx, |hook| pping_ebpf::observe_skb(&ctx, hook));
+    TC_ACT_UNSPEC
+}
+
+#[inline(always)]
+fn exchange(ctx: &TcContext, observe: impl Fn(Hook)) {
+    let Some(tsval) = TSVAL.get_ptr_mut(0) else { return };
+    // SAFETY: a valid pointer into the map, and the bench runs on one CPU.
+    let tsval = unsafe { &mut *tsval };
+    *tsval = tsval.wrapping_add(1);
+    let [a, b, c, d] = tsval.to_be_bytes();
+    // 10.0.0.1:40000 to 10.0.0.2:443, and back.
+    let there = [10_u8, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x01, 0xbb];
+    let back = [10_u8, 0, 0, 2, 10, 0, 0, 1, 0x01, 0xbb, 0x9c, 0x40];
+    let _ = ctx.store(ADDRESSES_AND_PORTS, &there, 0);
+    let _ = ctx.store(TIMESTAMPS, &[a, b, c, d, 0, 0, 0, 7], 0);
+    observe(Hook::Egress);
+    let _ = ctx.store(ADDRESSES_AND_PORTS, &back, 0);
+    let _ = ctx.store(TIMESTAMPS, &[0, 0, 0, 7, a, b, c, d], 0);
+    observe(Hook::Ingress);
 }
 
 pping_ebpf::panic_handler!();

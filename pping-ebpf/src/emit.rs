@@ -11,6 +11,9 @@ use pping_common::{
 
 use crate::maps::EVENTS;
 
+/// Octets that the largest event takes on the ring, with its header: within these the mark is passed.
+const WAKE_WINDOW: u64 = 128;
+
 /// The packet that gives rise to an event.
 pub(crate) struct Context<'a> {
     pub(crate) hook: Hook,
@@ -132,7 +135,10 @@ pub(crate) fn flow(
 fn push<T: 'static>(event: impl FnOnce() -> T) -> bool {
     let Some(mut entry) = EVENTS.reserve::<T>(0) else { return false };
     entry.write(event());
-    let wake = if EVENTS.query(u64::from(BPF_RB_AVAIL_DATA)) >= RING_WAKE_OCTETS {
+    let waiting = EVENTS.query(u64::from(BPF_RB_AVAIL_DATA));
+    // Once, as the mark is passed: a wake-up costs more than twenty events. One that is missed, or does not
+    // help at once, is made up for by the agent's own look at the ring.
+    let wake = if (RING_WAKE_OCTETS..RING_WAKE_OCTETS + WAKE_WINDOW).contains(&waiting) {
         BPF_RB_FORCE_WAKEUP
     } else {
         BPF_RB_NO_WAKEUP

@@ -6,6 +6,10 @@
 //! with one, its hook returns the verdict that means "as if I were not here".
 #![no_std]
 #![expect(internal_features, reason = "BPF's atomic instructions are reachable as intrinsics only")]
+#![expect(
+    clippy::needless_borrows_for_generic_args,
+    reason = "maps take keys and values by reference or by value, and by value is a copy on a small stack"
+)]
 #![feature(asm_experimental_arch, core_intrinsics)]
 
 mod bounds;

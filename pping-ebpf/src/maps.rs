@@ -132,8 +132,7 @@ pub(crate) fn sweeps() -> u32 {
 pub(crate) fn begin_sweep() -> Option<u32> {
     let sweeps = SWEEPS.get_ptr_mut(0)?;
     // SAFETY: a valid, aligned pointer into the map; only the agent's one sweep at a time writes here.
-    unsafe {
-        *sweeps = (*sweeps).wrapping_add(1);
-        Some(*sweeps)
-    }
+    let sweeps = unsafe { &mut *sweeps };
+    *sweeps = sweeps.wrapping_add(1);
+    Some(*sweeps)
 }

@@ -62,7 +62,7 @@ impl Output {
     /// Hands over whole lines.
     pub(crate) fn write(&self, lines: Vec<u8>) {
         if let Err(TrySendError::Full(Message::Lines(lines))) = self.sender.try_send(Message::Lines(lines)) {
-            let count = lines.iter().filter(|&&octet| octet == b'\n').count();
+            let count = lines.split(|&octet| octet == b'\n').count() - 1;
             self.lines_lost.fetch_add(count as u64, Ordering::Relaxed);
         }
     }

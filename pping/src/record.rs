@@ -165,6 +165,7 @@ pub fn method_name(method: Method) -> &'static str {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn serialize_method<S: serde::Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(method_name(*method))
 }

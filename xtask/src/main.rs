@@ -5,6 +5,7 @@
 mod bench;
 mod build;
 mod command;
+mod demo;
 mod environment;
 mod lint;
 mod run;
@@ -58,6 +59,8 @@ enum Chore {
     },
     /// Check the formatting, and let clippy read the code for both sides
     Lint,
+    /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
+    Demo,
     /// Measure what pping costs
     Bench {
         /// What the benchmarks are given
@@ -84,6 +87,10 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
         Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments),
         Chore::Lint => lint::run(),
+        Chore::Demo => {
+            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
+            demo::run(&build::run(build::Profile::Release)?)
+        }
         Chore::Bench { arguments } => bench::run(&arguments),
     }
 }

@@ -117,7 +117,10 @@ impl Flow {
     #[inline(always)]
     pub fn follow(&mut self, from: Side, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
+            // What went by may have been the echo of anything that waits, or the first of its tick.
             self.contended = 0;
+            self.low.slots.clear();
+            self.high.slots.clear();
             self.low.tsval_state.doubt();
             self.high.tsval_state.doubt();
         }

@@ -40,10 +40,11 @@ impl Model {
         Self { ends: [end(1), end(2)], rules }
     }
 
-    /// A packet went by unseen.
+    /// A packet went by unseen: it may have been any echo, or the first of its tick.
     pub(super) fn miss(&mut self) {
         for end in &mut self.ends {
             end.is_doubtful = end.newest.is_some();
+            end.waiting.clear();
         }
     }
 

@@ -262,6 +262,17 @@ fn contention_puts_both_directions_in_doubt() {
 }
 
 #[test]
+fn contention_frees_what_waits_since_its_echo_may_have_gone_by() {
+    let mut talk = Conversation::in_progress();
+    talk.low(10, data(101, 500));
+    assert_eq!(talk.waiting(), 1);
+    // The echo was in the packet that nobody looked at; this one comes after the application has thought.
+    talk.flow.contended = 1;
+    assert_eq!(rtt(talk.high(3010, data(501, 101))), None);
+    assert_eq!(talk.waiting(), 0);
+}
+
+#[test]
 fn new_syn_on_used_ports_begins_anew() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));

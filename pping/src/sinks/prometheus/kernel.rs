@@ -50,11 +50,12 @@ struct MetricFamily {
     series: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
 fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
     let counter = MetricType::Counter;
     let gauge = MetricType::Gauge;
     // A metric that every interface has, with labels and values made from its counters.
-    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Vec<(Vec<Label>, u64)>| MetricFamily {
+    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Series| MetricFamily {
         name,
         help,
         kind,
@@ -162,20 +163,21 @@ fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
 }
 
 type Label = (&'static str, &'static str);
+type Series = Vec<(Vec<Label>, u64)>;
 
 fn by<T: Copy>(
     values: impl IntoIterator<Item = T>,
     label: impl Fn(T) -> Label,
     count: impl Fn(T) -> u64,
-) -> Vec<(Vec<Label>, u64)> {
+) -> Series {
     values.into_iter().map(|value| (vec![label(value)], count(value))).collect()
 }
 
-fn by_hook<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Hook) -> I) -> Vec<(Vec<Label>, u64)> {
+fn by_hook<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Hook) -> I) -> Series {
     Hook::ALL.into_iter().flat_map(series).collect()
 }
 
-fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Vec<(Vec<Label>, u64)> {
+fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Series {
     by_hook(|hook| {
         Protocol::ALL.into_iter().map(move |protocol| {
             let labels = vec![("direction", hook_name(hook)), ("protocol", protocol_name(protocol))];

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long `pping_min_rtt_seconds` remembers, at least.
-const MINIMUM_WINDOW: Duration = Duration::from_secs(60);
+const MINIMUM_WINDOW: Duration = Duration::from_mins(1);
 
 /// Bounds of the RTT histogram: 2^0 to 2^24 microseconds, which is 16.8 s.
 fn bounds() -> impl Iterator<Item = f64> {

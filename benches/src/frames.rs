@@ -1,0 +1,65 @@
+//! Packets of one flow, as Linux sends them.
+
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const SERVER: [u8; 4] = [10, 0, 0, 2];
+const PORTS: (u16, u16) = (40_000, 443);
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+
+/// A segment from client to server with timestamps and `payload` octets.
+pub(crate) fn tcp(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
+    segment((CLIENT, SERVER), PORTS, Some((tsval, tsecr)), payload)
+}
+
+/// A segment that no timestamp can be read of.
+pub(crate) fn tcp_without_timestamps() -> Vec<u8> {
+    segment((CLIENT, SERVER), PORTS, None, 1400)
+}
+
+/// A datagram.
+pub(crate) fn udp() -> Vec<u8> {
+    let mut datagram = vec![0; 8 + 1200];
+    datagram[..4].copy_from_slice(&[0x9c, 0x40, 0x01, 0xbb]);
+    datagram[4..6].copy_from_slice(&1208_u16.to_be_bytes());
+    ip((CLIENT, SERVER), UDP, &datagram)
+}
+
+/// An echo request.
+pub(crate) fn echo_request() -> Vec<u8> {
+    let mut echo = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    echo.extend([0; 56]);
+    ip((CLIENT, SERVER), ICMP, &echo)
+}
+
+fn segment(
+    addresses: ([u8; 4], [u8; 4]),
+    ports: (u16, u16),
+    timestamps: Option<(u32, u32)>,
+    payload: usize,
+) -> Vec<u8> {
+    let words = if timestamps.is_some() { 8 } else { 5 };
+    let mut segment = Vec::new();
+    segment.extend(ports.0.to_be_bytes());
+    segment.extend(ports.1.to_be_bytes());
+    segment.extend([0, 0, 0, 1, 0, 0, 0, 1, words << 4, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+    if let Some((tsval, tsecr)) = timestamps {
+        segment.extend([1, 1, 8, 10]);
+        segment.extend(tsval.to_be_bytes());
+        segment.extend(tsecr.to_be_bytes());
+    }
+    segment.resize(segment.len() + payload, 0);
+    ip(addresses, TCP, &segment)
+}
+
+fn ip(addresses: ([u8; 4], [u8; 4]), protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend([0x08, 0x00, 0x45, 0]);
+    frame.extend((20 + payload.len() as u16).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    frame.extend(addresses.0);
+    frame.extend(addresses.1);
+    frame.extend(payload);
+    frame
+}

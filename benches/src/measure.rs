@@ -1,0 +1,61 @@
+//! Running programs and taking the time.
+
+use anyhow::{Context as _, Result, bail};
+use aya::{
+    Ebpf,
+    programs::{Program, TestRun as _, TestRunOptions},
+};
+
+/// How often to measure.
+#[derive(Clone, Copy)]
+pub(crate) struct Rounds {
+    /// Rounds, of which the median is taken.
+    pub(crate) rounds: u32,
+    /// Runs of each program in a round.
+    pub(crate) repeat: u32,
+}
+
+/// Nanoseconds per run, over the program that was subtracted.
+pub(crate) struct Figure {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Rounds {
+    /// What a run of `program` takes longer than one of `baseline`, on the same packet. They take turns,
+    /// and `between` is called after each round.
+    pub(crate) fn measure(
+        self,
+        baseline: (&Ebpf, &str),
+        program: (&Ebpf, &str),
+        packet: &[u8],
+        mut between: impl FnMut(),
+    ) -> Result<Figure> {
+        let mut over = Vec::new();
+        for round in 0..=self.rounds {
+            let base = run(baseline, packet, self.repeat)?;
+            let time = run(program, packet, self.repeat)?;
+            between();
+            // The first round warms up.
+            if round > 0 {
+                over.push(time - base);
+            }
+        }
+        over.sort_by(f64::total_cmp);
+        let at = |index: usize| over.get(index).copied().context("at least one round is needed");
+        Ok(Figure { median: at(over.len() / 2)?, min: at(0)?, max: at(over.len().saturating_sub(1))? })
+    }
+}
+
+/// Nanoseconds that a run took, on the average of `repeat`.
+fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -> Result<f64> {
+    let options = TestRunOptions { data_in: Some(packet), repeat, ..TestRunOptions::default() };
+    let result = match programs.program(name).with_context(|| format!("{name} is not in the object"))? {
+        Program::SchedClassifier(program) => program.test_run(options),
+        Program::Xdp(program) => program.test_run(options),
+        _ => bail!("{name} is neither a tc nor an XDP program"),
+    };
+    // The kernel reports whole nanoseconds per run.
+    Ok(result.with_context(|| format!("running {name}"))?.duration.as_nanos() as f64)
+}
