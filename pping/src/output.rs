@@ -25,15 +25,24 @@ const WAITING_BATCHES: usize = 256;
 const FLUSH_TIME: Duration = Duration::from_millis(500);
 
 enum Message {
-    Lines(Vec<u8>),
+    Batch(Batch),
     Reopen,
+}
+
+/// Whole lines, and how many.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) octets: Vec<u8>,
+    pub(crate) lines: u64,
 }
 
 /// A thread that writes lines to a file or to standard output.
 pub(crate) struct Output {
     sender: SyncSender<Message>,
     finished: Receiver<()>,
-    lines_lost: Arc<AtomicU64>,
+    lines_lost: u64,
+    /// Lines that were handed over and are not written yet.
+    lines_waiting: Arc<AtomicU64>,
 }
 
 /// How writing ended before its time: `None` when the reader closed its end.
@@ -49,21 +58,26 @@ impl Output {
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let (finish, finished) = mpsc::channel();
         let (end, ended) = oneshot::channel();
+        let lines_waiting = Arc::new(AtomicU64::new(0));
+        let waiting = Arc::clone(&lines_waiting);
         thread::Builder::new().name("pping-output".into()).spawn(move || {
-            if let Err(error) = writer.run(&receiver) {
+            if let Err(error) = writer.run(&receiver, &waiting) {
                 // Nobody may be waiting any more, which is fine.
                 end.send(error).ok();
             }
             finish.send(()).ok();
         })?;
-        Ok((Self { sender, finished, lines_lost: Arc::default() }, ended))
+        Ok((Self { sender, finished, lines_lost: 0, lines_waiting }, ended))
     }
 
-    /// Hands over whole lines.
-    pub(crate) fn write(&self, lines: Vec<u8>) {
-        if let Err(TrySendError::Full(Message::Lines(lines))) = self.sender.try_send(Message::Lines(lines)) {
-            let count = lines.split(|&octet| octet == b'\n').count() - 1;
-            self.lines_lost.fetch_add(count as u64, Ordering::Relaxed);
+    /// Hands over lines.
+    pub(crate) fn write(&mut self, batch: Batch) {
+        let lines = batch.lines;
+        // Before the writer can take them off again.
+        self.lines_waiting.fetch_add(lines, Ordering::Relaxed);
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(Message::Batch(batch)) {
+            self.lines_waiting.fetch_sub(lines, Ordering::Relaxed);
+            self.lines_lost += lines;
         }
     }
 
@@ -77,15 +91,17 @@ impl Output {
 
     /// Lines that were dropped since the writer was behind.
     pub(crate) fn lines_lost(&self) -> u64 {
-        self.lines_lost.load(Ordering::Relaxed)
+        self.lines_lost
     }
 
-    /// Waits until all has been written, but not for long.
-    pub(crate) fn finish(self) {
+    /// Waits until all has been written, but not for long. Returns how many lines were lost in all.
+    pub(crate) fn finish(self) -> u64 {
         drop(self.sender);
-        if self.finished.recv_timeout(FLUSH_TIME).is_err() {
-            tracing::warn!("the reader of the output is stuck; its last lines are lost");
+        if self.finished.recv_timeout(FLUSH_TIME).is_ok() {
+            return self.lines_lost;
         }
+        tracing::warn!("the reader of the output is stuck; its last lines are lost");
+        self.lines_lost + self.lines_waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -104,11 +120,11 @@ impl Writer {
         Ok(Self { path: path.map(Path::to_owned), target })
     }
 
-    fn run(mut self, messages: &Receiver<Message>) -> Result<(), Option<Error>> {
+    fn run(mut self, messages: &Receiver<Message>, waiting: &AtomicU64) -> Result<(), Option<Error>> {
         for message in messages {
             match message {
-                Message::Lines(lines) => {
-                    self.target.write_all(&lines).and_then(|()| self.target.flush()).map_err(|source| {
+                Message::Batch(Batch { octets, lines }) => {
+                    self.target.write_all(&octets).and_then(|()| self.target.flush()).map_err(|source| {
                         let target = self
                             .path
                             .as_ref()
@@ -116,6 +132,7 @@ impl Writer {
                         (source.kind() != io::ErrorKind::BrokenPipe)
                             .then_some(Error::Output { target, source })
                     })?;
+                    waiting.fetch_sub(lines, Ordering::Relaxed);
                 }
                 Message::Reopen => {
                     if let Some(path) = &self.path {

@@ -24,7 +24,7 @@ use crate::{
     cli::Ingress,
     config::Config,
     http::{self, Readiness},
-    output::{Ended, Output},
+    output::{Batch, Ended, Output},
     record::{FlowRecord, Record, RttRecord},
     sinks::{
         self, Sink,
@@ -153,7 +153,7 @@ impl Agent {
     fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
         let Self { kernel, watched, sink, metrics, totals, .. } = self;
-        let mut lines = Vec::new();
+        let mut batch = Batch::default();
         drain::drain(&mut kernel.events, |event| {
             let place = match &event {
                 Event::Rtt(event) => event.endpoints.interface,
@@ -175,11 +175,12 @@ impl Agent {
                 totals.take(sample.method, sample.rtt);
             }
             if let Some(sink) = sink {
-                sink.write(&record, &mut lines);
+                sink.write(&record, &mut batch.octets);
+                batch.lines += 1;
             }
         });
-        if !lines.is_empty() {
-            self.output.write(lines);
+        if batch.lines > 0 {
+            self.output.write(batch);
         }
         Ok(())
     }
@@ -238,8 +239,7 @@ impl Agent {
         let duration = self.started.elapsed();
         self.drain()?;
         let counters = Snapshot::read(&self.kernel, &self.watched)?.total();
-        let lines_lost = self.output.lines_lost();
-        self.output.finish();
+        let lines_lost = self.output.finish();
         Ok(Summary { duration, counters, totals: self.totals, lines_lost })
     }
 }
