@@ -1,1 +1,23 @@
-//! kernel
+//! The kernel programs in the kernel, packet by packet (`BPF_PROG_TEST_RUN`), side by side with the same
+//! code in user space. Needs root.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only knows the functions that are tests themselves"
+)]
+
+mod conversations;
+mod frames;
+mod garbage;
+mod interfaces;
+mod local;
+mod loss;
+mod map_full;
+mod random;
+mod rig;
+mod settings;
+mod shapes;
+mod sweep;
+mod talk;
+mod twin;

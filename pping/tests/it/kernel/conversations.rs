@@ -1,0 +1,171 @@
+//! Whole conversations: what they match in the kernel is what they match in user space.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use pping::source::{drain::Event, load::Settings};
+use pping_common::{
+    abi::{Endpoints, RttEvent},
+    parse::LinkType,
+    rtt::{Basis, Rules},
+};
+
+use super::{
+    frames::{v4, v6},
+    random::Random,
+    rig::{Program, Rig, SETTINGS, Timeless, events, samples},
+    talk::{Connection, Ping, Temper, program},
+};
+
+const PACKETS: usize = 6000;
+
+/// Packets between two looks at the events.
+const STRIDE: usize = 500;
+
+fn pairs() -> [[IpAddr; 2]; 4] {
+    // Each family with the lower address on either side.
+    [[v4(1), v4(9)], [v4(9), v4(3)], [v6(1), v6(9)], [v6(9), v6(3)]]
+}
+
+/// Lets hosts talk, and returns what was reported.
+fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event> {
+    let mut random = Random::seeded(seed);
+    let mut connections: Vec<Connection> = (0..12)
+        .map(|number| Connection::new(pairs()[number % 4], 40_000 + number as u16 / 4, temper, &mut random))
+        .collect();
+    let mut pings: Vec<Ping> = pairs().into_iter().map(|hosts| Ping::new(hosts, 77)).collect();
+    let mut reported = Vec::new();
+    for packet in 1..=PACKETS {
+        let (from, frame) = if random.chance(10) {
+            let number = random.below(pings.len());
+            let (from, frame) = pings[number].next(&mut random);
+            // Half of them come from outside.
+            (from ^ (number & 1), frame)
+        } else {
+            let number = random.below(connections.len());
+            connections[number].next(&mut random)
+        };
+        // Routes change, and not every host is on one side only.
+        let program = if random.chance(3) { random.pick(&Program::ALL) } else { program(from, ingress) };
+        rig.send(program, &frame);
+        if packet % STRIDE == 0 {
+            reported.extend(rig.agree(&format!("seed {seed}, {temper:?}, {ingress:?}, packet {packet}")));
+        }
+    }
+    reported
+}
+
+#[test]
+fn conversations_match_what_they_match_in_user_space() {
+    for ingress in [Program::Xdp, Program::Ingress] {
+        for temper in [Temper::Calm, Temper::Wild] {
+            for seed in 1..=4 {
+                let mut rig = Rig::new();
+                let reported = talk(&mut rig, seed, temper, ingress);
+                let samples = samples(&reported);
+                assert!(samples.len() > PACKETS / 6, "only {} samples", samples.len());
+                for method in 0..2 {
+                    for hook in 0..2 {
+                        let count = samples.iter().filter(|e| (e.method, e.hook) == (method, hook)).count();
+                        assert!(count > 3, "{count} samples of method {method} at hook {hook}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn conversations_match_the_same_with_the_log_on() {
+    let mut rig = Rig::with(Settings { log: true, ..SETTINGS }, LinkType::Ethernet);
+    assert!(!talk(&mut rig, 9, Temper::Wild, Program::Xdp).is_empty());
+}
+
+/// Lets hosts talk for a while under limits. What was reported, and what would have been without limits.
+fn talk_limited(rules: Rules, for_how_long: Duration) -> (Vec<RttEvent>, Vec<RttEvent>) {
+    let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+    rig.twin.settings.rules = Rules::UNLIMITED;
+    let mut random = Random::seeded(11);
+    let mut connections: Vec<Connection> =
+        pairs().into_iter().map(|hosts| Connection::new(hosts, 40_000, Temper::Calm, &mut random)).collect();
+    let (mut reported, began) = (Vec::new(), Instant::now());
+    while began.elapsed() < for_how_long {
+        for connection in &mut connections {
+            let (from, frame) = connection.next(&mut random);
+            rig.send(program(from, Program::Ingress), &frame);
+        }
+        std::thread::sleep(Duration::from_micros(200));
+        reported.extend(samples(&events(&mut rig.kernel)));
+    }
+    // Else the limits could lead to samples that there are not without.
+    assert_eq!(rig.twin.counters.slots_full, 0);
+    (reported, samples(&rig.twin.events))
+}
+
+/// Sorts samples by the flow direction that they belong to.
+fn by_direction(samples: &[RttEvent]) -> Vec<Vec<RttEvent>> {
+    let mut directions: HashMap<[u8; 36], Vec<RttEvent>> = HashMap::new();
+    for sample in samples {
+        let Endpoints { source, destination, source_port, destination_port, .. } = sample.endpoints;
+        let mut key = [0; 36];
+        key[..16].copy_from_slice(&source);
+        key[16..32].copy_from_slice(&destination);
+        key[32..34].copy_from_slice(&source_port.to_be_bytes());
+        key[34..].copy_from_slice(&destination_port.to_be_bytes());
+        directions.entry(key).or_default().push(*sample);
+    }
+    directions.into_values().collect()
+}
+
+fn recorded_at(sample: &RttEvent) -> u64 {
+    sample.timestamp - sample.rtt
+}
+
+#[test]
+fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
+    let limit = Duration::from_millis(100);
+    let rules = Rules { rate_limit: limit.as_nanos() as u64, ..Rules::UNLIMITED };
+    let time = Duration::from_millis(1050);
+    let (limited, unlimited) = talk_limited(rules, time);
+    let unlimited: Vec<Timeless> =
+        unlimited.into_iter().map(|sample| Timeless::from(&Event::Rtt(sample))).collect();
+    for sample in &limited {
+        assert!(unlimited.contains(&Timeless::from(&Event::Rtt(*sample))), "{sample:?}");
+    }
+    let directions = by_direction(&limited);
+    assert_eq!(directions.len(), 8);
+    for samples in directions {
+        // How many depends on how busy the machine is.
+        assert!(samples.len() > 2, "{} samples in {time:?}", samples.len());
+        for pair in samples.windows(2) {
+            let distance = recorded_at(&pair[1]) - recorded_at(&pair[0]);
+            assert!(distance >= limit.as_nanos() as u64, "{distance} ns apart: {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn a_limit_in_rtts_spaces_recordings_by_as_many_of_them() {
+    for basis in [Basis::Smoothed, Basis::Min] {
+        let rules = Rules { rtt_rate: 20 << 16, rtt_basis: basis, ..Rules::UNLIMITED };
+        let (limited, unlimited) = talk_limited(rules, Duration::from_millis(400));
+        assert!(limited.len() > 16, "{} samples", limited.len());
+        assert!(limited.len() * 2 < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
+        for samples in by_direction(&limited) {
+            for pair in samples.windows(2) {
+                let rtt = match basis {
+                    Basis::Smoothed => pair[0].smoothed_rtt,
+                    Basis::Min => pair[0].min_rtt,
+                };
+                let distance = recorded_at(&pair[1]) - recorded_at(&pair[0]);
+                // The RTT is not known before the first sample is there.
+                if recorded_at(&pair[1]) > pair[0].timestamp {
+                    assert!(distance >= 20 * rtt, "{distance} ns apart: {pair:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which interface a packet is on.
+
+use pping::source::{interfaces::Link, load};
+use pping_common::{
+    abi::{Counters, place},
+    limits::{INTERFACE_PLACES, INTERFACE_PROBES},
+    parse::LinkType,
+};
+use pping_lab::{
+    Namespace,
+    veth::{End, Offloads, connect},
+};
+
+use super::{
+    frames::{echo, v4, v6},
+    rig::{LOOPBACK, Program, SETTINGS, counters, events, loopback, run, run_on, samples},
+    shapes::catalogue,
+};
+
+fn ethernet(ifindex: u32) -> Link {
+    Link { name: format!("eth{ifindex}"), ifindex, hardware_type: libc::ARPHRD_ETHER }
+}
+
+#[test]
+fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
+    let mut kernel = load::load(&SETTINGS, true).unwrap();
+    // Its places are those of others, as far as they are anybody's.
+    for neighbour in [LOOPBACK + INTERFACE_PLACES, LOOPBACK + 2] {
+        ethernet(neighbour).register(&mut kernel).unwrap();
+    }
+    for shape in catalogue() {
+        for program in Program::ALL {
+            assert!(run(&mut kernel, program, &shape.frame) || shape.frame.len() < 54, "{}", shape.name);
+        }
+    }
+    for place in 0..INTERFACE_PLACES as u16 {
+        assert_eq!(counters(&kernel, place), Counters::ZERO, "place {place}");
+    }
+    assert!(events(&mut kernel).is_empty());
+}
+
+#[test]
+fn an_interface_whose_place_is_taken_has_the_next() {
+    let mut kernel = load::load(&SETTINGS, true).unwrap();
+    for turn in 1..INTERFACE_PROBES {
+        ethernet(LOOPBACK + turn * INTERFACE_PLACES).register(&mut kernel).unwrap();
+    }
+    let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    assert_eq!(u32::from(last), place(LOOPBACK, INTERFACE_PROBES - 1));
+    for program in Program::ALL {
+        run(&mut kernel, program, &echo(v4(1), v4(2), 1, 1, false));
+    }
+    for other in 0..INTERFACE_PLACES as u16 {
+        let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
+        assert_eq!(packets, if other == last { 3 } else { 0 }, "place {other}");
+    }
+    // No more than these can share a place.
+    assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_PLACES).register(&mut kernel).is_err());
+}
+
+#[test]
+fn the_same_addresses_on_another_interface_are_another_flow() {
+    let host = Namespace::new("interfaces").unwrap();
+    connect(End::new(&host, "left"), End::new(&host, "right"), Offloads::Off).unwrap();
+    host.enter(|| {
+        let ifindex = |name| -> u32 {
+            let path = format!("/proc/thread-self/net/dev_snmp6/{name}");
+            let text = std::fs::read_to_string(path).unwrap();
+            text.lines().next().unwrap().trim_start_matches("ifIndex").trim().parse().unwrap()
+        };
+        let [left, right] = ["left", "right"].map(ifindex);
+        let mut kernel = load::load(&SETTINGS, true).unwrap();
+        let places = [left, right].map(|ifindex| ethernet(ifindex).register(&mut kernel).unwrap());
+        for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+            for ingress in [Program::Xdp, Program::Ingress] {
+                run_on(&mut kernel, Program::Egress, &echo(a, b, 1, 1, false), left);
+                run_on(&mut kernel, ingress, &echo(b, a, 1, 1, true), right);
+                assert!(samples(&events(&mut kernel)).is_empty(), "matched across interfaces");
+                run_on(&mut kernel, ingress, &echo(b, a, 1, 1, true), left);
+                let reported = samples(&events(&mut kernel));
+                assert_eq!(reported.len(), 1);
+                assert_eq!(reported[0].endpoints.interface, places[0]);
+            }
+        }
+        let packets =
+            places.map(|place| counters(&kernel, place).packets.map(|hook| hook.iter().sum::<u64>()));
+        assert_eq!(packets, [[4, 4], [4, 0]]);
+    })
+    .unwrap();
+}

@@ -1,0 +1,79 @@
+//! Packets to this host itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pping::source::load::Settings;
+use pping_common::{
+    abi::Hook,
+    parse::LinkType,
+    rtt::{Method, Rules},
+};
+
+use super::{
+    frames::{echo, v4, v6},
+    random::Random,
+    rig::{Program, Rig, SETTINGS, samples},
+    talk::{Connection, Temper, program},
+};
+
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
+
+fn rig(include_local: bool, local: &[IpAddr]) -> Rig {
+    let rules = Rules { include_local, ..Rules::UNLIMITED };
+    let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+    for address in local {
+        rig.add_local(octets(*address));
+    }
+    rig
+}
+
+/// Each host pings the other; how many samples matched on ingress and egress.
+fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
+    rig.send(Program::Egress, &echo(here, there, 1, 1, false));
+    rig.send(Program::Ingress, &echo(there, here, 1, 1, true));
+    rig.send(Program::Ingress, &echo(there, here, 2, 1, false));
+    rig.send(Program::Egress, &echo(here, there, 2, 1, true));
+    let reported = samples(&rig.agree("pings"));
+    Hook::ALL.map(|hook| reported.iter().filter(|event| event.hook == hook as u8).count() as u64)
+}
+
+#[test]
+fn packets_to_this_host_are_timed_only_when_asked_for() {
+    for [here, there] in [[v4(1), v4(2)], [v4(2), v4(1)], [v6(1), v6(2)], [v6(2), v6(1)]] {
+        assert_eq!(ping(&mut rig(false, &[]), here, there), [1, 1], "no address known");
+        assert_eq!(ping(&mut rig(false, &[here]), here, there), [1, 0]);
+        assert_eq!(ping(&mut rig(true, &[here]), here, there), [1, 1]);
+        assert_eq!(ping(&mut rig(false, &[here, there]), here, there), [0, 0]);
+        assert_eq!(ping(&mut rig(true, &[here, there]), here, there), [1, 1]);
+    }
+}
+
+#[test]
+fn loopback_addresses_are_this_host_without_being_told() {
+    let hosts: [IpAddr; 2] = [Ipv4Addr::new(127, 1, 2, 3).into(), Ipv6Addr::LOCALHOST.into()];
+    for host in hosts {
+        assert_eq!(ping(&mut rig(false, &[]), host, host), [0, 0]);
+        assert_eq!(ping(&mut rig(true, &[]), host, host), [1, 1], "a host that pings itself");
+    }
+}
+
+#[test]
+fn connections_to_this_host_are_timed_one_way_only() {
+    for [here, there] in [[v4(1), v4(2)], [v6(2), v6(1)]] {
+        let mut rig = rig(false, &[here]);
+        let mut random = Random::seeded(31);
+        let mut connection = Connection::new([here, there], 50_000, Temper::Calm, &mut random);
+        for _ in 0..1000 {
+            let (from, frame) = connection.next(&mut random);
+            rig.send(program(from, Program::Xdp), &frame);
+        }
+        rig.agree("a connection");
+        let [ingress, egress] = rig.twin.counters.samples.map(|samples| samples[Method::TcpTs as usize]);
+        assert!(ingress > 100 && egress == 0, "{ingress} {egress}");
+    }
+}

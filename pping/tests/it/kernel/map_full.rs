@@ -1,0 +1,60 @@
+//! More flows than the maps hold.
+
+use pping::source::load::Settings;
+use pping_common::{
+    abi::Lost,
+    limits::UNANSWERED_IDLE_SECONDS,
+    parse::{LinkType, Untracked},
+};
+
+use super::{
+    frames::{echo, v4, v6},
+    rig::{Program, Rig, SETTINGS, samples},
+};
+
+const MAX_FLOWS: u32 = 16;
+
+/// A request and its reply of the `number`th ping in each family.
+fn ping(rig: &mut Rig, number: u16, sequence: u16) {
+    for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+        rig.send(Program::Egress, &echo(a, b, number, sequence, false));
+        rig.send(Program::Ingress, &echo(b, a, number, sequence, true));
+    }
+}
+
+#[test]
+fn flows_without_room_are_refused_and_counted_and_the_others_go_on() {
+    let mut rig = Rig::with(Settings { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    for number in 0..40 {
+        ping(&mut rig, number, 1);
+        let reported = rig.agree(&format!("flow {number}"));
+        let expected = if u32::from(number) < MAX_FLOWS { 2 } else { 0 };
+        assert_eq!(samples(&reported).len(), expected, "flow {number}");
+    }
+    assert_eq!(rig.twin.counters.entries_made, [u64::from(MAX_FLOWS); 2]);
+    assert_eq!(rig.twin.counters.untracked[Untracked::MapFull as usize], 2 * 24);
+    assert_eq!(rig.twin.counters.untracked[Untracked::NoFlow as usize], 2 * 24);
+    for number in 0..MAX_FLOWS as u16 {
+        ping(&mut rig, number, 2);
+        assert_eq!(samples(&rig.agree("flows with room")).len(), 2, "flow {number}");
+    }
+    assert_eq!(rig.twin.counters.lost[Lost::Rtt as usize], 0);
+}
+
+#[test]
+fn there_is_room_again_after_a_sweep() {
+    let mut rig = Rig::with(Settings { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    for number in 0..40 {
+        ping(&mut rig, number, 1);
+    }
+    rig.agree("before the sweep");
+    for _ in 0..=UNANSWERED_IDLE_SECONDS {
+        rig.sweep();
+    }
+    rig.agree_in_any_order("the sweep");
+    assert_eq!(rig.twin.counters.entries_deleted, [u64::from(MAX_FLOWS); 2]);
+    for number in 20..20 + MAX_FLOWS as u16 {
+        ping(&mut rig, number, 2);
+        assert_eq!(samples(&rig.agree("after the sweep")).len(), 2, "flow {number}");
+    }
+}

@@ -1,0 +1,277 @@
+//! The programs in the kernel and their twin in user space, on the same packets.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use aya::programs::{TestRun as _, TestRunOptions};
+use pping::source::{
+    clock::WallClock,
+    drain::{Event, drain},
+    interfaces::Link,
+    load::{self, Kernel, Settings},
+    sweep,
+};
+use pping_common::{
+    abi::{Counters, FlowEvent, Hook, RttEvent},
+    parse::LinkType,
+    rtt::Rules,
+};
+
+use super::{frames::ETHERNET_HEADER, twin::Twin};
+
+/// To a test run, packets come and go on the loopback device, unless it is told otherwise.
+pub(super) const LOOPBACK: u32 = 1;
+
+/// Wall time may be slewed meanwhile.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
+
+/// A program that sees packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Program {
+    Xdp,
+    Ingress,
+    Egress,
+}
+
+impl Program {
+    pub(super) const ALL: [Self; 3] = [Self::Xdp, Self::Ingress, Self::Egress];
+
+    pub(super) fn hook(self) -> Hook {
+        match self {
+            Self::Xdp | Self::Ingress => Hook::Ingress,
+            Self::Egress => Hook::Egress,
+        }
+    }
+
+    /// `XDP_PASS`, or `TC_ACT_UNSPEC`.
+    fn pass(self) -> u32 {
+        match self {
+            Self::Xdp => 2,
+            Self::Ingress | Self::Egress => u32::MAX,
+        }
+    }
+
+    /// Whether the kernel may refuse a test run: to it, a packet at tc has a whole IP header behind the
+    /// Ethernet header. (Behind a VLAN tag it does not look.)
+    fn is_refused(self, octets: &[u8]) -> bool {
+        let least = match octets[12..14] {
+            [0x08, 0x00] => ETHERNET_HEADER + 20,
+            [0x86, 0xdd] => ETHERNET_HEADER + 40,
+            _ => 0,
+        };
+        self != Self::Xdp && octets.len() < least
+    }
+
+    /// The context of a packet on an interface: `xdp_md` or `__sk_buff` of linux/bpf.h.
+    fn context(self, len: usize, ifindex: u32) -> Vec<u8> {
+        let (size, fields) = match self {
+            Self::Xdp => (24, [(4, len as u32), (12, ifindex)]),
+            Self::Ingress | Self::Egress => (192, [(40, ifindex), (40, ifindex)]),
+        };
+        let mut context = vec![0; size];
+        for (offset, value) in fields {
+            context[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
+        }
+        context
+    }
+}
+
+/// No limits, room for some thousand flows.
+pub(super) const SETTINGS: Settings = Settings { rules: Rules::UNLIMITED, max_flows: 4096, log: false };
+
+/// An event without what the clock had to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Timeless {
+    Rtt(RttEvent),
+    Flow(FlowEvent),
+}
+
+impl From<&Event> for Timeless {
+    fn from(event: &Event) -> Self {
+        match *event {
+            Event::Rtt(event) => {
+                Self::Rtt(RttEvent { timestamp: 0, rtt: 0, min_rtt: 0, smoothed_rtt: 0, ..event })
+            }
+            Event::Flow(event) => Self::Flow(FlowEvent { timestamp: 0, ..event }),
+        }
+    }
+}
+
+pub(super) fn timeless(events: &[Event]) -> Vec<Timeless> {
+    events.iter().map(Timeless::from).collect()
+}
+
+/// The RTT events among others.
+pub(super) fn samples(events: &[Event]) -> Vec<RttEvent> {
+    let sample = |event: &Event| match event {
+        Event::Rtt(event) => Some(*event),
+        Event::Flow(_) => None,
+    };
+    events.iter().filter_map(sample).collect()
+}
+
+/// The flow events among others.
+pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
+    let flow = |event: &Event| match event {
+        Event::Flow(event) => Some(*event),
+        Event::Rtt(_) => None,
+    };
+    events.iter().filter_map(flow).collect()
+}
+
+/// Has the kernel run a program on a packet, and asserts what must always hold: the packet passes, and as
+/// it was. `false` when the kernel does not take such a packet for a test run.
+pub(super) fn run(kernel: &mut Kernel, program: Program, octets: &[u8]) -> bool {
+    run_on(kernel, program, octets, LOOPBACK)
+}
+
+/// The same on another interface.
+pub(super) fn run_on(kernel: &mut Kernel, program: Program, octets: &[u8], ifindex: u32) -> bool {
+    let mut out = vec![0xee; octets.len() + 64];
+    let context = program.context(octets.len(), ifindex);
+    let options = TestRunOptions {
+        data_in: Some(octets),
+        data_out: Some(&mut out),
+        ctx_in: (ifindex != LOOPBACK).then_some(&context[..]),
+        ..TestRunOptions::new()
+    };
+    let programs = &mut kernel.programs;
+    let result = match program {
+        Program::Xdp => load::xdp(programs).unwrap().test_run(options),
+        Program::Ingress => load::classifier(programs, "pping_ingress").unwrap().test_run(options),
+        Program::Egress => load::classifier(programs, "pping_egress").unwrap().test_run(options),
+    };
+    let result = match result {
+        Ok(result) => result,
+        Err(_) if program.is_refused(octets) => return false,
+        Err(error) => panic!("{program:?} with {octets:02x?}: {error:?}"),
+    };
+    assert_eq!(result.return_value, program.pass(), "{program:?}: {octets:02x?}");
+    assert_eq!(result.data_size_out as usize, octets.len(), "{program:?}: {octets:02x?}");
+    assert_eq!(&out[..octets.len()], octets, "{program:?}");
+    true
+}
+
+/// What waits on the ring.
+pub(super) fn events(kernel: &mut Kernel) -> Vec<Event> {
+    let mut events = Vec::new();
+    while !drain(&mut kernel.events, |event| events.push(event)) {}
+    events
+}
+
+/// What the kernel counted at a place, all CPUs added up.
+pub(super) fn counters(kernel: &Kernel, place: u16) -> Counters {
+    let mut sum = Counters::ZERO;
+    for cpu in kernel.counters.get(&u32::from(place), 0).unwrap().iter() {
+        sum.add(cpu);
+    }
+    sum
+}
+
+/// The loopback device as a link that begins with what `link` says.
+pub(super) fn loopback(link: LinkType) -> Link {
+    let hardware_type = match link {
+        LinkType::Ethernet => libc::ARPHRD_LOOPBACK,
+        LinkType::Ip => libc::ARPHRD_PPP,
+    };
+    Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type }
+}
+
+/// Both.
+pub(super) struct Rig {
+    pub(super) kernel: Kernel,
+    pub(super) twin: Twin,
+    began: (Instant, SystemTime),
+    /// The longest time a run took: so far can the two clocks be apart.
+    longest_run: Duration,
+}
+
+impl Rig {
+    /// On Ethernet, with nothing limited.
+    pub(super) fn new() -> Self {
+        Self::with(SETTINGS, LinkType::Ethernet)
+    }
+
+    pub(super) fn with(settings: Settings, link: LinkType) -> Self {
+        let mut kernel = load::load(&settings, true).unwrap();
+        let place = loopback(link).register(&mut kernel).unwrap();
+        Self {
+            kernel,
+            twin: Twin::new(settings, link, place),
+            began: (Instant::now(), SystemTime::now()),
+            longest_run: Duration::ZERO,
+        }
+    }
+
+    /// Takes an address for one of this host.
+    pub(super) fn add_local(&mut self, address: [u8; 16]) {
+        self.kernel.local_addresses.insert(address, 1, 0).unwrap();
+        self.twin.local.insert(address);
+    }
+
+    /// A packet for both.
+    pub(super) fn send(&mut self, program: Program, octets: &[u8]) {
+        let start = Instant::now();
+        let before = start.duration_since(self.began.0);
+        let has_run = run(&mut self.kernel, program, octets);
+        self.longest_run = self.longest_run.max(start.elapsed());
+        if has_run {
+            // 0 means no time.
+            self.twin.packet(program.hook(), octets, before.as_nanos() as u64 + 1);
+        }
+    }
+
+    /// The sweep, in both.
+    pub(super) fn sweep(&mut self) {
+        sweep::sweep(&mut self.kernel).unwrap();
+        self.twin.sweep(self.began.0.elapsed().as_nanos() as u64);
+    }
+
+    /// Asserts that both counted the same.
+    pub(super) fn agree_on_counters(&self, what: &str) {
+        assert_eq!(counters(&self.kernel, self.twin.place), self.twin.counters, "{what}");
+    }
+
+    /// Asserts that both counted and reported the same since last asked, and returns the reports.
+    pub(super) fn agree(&mut self, what: &str) -> Vec<Event> {
+        self.agree_on_counters(what);
+        let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));
+        for (position, (kernel, twin)) in kernel.iter().zip(&twin).enumerate() {
+            assert_eq!(Timeless::from(kernel), Timeless::from(twin), "{what}: event {position}");
+        }
+        assert_eq!(kernel.len(), twin.len(), "{what}: number of events");
+        self.agree_on_times(&kernel, &twin, what);
+        kernel
+    }
+
+    /// Like [`Rig::agree`], where the order of events is the kernel's own business.
+    pub(super) fn agree_in_any_order(&mut self, what: &str) -> Vec<Event> {
+        self.agree_on_counters(what);
+        let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));
+        let sorted = |events: &[Event]| {
+            let mut texts: Vec<String> = timeless(events).iter().map(|event| format!("{event:?}")).collect();
+            texts.sort();
+            texts
+        };
+        assert_eq!(sorted(&kernel), sorted(&twin), "{what}");
+        kernel
+    }
+
+    fn agree_on_times(&self, kernel: &[Event], twin: &[Event], what: &str) {
+        let tolerance = self.longest_run.as_nanos() as u64;
+        let elapsed = self.began.0.elapsed().as_nanos() as u64;
+        let (mut latest, wall_clock) = (0, WallClock::now().unwrap());
+        for (kernel, twin) in samples(kernel).iter().zip(&samples(twin)) {
+            assert!(kernel.rtt > 0 && kernel.rtt <= elapsed, "{what}: {kernel:?}");
+            assert!(kernel.rtt.abs_diff(twin.rtt) <= tolerance, "{what}: {kernel:?} {twin:?}");
+            assert!(kernel.min_rtt > 0 && kernel.min_rtt <= kernel.rtt, "{what}: {kernel:?}");
+            assert!(kernel.min_rtt.abs_diff(twin.min_rtt) <= tolerance, "{what}: {kernel:?} {twin:?}");
+            assert!(kernel.min_rtt <= kernel.smoothed_rtt, "{what}: {kernel:?}");
+            assert!(kernel.smoothed_rtt.abs_diff(twin.smoothed_rtt) <= 2 * tolerance, "{what}: {kernel:?}");
+            assert!(kernel.timestamp > latest, "{what}: {kernel:?}");
+            latest = kernel.timestamp;
+            let at = UNIX_EPOCH + Duration::from_nanos(wall_clock.epoch(kernel.timestamp));
+            assert!(at + CLOCK_TOLERANCE > self.began.1, "{what}: {kernel:?}");
+            assert!(at < SystemTime::now() + CLOCK_TOLERANCE, "{what}: {kernel:?}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The shapes that packets come in.
+
+use pping_common::parse::Untracked;
+
+use super::{
+    super::frames::{
+        ACK, ARP, DESTINATION_OPTIONS, ESP, Extension, FIN, FRAGMENT, HOP_BY_HOP, ICMP, ICMPV6, IPV4, IPV6,
+        Ip, LLDP, NO_NEXT_HEADER, OLD_SERVICE_VLAN, ROUTING, RST, SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN,
+        ethernet, icmp, timestamps, udp,
+    },
+    Becomes::{self, Echo, Stamped, Unstamped},
+    Shape,
+};
+
+const NON_IP: Becomes = Becomes::Untracked(Untracked::NonIp);
+const LATER_FRAGMENT: Becomes = Becomes::Untracked(Untracked::Fragment);
+const TRUNCATED: Becomes = Becomes::Untracked(Untracked::Truncated);
+const MALFORMED: Becomes = Becomes::Untracked(Untracked::Malformed);
+const UNSUPPORTED: Becomes = Becomes::Untracked(Untracked::Unsupported);
+
+const NOP: &[u8] = &[1];
+const END: &[u8] = &[0];
+const MSS: &[u8] = &[2, 4, 5, 180];
+const WINDOW_SCALE: &[u8] = &[3, 3, 7];
+const SACK_PERMITTED: &[u8] = &[4, 2];
+const SACK: &[u8] = &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+
+/// All of them.
+pub(in super::super) fn catalogue() -> Vec<Shape> {
+    [links(), ipv4(), ipv6(), tcp_options(), tcp_headers(), echoes(), others()]
+        .into_iter()
+        .flatten()
+        .map(|(name, frame, becomes)| Shape { name, frame, becomes })
+        .collect()
+}
+
+/// Its ethertype, and the tag control word.
+type Tag = (u16, u16);
+
+/// A name, a frame, and what it should become.
+type Entry = (String, Vec<u8>, Becomes);
+
+fn entry(name: impl Into<String>, frame: Vec<u8>, becomes: Becomes) -> Entry {
+    (name.into(), frame, becomes)
+}
+
+fn stamped() -> Vec<u8> {
+    Tcp::stamped(1000, 2000).octets()
+}
+
+fn links() -> Vec<Entry> {
+    let stacks: &[(&str, &[Tag], Becomes)] = &[
+        ("Ethernet", &[], Stamped),
+        ("802.1Q", &[(VLAN, 42)], Stamped),
+        ("priority tag", &[(VLAN, 0xe000)], Stamped),
+        ("QinQ", &[(SERVICE_VLAN, 0x0fff), (VLAN, 1)], Stamped),
+        ("old QinQ", &[(OLD_SERVICE_VLAN, 7), (VLAN, 8)], Stamped),
+        ("3 tags", &[(SERVICE_VLAN, 1), (SERVICE_VLAN, 2), (VLAN, 3)], Stamped),
+        ("4 tags", &[(SERVICE_VLAN, 1), (SERVICE_VLAN, 2), (VLAN, 3), (VLAN, 4)], Stamped),
+        ("5 tags", &[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4), (VLAN, 5)], UNSUPPORTED),
+    ];
+    let mut entries = Vec::new();
+    for (name, tags, becomes) in stacks {
+        for ip in [Ip::v4(), Ip::v6()] {
+            let frame = ethernet(tags, ip.ethertype(), &ip.packet(TCP, &stamped()));
+            entries.push(entry(format!("{name}, {:#06x}", ip.ethertype()), frame, *becomes));
+        }
+    }
+    entries.push(entry("ARP in a VLAN", ethernet(&[(VLAN, 3)], ARP, &[0; 28]), NON_IP));
+    entries.push(entry("a tag and nothing else", ethernet(&[], VLAN, &[0, 5]), TRUNCATED));
+    entries
+}
+
+fn ipv4() -> Vec<Entry> {
+    let plain = Ip::v4;
+    let mut entries = Vec::new();
+    for words in 1..=10 {
+        let ip = Ip { options: vec![1; 4 * words], ..plain() };
+        entries.push(entry(format!("{words} words of IPv4 options"), ip.frame(TCP, &stamped()), Stamped));
+    }
+    for (name, ip, becomes) in [
+        ("don't fragment", Ip { fragment: 0x4000, ..plain() }, Stamped),
+        ("first fragment", Ip { fragment: 0x2000, ..plain() }, Stamped),
+        ("middle fragment", Ip { fragment: 0x2010, ..plain() }, LATER_FRAGMENT),
+        ("last fragment", Ip { fragment: 0x0001, ..plain() }, LATER_FRAGMENT),
+        ("version 6 in IPv4", Ip { version: Some(6), ..plain() }, MALFORMED),
+        ("version 0 in IPv4", Ip { version: Some(0), ..plain() }, MALFORMED),
+        ("no header length", Ip { words: Some(0), ..plain() }, MALFORMED),
+        ("header length of 4 words", Ip { words: Some(4), ..plain() }, MALFORMED),
+        ("header length beyond the frame", Ip { words: Some(15), ..plain() }, TRUNCATED),
+        ("no total length", Ip { len: Some(0), ..plain() }, Stamped),
+        ("total length below its header", Ip { len: Some(19), ..plain() }, MALFORMED),
+        ("total length inside TCP", Ip { len: Some(45), ..plain() }, MALFORMED),
+        ("total length without payload", Ip { len: Some(52), ..plain() }, Stamped),
+        ("total length beyond the frame", Ip { len: Some(u16::MAX), ..plain() }, Stamped),
+    ] {
+        entries.push(entry(name, ip.frame(TCP, &stamped()), becomes));
+    }
+    for traffic_class in [0x01, 0x02, 0x03, 0xb8, 0xff] {
+        for ip in [plain(), Ip::v6()] {
+            let frame = Ip { traffic_class, ..ip }.frame(TCP, &stamped());
+            entries.push(entry(format!("traffic class {traffic_class:#04x}"), frame, Stamped));
+        }
+    }
+    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::with_options([]) }.octets());
+    padded.resize(60, 0);
+    entries.push(entry("pure ACK with padding", padded, Unstamped));
+    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::stamped(5, 6) }.octets());
+    padded.extend([0; 33]);
+    entries.push(entry("pure ACK with odd padding", padded, Stamped));
+    entries
+}
+
+fn ipv6() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut with = |name: String, ip: Ip, becomes| {
+        entries.push(entry(name, ip.frame(TCP, &stamped()), becomes));
+    };
+    for number in [HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS, FRAGMENT] {
+        with(format!("extension {number}"), Ip::with_extensions([Extension::of(number, 1)]), Stamped);
+    }
+    for number in [HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS] {
+        for units in [2, 32] {
+            let ip = Ip::with_extensions([Extension::of(number, units)]);
+            with(format!("extension {number} of {units} units"), ip, Stamped);
+        }
+        let mut beyond = Extension::of(number, 1);
+        beyond.1[0] = 255;
+        with(format!("extension {number} beyond the frame"), Ip::with_extensions([beyond]), MALFORMED);
+    }
+    let chain =
+        [HOP_BY_HOP, DESTINATION_OPTIONS, ROUTING, FRAGMENT, DESTINATION_OPTIONS, ROUTING, HOP_BY_HOP];
+    for (count, becomes) in [(2, Stamped), (3, Stamped), (5, Stamped), (6, Stamped), (7, UNSUPPORTED)] {
+        let ip = Ip::with_extensions(chain[..count].iter().map(|&number| Extension::of(number, 1)));
+        with(format!("{count} extensions"), ip, becomes);
+    }
+    for (name, offset, more, becomes) in [
+        ("atomic fragment", 0, false, Stamped),
+        ("first fragment", 0, true, Stamped),
+        ("middle fragment", 181, true, LATER_FRAGMENT),
+        ("last fragment", 1, false, LATER_FRAGMENT),
+    ] {
+        let fragment = Extension::fragment(offset, more);
+        with(format!("IPv6 {name}"), Ip::with_extensions([fragment.clone()]), becomes);
+        let options = Extension::of(DESTINATION_OPTIONS, 1);
+        with(format!("IPv6 {name} with options"), Ip::with_extensions([options, fragment]), becomes);
+    }
+    for (name, ip, becomes) in [
+        ("version 4 in IPv6", Ip { version: Some(4), ..Ip::v6() }, MALFORMED),
+        ("version 15 in IPv6", Ip { version: Some(15), ..Ip::v6() }, MALFORMED),
+        ("no payload length", Ip { len: Some(0), ..Ip::v6() }, Stamped),
+        ("payload length inside TCP", Ip { len: Some(31), ..Ip::v6() }, MALFORMED),
+        ("payload length without payload", Ip { len: Some(32), ..Ip::v6() }, Stamped),
+        ("payload length beyond the frame", Ip { len: Some(u16::MAX), ..Ip::v6() }, Stamped),
+    ] {
+        with(name.to_owned(), ip, becomes);
+    }
+    let short = Ip { len: Some(7), ..Ip::with_extensions([Extension::of(ROUTING, 1)]) };
+    with("payload length inside an extension".to_owned(), short, MALFORMED);
+    entries
+}
+
+fn tcp_options() -> Vec<Entry> {
+    let stamp = &timestamps(3, 4)[..];
+    let others = [MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, NOP];
+    let mut orders: Vec<(String, Vec<u8>, Becomes)> = Vec::new();
+    for position in 0..=others.len() {
+        for rotation in 0..others.len() {
+            let mut order = others;
+            order.rotate_left(rotation);
+            let options = [&order[..position], &[stamp], &order[position..]].concat().concat();
+            orders.push((format!("timestamps in place {position}, rotation {rotation}"), options, Stamped));
+        }
+    }
+    for padding in 0..=30 {
+        let options = [vec![1; padding], stamp.to_vec()].concat();
+        orders.push((format!("timestamps behind {padding} NOPs"), options, Stamped));
+    }
+    for (name, options, becomes) in [
+        ("none", vec![], Unstamped),
+        ("SACK only", vec![NOP, NOP, SACK], Unstamped),
+        ("40 NOPs", vec![&[1; 40][..]], Unstamped),
+        ("timestamps behind the end", vec![END, stamp], Unstamped),
+        ("timestamps behind NOP and end", vec![NOP, END, stamp], Unstamped),
+        ("length 0", vec![&[30, 0][..], stamp], Unstamped),
+        ("length 1", vec![&[30, 1][..], stamp], Unstamped),
+        ("length 2", vec![&[30, 2][..], stamp], Stamped),
+        ("length beyond the header", vec![&[30, 255][..], stamp], Unstamped),
+        ("length over the timestamps", vec![&[30, 12][..], stamp], Unstamped),
+        ("timestamps of 9 octets", vec![&[8, 9][..], &stamp[2..]], Unstamped),
+        ("timestamps of 11 octets", vec![&[8, 11][..], &stamp[2..]], Unstamped),
+        (
+            "timestamps that leave the header",
+            vec![NOP, NOP, NOP, &[8, 10, 0, 0, 0, 1, 0, 0, 0][..]],
+            Unstamped,
+        ),
+        ("timestamps twice", vec![stamp, &timestamps(77, 78)[..]], Stamped),
+        ("a kind in the last octet", vec![NOP, NOP, NOP, &[8][..]], Unstamped),
+    ] {
+        orders.push((name.to_owned(), options.concat(), becomes));
+    }
+    let mut entries = Vec::new();
+    for (name, options, becomes) in orders {
+        for ip in [Ip::v4(), Ip::v6()] {
+            let frame = ip.frame(TCP, &Tcp::with_options(&options[..]).octets());
+            entries.push(entry(format!("options: {name}, {:#06x}", ip.ethertype()), frame, becomes));
+        }
+    }
+    entries
+}
+
+fn tcp_headers() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for flags in [0, FIN, SYN, SYN | ACK, RST, RST | ACK, ACK, FIN | ACK, SYN | FIN, 0xff] {
+        for payload in [0, 1, 100] {
+            // Other ports for each: what came before must not matter.
+            let ports = (1000 + u16::from(flags), 2000 + payload as u16);
+            let segment = Tcp { ports, flags, payload, ..Tcp::stamped(9, 8) };
+            let name = format!("flags {flags:#04x}, {payload} octets");
+            entries.push(entry(name.clone(), Ip::v4().frame(TCP, &segment.octets()), Stamped));
+            entries.push(entry(name, Ip::v6().frame(TCP, &segment.octets()), Stamped));
+        }
+    }
+    for (words, becomes) in [(0, MALFORMED), (4, MALFORMED), (5, Unstamped), (15, MALFORMED)] {
+        let segment = Tcp { words: Some(words), payload: 0, ..Tcp::stamped(1, 1) }.octets();
+        entries.push(entry(format!("data offset {words}"), Ip::v4().frame(TCP, &segment), becomes));
+    }
+    entries
+}
+
+fn echoes() -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (ip, protocol, kinds) in [
+        (Ip::v4(), ICMP, [(8, Echo), (0, Echo), (3, UNSUPPORTED), (11, UNSUPPORTED), (13, UNSUPPORTED)]),
+        (
+            Ip::v6(),
+            ICMPV6,
+            [(128, Echo), (129, Echo), (1, UNSUPPORTED), (135, UNSUPPORTED), (8, UNSUPPORTED)],
+        ),
+    ] {
+        for (kind, becomes) in kinds {
+            for payload in [0, 56] {
+                let frame = ip.frame(protocol, &icmp(kind, 0, 77, 1, payload));
+                entries.push(entry(format!("ICMP type {kind}, {payload} octets"), frame, becomes));
+            }
+        }
+        let request = kinds[0].0;
+        entries.push(entry("echo with a code", ip.frame(protocol, &icmp(request, 1, 7, 1, 8)), UNSUPPORTED));
+        let short = Ip { len: Some(if protocol == ICMP { 27 } else { 7 }), ..ip.clone() };
+        entries.push(entry("echo too short", short.frame(protocol, &icmp(request, 0, 7, 1, 8)), MALFORMED));
+    }
+    let wrong = Ip::v4().frame(ICMPV6, &icmp(128, 0, 1, 1, 8));
+    entries.push(entry("ICMPv6 in IPv4", wrong, UNSUPPORTED));
+    let wrong = Ip::v6().frame(ICMP, &icmp(8, 0, 1, 1, 8));
+    entries.push(entry("ICMP in IPv6", wrong, UNSUPPORTED));
+    entries
+}
+
+fn others() -> Vec<Entry> {
+    vec![
+        entry("UDP", Ip::v4().frame(UDP, &udp(30)), UNSUPPORTED),
+        entry("UDP in IPv6", Ip::v6().frame(UDP, &udp(30)), UNSUPPORTED),
+        entry("ESP", Ip::v4().frame(ESP, &[7; 40]), UNSUPPORTED),
+        entry("ESP in IPv6", Ip::v6().frame(ESP, &[7; 40]), UNSUPPORTED),
+        entry("no next header", Ip::v6().frame(NO_NEXT_HEADER, &[]), UNSUPPORTED),
+        entry("later fragment of UDP", Ip { fragment: 9, ..Ip::v4() }.frame(UDP, &udp(30)), LATER_FRAGMENT),
+        entry("ARP", ethernet(&[], ARP, &[0; 46]), NON_IP),
+        entry("LLDP", ethernet(&[], LLDP, &[2; 46]), NON_IP),
+        entry("802.3", ethernet(&[], 38, &[0x42; 46]), NON_IP),
+        entry("nothing behind the header", ethernet(&[], IPV4, &[]), TRUNCATED),
+        entry("nothing behind the header, IPv6", ethernet(&[], IPV6, &[]), TRUNCATED),
+    ]
+}
