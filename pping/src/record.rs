@@ -54,8 +54,9 @@ pub struct RttRecord {
     pub rec_packets: u64,
     /// Octets of payload that `dest_ip` received.
     pub rec_bytes: u64,
-    /// Whether the echo was seen going out.
-    pub match_on_egress: bool,
+    /// Where the echo was seen.
+    #[serde(rename = "match_on_egress", serialize_with = "serialize_is_egress")]
+    pub matched: Hook,
     /// How it was measured.
     #[serde(serialize_with = "serialize_method")]
     pub method: Method,
@@ -101,7 +102,7 @@ impl RttRecord {
             sent_bytes: event.sent_bytes,
             rec_packets: event.rec_packets,
             rec_bytes: event.rec_bytes,
-            match_on_egress: Hook::from_number(event.hook)? == Hook::Egress,
+            matched: Hook::from_number(event.hook)?,
             method: Method::from_number(event.method)?,
             interface,
             smoothed_rtt: event.smoothed_rtt,
@@ -163,6 +164,19 @@ pub fn method_name(method: Method) -> &'static str {
         Method::TcpTs => "tcp-ts",
         Method::IcmpEcho => "icmp-echo",
     }
+}
+
+/// The name of a hook in labels.
+pub fn hook_name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Ingress => "ingress",
+        Hook::Egress => "egress",
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn serialize_is_egress<S: serde::Serializer>(hook: &Hook, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*hook == Hook::Egress)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

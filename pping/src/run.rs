@@ -172,7 +172,7 @@ impl Agent {
             let Some(record) = record else { return };
             if let Record::Rtt(sample) = &record {
                 metrics.sample(sample);
-                totals.take(sample.method, sample.rtt);
+                totals.take(sample.method, sample.matched, sample.rtt);
             }
             if let Some(sink) = sink {
                 sink.write(&record, &mut batch.octets);

@@ -4,7 +4,10 @@ use std::{fmt, time::Duration};
 
 use pping_common::abi::{Counters, Lost};
 
-use crate::{aggregate::Totals, record::method_name};
+use crate::{
+    aggregate::Totals,
+    record::{hook_name, method_name},
+};
 
 /// A run, in a few lines.
 #[derive(Clone, Debug)]
@@ -25,12 +28,13 @@ impl fmt::Display for Summary {
         let packets: u64 = counters.packets.iter().flatten().sum();
         let samples: u64 = counters.samples.iter().flatten().sum();
         writeln!(f, "{:.1} s, {packets} packets, {samples} samples", self.duration.as_secs_f64())?;
-        for (method, histogram) in self.totals.methods() {
+        for (method, matched, histogram) in self.totals.series() {
             let quantile = |q| histogram.value_at_quantile(q) as f64 / 1e6;
             writeln!(
                 f,
-                "{:<10} {:>9} samples  p50 {:.3} ms  p90 {:.3} ms  p99 {:.3} ms",
+                "{:<10} {:<7} {:>9} samples  p50 {:.3} ms  p90 {:.3} ms  p99 {:.3} ms",
                 method_name(method),
+                hook_name(matched),
                 histogram.len(),
                 quantile(0.5),
                 quantile(0.9),

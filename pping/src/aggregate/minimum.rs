@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_low_value_is_forgotten_after_two_windows() {
-        let window = Duration::from_secs(60);
+        let window = Duration::from_mins(1);
         let start = Instant::now();
         let mut minimum = Minimum::new(window, start);
         assert_eq!(minimum.lowest(start), None);

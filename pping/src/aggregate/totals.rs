@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use pping_common::rtt::Method;
+use pping_common::{abi::Hook, rtt::Method};
 
 /// Significant digits kept of an RTT.
 const DIGITS: u8 = 3;
@@ -11,21 +11,21 @@ const DIGITS: u8 = 3;
 /// Longest RTT that is told from a longer one, ns: ten minutes.
 const HIGHEST: u64 = 600_000_000_000;
 
-/// The distribution of RTTs by method.
+/// The distribution of RTTs by method, and by the side that matched: the two are of different paths.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    methods: BTreeMap<Method, Histogram<u64>>,
+    series: BTreeMap<(Method, Hook), Histogram<u64>>,
 }
 
 impl Totals {
     /// Takes a sample, in nanoseconds.
-    pub fn take(&mut self, method: Method, rtt: u64) {
-        self.methods.entry(method).or_insert_with(empty).saturating_record(rtt);
+    pub fn take(&mut self, method: Method, matched: Hook, rtt: u64) {
+        self.series.entry((method, matched)).or_insert_with(empty).saturating_record(rtt);
     }
 
-    /// Each method that has samples, with their distribution in nanoseconds.
-    pub fn methods(&self) -> impl Iterator<Item = (Method, &Histogram<u64>)> {
-        self.methods.iter().map(|(method, histogram)| (*method, histogram))
+    /// Each method and side that has samples, with their distribution in nanoseconds.
+    pub fn series(&self) -> impl Iterator<Item = (Method, Hook, &Histogram<u64>)> {
+        self.series.iter().map(|(&(method, matched), histogram)| (method, matched, histogram))
     }
 }
 
@@ -43,13 +43,13 @@ mod tests {
     fn percentiles_are_exact_to_a_thousandth() {
         let mut totals = Totals::default();
         for rtt in 1..=1000 {
-            totals.take(Method::TcpTs, rtt * 1_000_000);
+            totals.take(Method::TcpTs, Hook::Ingress, rtt * 1_000_000);
         }
-        let (method, histogram) = totals.methods().next().unwrap();
+        let (method, _, histogram) = totals.series().next().unwrap();
         assert_eq!((method, histogram.len()), (Method::TcpTs, 1000));
         assert!(histogram.value_at_quantile(0.9).abs_diff(900_000_000) <= 900_000);
-        assert_eq!(totals.methods().count(), 1);
-        totals.take(Method::IcmpEcho, u64::MAX);
-        assert!(totals.methods().last().unwrap().1.max() >= HIGHEST);
+        assert_eq!(totals.series().count(), 1);
+        totals.take(Method::TcpTs, Hook::Egress, u64::MAX);
+        assert!(totals.series().last().unwrap().2.max() >= HIGHEST);
     }
 }

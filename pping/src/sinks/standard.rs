@@ -117,7 +117,7 @@ mod tests {
             sent_bytes: 2,
             rec_packets: 3,
             rec_bytes: 4,
-            match_on_egress: false,
+            matched: pping_common::abi::Hook::Ingress,
             method: Method::TcpTs,
             interface: "eth0".into(),
             smoothed_rtt: 5_200_000,

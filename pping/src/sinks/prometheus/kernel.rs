@@ -15,7 +15,10 @@ use prometheus_client::{
 };
 
 use super::{Fill, State};
-use crate::{record::method_name, source::counters::Snapshot};
+use crate::{
+    record::{hook_name, method_name},
+    source::counters::Snapshot,
+};
 
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
 const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
@@ -184,13 +187,6 @@ fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Series {
             (labels, counters[hook as usize][protocol as usize])
         })
     })
-}
-
-fn hook_name(hook: Hook) -> &'static str {
-    match hook {
-        Hook::Ingress => "ingress",
-        Hook::Egress => "egress",
-    }
 }
 
 fn family_name(family: Family) -> &'static str {

@@ -19,7 +19,7 @@ use prometheus_client::{
 
 use crate::{
     aggregate::Minimum,
-    record::{RttRecord, method_name},
+    record::{RttRecord, hook_name, method_name},
     source::counters::Snapshot,
 };
 
@@ -93,7 +93,7 @@ impl Metrics {
         let labels = RttLabels {
             interface: record.interface.to_string(),
             method: method_name(record.method),
-            matched: if record.match_on_egress { "egress" } else { "ingress" },
+            matched: hook_name(record.matched),
             group: "all",
         };
         self.rtt.get_or_create(&labels).observe(record.rtt as f64 / 1e9);
