@@ -1,1 +1,24 @@
-//! agent
+//! The agent as its users meet it: what they type, read, scrape, and what is left behind. Needs root.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only knows the functions that are tests themselves"
+)]
+
+mod deployment;
+mod endings;
+mod files;
+mod formats;
+mod help;
+mod host;
+mod http;
+mod interfaces;
+mod leftovers;
+mod metrics;
+mod monitor;
+mod privileges;
+mod schema;
+mod usage;
+mod xdp;

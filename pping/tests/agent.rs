@@ -1,0 +1,5 @@
+//! The agent, as its users meet it.
+
+mod it {
+    mod agent;
+}

@@ -1,0 +1,122 @@
+//! How pping ends, and its last words.
+
+use std::process::{Child, Command, Stdio};
+
+use pping_lab::{Process, Signal, Topology};
+
+use super::{
+    http::{LISTEN, is_ready, scrape},
+    monitor::{ENDING, HOLD, PPING, converse, endless_ping, ok, ping, pping, topology, wait_until},
+};
+
+/// The figure in front of a word: `3` in `3 samples`.
+fn figure(text: &str, word: &str) -> u64 {
+    let (before, _) = text.split_once(&format!(" {word}")).unwrap_or_else(|| panic!("no {word} in {text}"));
+    before.rsplit(' ').next().and_then(|figure| figure.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+/// The figure behind a word, in milliseconds.
+fn milliseconds(text: &str, word: &str) -> f64 {
+    let (_, after) = text.split_once(&format!("{word} ")).unwrap_or_else(|| panic!("no {word} in {text}"));
+    let (figure, _) = after.split_once(" ms").unwrap_or_else(|| panic!("no unit behind {word} in {text}"));
+    figure.parse().unwrap()
+}
+
+fn assert_sums_up(stderr: &str) {
+    let first = stderr.lines().next().unwrap();
+    let seconds: f64 = first.split_once(" s, ").unwrap().0.parse().unwrap();
+    assert!(seconds > 0.4, "{stderr}");
+    let samples = figure(first, "samples");
+    assert!(figure(first, "packets") > samples && samples > 0, "{stderr}");
+    let mut by_series = 0;
+    // The router's near side, where the client replies, is told from its far side, where the server does.
+    for (method, matched, is_far) in
+        [("tcp-ts", "ingress", true), ("tcp-ts", "egress", false), ("icmp-echo", "ingress", true)]
+    {
+        let line = stderr.lines().find(|line| line.starts_with(method) && line.contains(matched));
+        let line = line.unwrap_or_else(|| panic!("no {method} {matched} in {stderr}"));
+        let quantiles = ["p50", "p90", "p99"].map(|quantile| milliseconds(line, quantile));
+        assert!(quantiles.is_sorted(), "{line}");
+        // A quantile is exact to a thousandth.
+        assert!(!is_far || quantiles[0] >= 2e3 * HOLD.as_secs_f64() * 0.999, "{line}");
+        by_series += figure(line, "samples");
+    }
+    assert_eq!(by_series, samples, "{stderr}");
+    assert!(stderr.lines().any(|line| line == "lost: 0 events, 0 lines"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 5, "more than a summary: {stderr}");
+}
+
+#[test]
+fn a_signal_ends_it_with_a_summary() {
+    let topology = topology();
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let arguments = format!("-i {} --rate-limit 0 {LISTEN}", Topology::WAN);
+        let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+        wait_until("pping is ready", || is_ready(topology.router()));
+        converse(&topology, 10);
+        ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.1");
+        ok(pping.stop(signal, ENDING));
+        assert_sums_up(&ok(pping.stderr()));
+    }
+}
+
+#[test]
+fn it_may_be_stopped_before_there_is_anything_to_say() {
+    let topology = topology();
+    let arguments = format!("-i {} {LISTEN}", Topology::WAN);
+    let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+    wait_until("pping is ready", || is_ready(topology.router()));
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    let stderr = ok(pping.stderr());
+    assert!(stderr.contains(" 0 samples\nlost: 0 events, 0 lines\n"), "{stderr}");
+}
+
+/// Kills on drop.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_stops_neither_the_end_nor_the_metrics() {
+    const SAMPLES: f64 = 600.0;
+    let topology = topology();
+    let arguments = format!("-i {} --rate-limit 0 {LISTEN}", Topology::WAN);
+    let mut command = pping(topology.router(), &arguments);
+    let stderr = tempfile::NamedTempFile::new().unwrap();
+    command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
+    let mut pping = Guard(command.spawn().unwrap());
+    wait_until("pping is ready", || is_ready(topology.router()));
+    // A pipe holds 64 KiB, which is some 200 records.
+    ping(topology.client(), Topology::SERVER_IPV4, &format!("-q -i0.002 -c{SAMPLES}"));
+    wait_until("the metrics count every sample", || {
+        scrape(topology.router()).sum("pping_samples_total", &[]) >= Some(SAMPLES)
+    });
+    let pid = pping.0.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    wait_until("the end", || pping.0.try_wait().unwrap().is_some());
+    let status = pping.0.wait().unwrap();
+    let said = std::fs::read_to_string(stderr.path()).unwrap();
+    assert!(status.success(), "{status}: {said}");
+    assert!(figure(&said, "samples") >= SAMPLES as u64, "{said}");
+    assert!(said.contains("p99"), "{said}");
+    let (_, losses) = said.split_once("lost: ").expect("losses");
+    // What was still waiting for the reader is lost, and the summary does not pretend otherwise.
+    assert!(figure(losses, "lines") > 100, "{said}");
+}
+
+#[test]
+fn it_ends_within_moments_under_load() {
+    let topology = topology();
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    let mut command = topology.router().command(PPING);
+    command.args(["-v", "-i", Topology::WAN, "-i", Topology::LAN, "--rate-limit", "0"]);
+    let mut pping = super::monitor::watch_with(command, Topology::LAN);
+    wait_until("records", || ok(pping.stdout()).lines().count() > 50);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    super::formats::records(&ok(pping.stdout()));
+}

@@ -1,0 +1,100 @@
+//! Asking pping, and Prometheus, by HTTP.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use pping_lab::Namespace;
+
+use super::monitor::ok;
+
+/// Where pping listens in these tests.
+pub(super) const PORT: u16 = 9464;
+/// The options for that.
+pub(super) const LISTEN: &str = "--listen 127.0.0.1:9464";
+
+const TIME_OUT: Duration = Duration::from_secs(20);
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Response {
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) body: String,
+}
+
+/// Asks port `port` of the loopback address of `host`; `None` while nothing listens there.
+pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Option<Response> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = ok(host.enter(|| TcpStream::connect(address))).ok()?;
+    stream.set_read_timeout(Some(TIME_OUT)).unwrap();
+    // HTTP/1.0, so that the answer ends with the connection and comes in one piece.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP response has a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let content_type = head
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        .map_or(String::new(), |(_, value)| value.to_owned());
+    Some(Response { status, content_type, body: body.to_owned() })
+}
+
+/// Whether pping says that it is attached and drains.
+pub(super) fn is_ready(host: &Namespace) -> bool {
+    get(host, PORT, "/readyz", "*/*").is_some_and(|response| response.status == 200)
+}
+
+/// The metrics of one scrape, in the classic format.
+pub(super) fn scrape(host: &Namespace) -> Exposition {
+    let response = get(host, PORT, "/metrics", "text/plain").expect("pping listens");
+    assert_eq!(response.status, 200, "{}", response.body);
+    Exposition(response.body)
+}
+
+/// Metrics as text.
+#[derive(Debug)]
+pub(super) struct Exposition(pub(super) String);
+
+/// A line of it.
+#[derive(Debug)]
+pub(super) struct Series<'a> {
+    pub(super) name: &'a str,
+    pub(super) labels: BTreeMap<&'a str, &'a str>,
+    pub(super) value: f64,
+}
+
+impl Exposition {
+    /// Every series. No label of pping's contains a comma or a quotation mark.
+    pub(super) fn series(&self) -> impl Iterator<Item = Series<'_>> {
+        self.0.lines().filter(|line| !line.starts_with('#')).map(|line| {
+            let (series, value) = line.rsplit_once(' ').expect("a name and a value");
+            let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+            let labels = labels.strip_suffix('}').expect("labels end with a brace");
+            let labels = labels.split(',').filter_map(|label| label.split_once('='));
+            Series {
+                name,
+                labels: labels.map(|(key, value)| (key, value.trim_matches('"'))).collect(),
+                value: value.parse().expect("a number"),
+            }
+        })
+    }
+
+    /// The sum of the series of this name that have these labels; `None` where there is none.
+    pub(super) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let has = |series: &Series<'_>| {
+            labels.iter().all(|(key, value)| series.labels.get(key).is_some_and(|it| it == value))
+        };
+        let values: Vec<f64> = self
+            .series()
+            .filter(|series| series.name == name && has(series))
+            .map(|series| series.value)
+            .collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    }
+}

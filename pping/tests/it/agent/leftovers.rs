@@ -1,0 +1,94 @@
+//! Nothing of pping outlives it, however it ends.
+
+use std::{collections::BTreeSet, fs};
+
+use pping_lab::{Namespace, Process, Signal, Topology, run};
+
+use super::monitor::{ENDING, endless_ping, ok, tool, topology, wait_until, watch};
+
+/// An object of the kernel's BPF subsystem: its kind as bpftool calls it, and its number.
+type Object = (&'static str, u32);
+
+/// What a process holds, from the kernel's description of its descriptors. Counting what there is on the
+/// whole machine would count the objects of other tests.
+fn objects(process: &Process) -> BTreeSet<Object> {
+    let directory = format!("/proc/{}/fdinfo", process.id());
+    let descriptors = fs::read_dir(directory).unwrap();
+    let infos = descriptors.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    infos.flat_map(|info| info.lines().filter_map(object).collect::<Vec<_>>()).collect()
+}
+
+fn object(line: &str) -> Option<Object> {
+    let (key, value) = line.split_once(':')?;
+    let kind = match key {
+        "prog_id" => "prog",
+        "link_id" => "link",
+        "map_id" => "map",
+        _ => return None,
+    };
+    Some((kind, value.trim().parse().ok()?))
+}
+
+fn exists((kind, number): &Object) -> bool {
+    tool("bpftool", &[kind, "show", "id", &number.to_string()]).0
+}
+
+/// What `tc`, `ip` and `bpftool` see attached to an interface.
+fn attachments(host: &Namespace, interface: &str) -> String {
+    let mut seen = String::new();
+    for command in [
+        &["tc", "qdisc", "show", "dev", interface][..],
+        &["tc", "filter", "show", "dev", interface, "ingress"],
+        &["tc", "filter", "show", "dev", interface, "egress"],
+        &["ip", "-details", "link", "show", "dev", interface],
+        &["bpftool", "net", "show"],
+    ] {
+        // Some say on standard error that there is no clsact to show filters of.
+        seen += &ok(run(host.command(command[0]).args(&command[1..])));
+    }
+    seen
+}
+
+fn assert_leaves_nothing(ingress: &str, signal: Signal) {
+    let topology = topology();
+    let router = topology.router();
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    let before = attachments(router, Topology::WAN);
+    let mut pping = watch(router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
+    wait_until("samples", || !ok(pping.stdout()).is_empty());
+
+    let held = objects(&pping);
+    for (kind, at_least) in [("prog", 3), ("link", 2), ("map", 4)] {
+        let of_kind = held.iter().filter(|(it, _)| *it == kind).count();
+        assert!(of_kind >= at_least, "only {of_kind} of kind {kind} in {held:?}");
+    }
+    assert!(held.iter().all(exists), "{held:?}");
+    let during = attachments(router, Topology::WAN);
+    // This bpftool may be too old for TCX, but what there is of XDP shows everywhere.
+    assert_eq!(during.contains("prog/xdp"), ingress == "xdp", "{during}");
+
+    ok(pping.signal(signal));
+    ok(pping.wait_timeout(ENDING));
+    wait_until("the kernel has freed every program, link and map", || !held.iter().any(exists));
+    assert_eq!(attachments(router, Topology::WAN), before);
+}
+
+#[test]
+fn a_kill_leaves_nothing_at_tc() {
+    assert_leaves_nothing("tc", Signal::SIGKILL);
+}
+
+#[test]
+fn a_kill_leaves_nothing_at_xdp() {
+    assert_leaves_nothing("xdp", Signal::SIGKILL);
+}
+
+#[test]
+fn an_orderly_end_leaves_nothing_at_tc() {
+    assert_leaves_nothing("tc", Signal::SIGTERM);
+}
+
+#[test]
+fn an_orderly_end_leaves_nothing_at_xdp() {
+    assert_leaves_nothing("xdp", Signal::SIGTERM);
+}

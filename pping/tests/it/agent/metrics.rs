@@ -1,0 +1,285 @@
+//! `--listen`: metrics by the names of the contract, which agree with the traffic, and the other pages.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write as _,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use pping_lab::{Signal, Topology};
+
+use super::{
+    formats::{records, samples},
+    http::{Exposition, LISTEN, PORT, get, is_ready, scrape},
+    monitor::{ENDING, HOLD, converse, endless_ping, interrupt, ok, ping, topology, wait_until, watch},
+};
+
+const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
+
+/// What the contract has, with its labels, as far as there is something of it in this version.
+const CONTRACT: [(&str, &str, &[&str]); 19] = [
+    ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
+    ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
+    ("pping_samples_total", "counter", &["interface", "method", "matched"]),
+    ("pping_packets_total", "counter", &["interface", "direction", "protocol"]),
+    ("pping_bytes_total", "counter", &["interface", "direction", "protocol"]),
+    ("pping_ecn_packets_total", "counter", &["interface", "direction", "codepoint"]),
+    ("pping_untracked_packets_total", "counter", &["interface", "reason"]),
+    ("pping_flows", "gauge", &["interface", "family"]),
+    ("pping_flows_opened_total", "counter", &["interface", "reason"]),
+    ("pping_flows_closed_total", "counter", &["interface", "reason"]),
+    ("pping_map_entries", "gauge", &["map"]),
+    ("pping_map_capacity", "gauge", &["map"]),
+    ("pping_events_lost_total", "counter", &["kind"]),
+    ("pping_interface_up", "gauge", &["interface", "hook"]),
+    ("pping_build_info", "gauge", &["version", "revision"]),
+    ("process_cpu_seconds_total", "counter", &[]),
+    ("process_resident_memory_bytes", "gauge", &[]),
+    ("process_open_fds", "gauge", &[]),
+    ("process_start_time_seconds", "gauge", &[]),
+];
+
+/// Waits until the counters, which are read once a second, have caught up.
+fn scrape_when(topology: &Topology, what: &str, has: impl Fn(&Exposition) -> bool) -> Exposition {
+    wait_until(what, || has(&scrape(topology.router())));
+    scrape(topology.router())
+}
+
+#[test]
+fn promtool_finds_nothing_to_say() {
+    let topology = topology();
+    let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
+    converse(&topology, 5);
+    ping(topology.client(), Topology::SERVER_IPV6, "-c3 -i0.1");
+    let exposition = scrape_when(&topology, "samples of both methods", |metrics| {
+        ["tcp-ts", "icmp-echo"]
+            .iter()
+            .all(|method| metrics.sum("pping_rtt_seconds_count", &[("method", method)]) > Some(0.0))
+    });
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("this test needs promtool, which `cargo xtask setup --tests` installs");
+    promtool.stdin.take().unwrap().write_all(exposition.0.as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
+    assert!(said.status.success() && text.is_empty(), "promtool says:\n{text}");
+}
+
+#[test]
+fn names_types_and_labels_are_those_of_the_contract() {
+    let topology = topology();
+    let _pping = watch(topology.router(), Topology::WAN, LISTEN);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+    let metrics =
+        scrape_when(&topology, "a sample", |metrics| metrics.sum("pping_rtt_seconds_count", &[]).is_some());
+    for (name, kind, labels) in CONTRACT {
+        assert!(
+            metrics.0.contains(&format!("\n# TYPE {name} {kind}\n"))
+                || metrics.0.starts_with(&format!("# TYPE {name} {kind}\n")),
+            "no {kind} {name}"
+        );
+        let value = if kind == "histogram" { format!("{name}_count") } else { name.to_owned() };
+        let mut of_name = metrics.series().filter(|series| series.name == value).peekable();
+        assert!(of_name.peek().is_some(), "no series of {name}");
+        let labels: BTreeSet<&str> = labels.iter().copied().collect();
+        for series in of_name {
+            assert_eq!(series.labels.keys().copied().collect::<BTreeSet<_>>(), labels, "{series:?}");
+        }
+    }
+    assert_label_values(&metrics);
+    assert_buckets(&metrics);
+}
+
+/// Label values that dashboards and alerts select by.
+fn assert_label_values(metrics: &Exposition) {
+    let has = |name: &str, key: &str, values: &[&str]| {
+        for value in values {
+            assert!(metrics.sum(name, &[(key, value)]).is_some(), "no {name}{{{key}=\"{value}\"}}");
+        }
+    };
+    has("pping_samples_total", "method", &["tcp-ts", "icmp-echo"]);
+    has("pping_samples_total", "matched", &["ingress", "egress"]);
+    has("pping_packets_total", "direction", &["ingress", "egress"]);
+    has("pping_packets_total", "protocol", &["tcp", "udp", "icmp", "icmpv6", "other", "non_ip"]);
+    has("pping_ecn_packets_total", "codepoint", &["not_ect", "ect0", "ect1", "ce"]);
+    let reasons = ["non_ip", "fragment", "truncated", "unsupported", "no_timestamp", "map_full"];
+    has("pping_untracked_packets_total", "reason", &reasons);
+    has("pping_flows", "family", &["ipv4", "ipv6"]);
+    has("pping_events_lost_total", "kind", &["rtt", "flow"]);
+    has("pping_build_info", "version", &[env!("CARGO_PKG_VERSION")]);
+}
+
+/// The bounds of the histogram are powers of two from 1 us to 16 s, and its buckets are cumulative.
+fn assert_buckets(metrics: &Exposition) {
+    let mut buckets: Vec<(f64, f64)> = metrics
+        .series()
+        .filter(|series| series.name == "pping_rtt_seconds_bucket")
+        .map(|series| (series.labels["le"].parse().unwrap(), series.value))
+        .collect();
+    buckets.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let bounds: Vec<f64> =
+        (0..=24).map(|octave| f64::from(1 << octave) / 1e6).chain([f64::INFINITY]).collect();
+    assert_eq!(buckets.iter().map(|(bound, _)| *bound).collect::<Vec<_>>(), bounds);
+    assert!(buckets.iter().map(|(_, count)| *count).is_sorted(), "{buckets:?}");
+    assert_eq!(buckets.last().map(|(_, count)| *count), metrics.sum("pping_rtt_seconds_count", &[]));
+}
+
+#[test]
+fn counters_agree_with_the_traffic() {
+    const PINGS: f64 = 5.0;
+    /// Ethernet, IPv4 and ICMP headers, and what ping sends unless told otherwise.
+    const FRAME: f64 = 14.0 + 20.0 + 8.0 + 56.0;
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
+    ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.1"));
+    ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.1"));
+    let echo = [INTERFACE, ("method", "icmp-echo"), ("matched", "ingress")];
+    let metrics = scrape_when(&topology, "ten samples", |metrics| {
+        metrics.sum("pping_samples_total", &echo) == Some(2.0 * PINGS)
+    });
+    for direction in ["ingress", "egress"] {
+        let icmp = [INTERFACE, ("direction", direction), ("protocol", "icmp")];
+        assert_eq!(metrics.sum("pping_packets_total", &icmp), Some(PINGS), "{direction}");
+        assert_eq!(metrics.sum("pping_bytes_total", &icmp), Some(PINGS * FRAME), "{direction}");
+        // Neighbours are looked for by ICMPv6 too.
+        let icmpv6 = [INTERFACE, ("direction", direction), ("protocol", "icmpv6")];
+        assert!(metrics.sum("pping_packets_total", &icmpv6) >= Some(PINGS), "{direction}");
+        let tcp = [INTERFACE, ("direction", direction), ("protocol", "tcp")];
+        assert_eq!(metrics.sum("pping_packets_total", &tcp), Some(0.0), "{direction}");
+    }
+    assert_eq!(metrics.sum("pping_samples_total", &[]), Some(2.0 * PINGS));
+    assert_eq!(metrics.sum("pping_rtt_seconds_count", &echo), Some(2.0 * PINGS));
+    let round_trip = 2.0 * HOLD.as_secs_f64();
+    assert!(metrics.sum("pping_rtt_seconds_sum", &echo) >= Some(2.0 * PINGS * round_trip));
+    let below = [echo[0], echo[1], ("le", "0.008192")];
+    assert_eq!(metrics.sum("pping_rtt_seconds_bucket", &below), Some(0.0), "faster than the wire");
+    let lowest = metrics.sum("pping_min_rtt_seconds", &echo).unwrap();
+    assert!((round_trip..10.0).contains(&lowest), "{lowest}");
+    assert_eq!(metrics.sum("pping_events_lost_total", &[]), Some(0.0));
+    let capacity = metrics.sum("pping_map_capacity", &[("map", "FLOWS_V4")]);
+    assert_eq!(capacity, Some(131_072.0));
+
+    let stderr_then = ok(pping.stderr());
+    let records = records(&interrupt(pping));
+    assert_eq!(samples(&records), 10, "{stderr_then}");
+}
+
+#[test]
+fn flows_open_are_followed_and_close() {
+    let topology = topology();
+    let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1000"));
+    converse(&topology, 3);
+    let metrics = scrape_when(&topology, "a flow closes", |metrics| {
+        metrics.sum("pping_flows_closed_total", &[INTERFACE, ("reason", "fin")]) > Some(0.0)
+    });
+    let opened = |reason| metrics.sum("pping_flows_opened_total", &[INTERFACE, ("reason", reason)]);
+    assert!(opened("syn") >= Some(2.0), "{:?}", opened("syn"));
+    for (family, map) in [("ipv4", "FLOWS_V4"), ("ipv6", "FLOWS_V6")] {
+        let flows = metrics.sum("pping_flows", &[INTERFACE, ("family", family)]);
+        assert!(flows >= Some(1.0), "{flows:?} of {family}");
+        assert_eq!(metrics.sum("pping_map_entries", &[("map", map)]), flows);
+        assert_eq!(metrics.sum("pping_map_capacity", &[("map", map)]), Some(1000.0));
+    }
+    let tcp = metrics.sum("pping_packets_total", &[INTERFACE, ("protocol", "tcp")]);
+    // Two conversations of a handshake, three segments and their echoes, and the end.
+    assert!(tcp >= Some(2.0 * (3.0 + 6.0 + 3.0)), "{tcp:?}");
+}
+
+#[test]
+fn openmetrics_is_there_for_those_who_ask_for_it() {
+    let topology = topology();
+    let _pping = watch(topology.router(), Topology::WAN, LISTEN);
+    // As Prometheus asks.
+    let accept = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+    let open = get(topology.router(), PORT, "/metrics", accept).unwrap();
+    assert_eq!(
+        (open.status, open.content_type.split(';').next()),
+        (200, Some("application/openmetrics-text"))
+    );
+    assert!(open.content_type.contains("version=1.0.0"), "{}", open.content_type);
+    assert!(open.body.ends_with("\n# EOF\n"), "{}", open.body);
+    assert!(open.body.contains("\n# TYPE pping_samples counter\n"), "{}", open.body);
+    for accept in ["text/plain", "*/*", "text/html,*/*;q=0.8"] {
+        let classic = get(topology.router(), PORT, "/metrics", accept).unwrap();
+        assert_eq!(classic.content_type.split(';').next(), Some("text/plain"), "{accept}");
+        assert!(classic.content_type.contains("version=0.0.4"), "{}", classic.content_type);
+        assert!(!classic.body.contains("# EOF"), "{accept}");
+        assert!(classic.body.contains("\n# TYPE pping_samples_total counter\n"), "{}", classic.body);
+    }
+}
+
+#[test]
+fn health_readiness_and_a_page_for_people() {
+    let topology = topology();
+    let mut pping = watch(topology.router(), Topology::WAN, LISTEN);
+    wait_until("it is ready", || is_ready(topology.router()));
+    let page = |path| get(topology.router(), PORT, path, "text/html,*/*").unwrap();
+    assert_eq!(page("/healthz").status, 200);
+    let start = page("/");
+    assert_eq!((start.status, start.content_type.split(';').next()), (200, Some("text/html")));
+    for link in ["href=\"/metrics\"", "href=\"/healthz\"", "href=\"/readyz\""] {
+        assert!(start.body.contains(link), "no {link} in {}", start.body);
+    }
+    assert_eq!(page("/nothing-here").status, 404);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    assert!(get(topology.router(), PORT, "/healthz", "*/*").is_none(), "it listens on after its end");
+}
+
+#[test]
+fn many_may_scrape_at_once() {
+    let topology = topology();
+    let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    let ask = || {
+        let mut last = 0.0;
+        for _ in 0..10 {
+            let metrics = scrape(topology.router());
+            let count = metrics.sum("pping_rtt_seconds_count", &[]).unwrap_or(0.0);
+            assert!(count >= last, "a counter went back from {last} to {count}");
+            last = count;
+            let names: BTreeMap<&str, usize> = metrics.series().fold(BTreeMap::new(), |mut names, series| {
+                *names.entry(series.name).or_default() += 1;
+                names
+            });
+            assert_eq!(names.get("process_start_time_seconds"), Some(&1), "cut short: {}", metrics.0);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(ask);
+        }
+    });
+}
+
+#[test]
+fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
+    let topology = topology();
+    let start = Instant::now();
+    let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1"));
+    let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("a flow map is full")).count();
+    while start.elapsed() < Duration::from_secs(3) {
+        // Each has an identifier of its own, which makes it a flow of its own.
+        ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+    }
+    wait_until("a second warning", || {
+        ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+        warnings(&ok(pping.stderr()).clone()) >= 2
+    });
+    let full = [INTERFACE, ("reason", "map_full")];
+    let metrics = scrape_when(&topology, "the refusals are counted", |metrics| {
+        metrics.sum("pping_untracked_packets_total", &full) >= Some(10.0)
+    });
+    assert_eq!(metrics.sum("pping_map_entries", &[("map", "FLOWS_V4")]), Some(1.0));
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    let stderr = ok(pping.stderr());
+    let warned = warnings(&stderr) as u64;
+    assert!(warned <= start.elapsed().as_secs() + 1, "{stderr}");
+    assert!(stderr.contains("raise --max-flows"), "{stderr}");
+}

@@ -1,0 +1,117 @@
+//! A pping that watches, and the traffic it sees.
+
+use std::{
+    ffi::OsStr,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use pping_lab::{
+    Namespace, Process, Signal, Topology, run,
+    traffic::{self, Behaviour, Pace, Server},
+};
+
+/// The built program.
+pub(super) const PPING: &str = env!("CARGO_BIN_EXE_pping");
+
+/// How long anything may take on a busy machine before it counts as not happening.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long pping may take to end: the contract says a second, the rest is for a busy machine.
+pub(super) const ENDING: Duration = Duration::from_secs(5);
+
+/// What the wire of [`topology`] holds each way.
+pub(super) const HOLD: Duration = Duration::from_millis(5);
+
+/// Fails with the error's message instead of its Rust spelling.
+#[track_caller]
+pub(super) fn ok<T>(result: pping_lab::Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A file of the repository.
+pub(super) fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+}
+
+/// Client, router and server, 10 ms apart.
+pub(super) fn topology() -> Topology {
+    ok(Topology::builder().hold(HOLD).build())
+}
+
+/// `pping` with a line of arguments, none of which contains a space, run by `host`.
+pub(super) fn pping(host: &Namespace, arguments: &str) -> Command {
+    let mut command = host.command(PPING);
+    command.args(arguments.split_whitespace());
+    command
+}
+
+/// Starts pping and returns once it watches `interface`.
+pub(super) fn watch(host: &Namespace, interface: &str, arguments: &str) -> Process {
+    watch_with(pping(host, &format!("-v -i {interface} {arguments}")), interface)
+}
+
+/// As [`watch`], with a command of the caller's that contains `-v`.
+pub(super) fn watch_with(command: Command, interface: &str) -> Process {
+    let mut process = ok(Process::spawn(command));
+    ok(process.wait_for_output(&format!("watching {interface} at"), PATIENCE));
+    process
+}
+
+/// Stops pping as Ctrl-C does, and returns what it wrote to standard output.
+#[track_caller]
+pub(super) fn interrupt(mut pping: Process) -> String {
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    ok(pping.stdout())
+}
+
+/// Waits until `what` has happened.
+#[track_caller]
+pub(super) fn wait_until(what: &str, mut has_happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !has_happened() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Pings with `options` such as `-c5 -i0.2`; each reply must arrive.
+#[track_caller]
+pub(super) fn ping(from: &Namespace, to: impl Into<IpAddr>, options: &str) {
+    let mut ping = from.command("ping");
+    ping.args(options.split_whitespace()).arg("-W10").arg(to.into().to_string());
+    ok(run(&mut ping));
+}
+
+/// A TCP conversation of `chunks` segments and their echoes with each of the server's addresses.
+#[track_caller]
+pub(super) fn converse(topology: &Topology, chunks: u32) {
+    let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    let pace = Pace { chunks, bytes: 500, pause: Duration::from_millis(5) };
+    for address in [IpAddr::from(Topology::SERVER_IPV4), Topology::SERVER_IPV6.into()] {
+        ok(traffic::echo(topology.client(), SocketAddr::new(address, server.port()), pace));
+    }
+}
+
+/// Pings that go on, a hundred a second, until dropped.
+pub(super) fn endless_ping(from: &Namespace, to: impl Into<IpAddr>) -> Process {
+    let mut ping = from.command("ping");
+    ping.args(["-q", "-i0.01"]).arg(to.into().to_string());
+    ok(Process::spawn(ping))
+}
+
+/// Runs a tool to its end, and returns its status and all that it wrote.
+///
+/// # Panics
+/// With the name of the tool when it is missing: a test that cannot run has not passed.
+pub(super) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> (bool, String) {
+    let name = program.as_ref().to_string_lossy().into_owned();
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| {
+        panic!("this test needs {name}, which `cargo xtask setup --tests` installs: {error}")
+    });
+    let written = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8_lossy(&written).into_owned())
+}

@@ -1,0 +1,123 @@
+//! What wrong input gets: exit code 2, and a message that names what was wrong and what would be right.
+
+use std::{fs, net::TcpListener, process::Output};
+
+use super::{
+    host::Host,
+    monitor::{PPING, ok, pping},
+};
+
+/// Runs pping, which is expected to refuse, and returns what it said.
+#[track_caller]
+fn refusal(host: &Host, arguments: &str) -> String {
+    let output = pping(&host.namespace, arguments).output().unwrap();
+    refusal_of(&output, arguments)
+}
+
+#[track_caller]
+fn refusal_of(output: &Output, arguments: &str) -> String {
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "pping {arguments}: {message}");
+    assert!(output.stdout.is_empty(), "pping {arguments}: errors belong on standard error");
+    assert!(!message.contains("panicked"), "pping {arguments}: {message}");
+    message
+}
+
+#[track_caller]
+fn assert_contains(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "no `{part}` in: {message}");
+    }
+}
+
+#[test]
+fn an_unknown_interface_gets_the_nearest_names() {
+    let host = Host::new();
+    assert_contains(&refusal(&host, "-i eht0"), &["--interface eht0", "did you mean eth0?"]);
+    assert_contains(&refusal(&host, "-i wlp0s20f3"), &["--interface wlp0s20f3", "eth0", "lo"]);
+    assert_contains(&refusal(&host, "-i eth0 -i eth7"), &["--interface eth7", "eth0"]);
+}
+
+#[test]
+fn a_missing_interface_names_the_option() {
+    let host = Host::new();
+    assert_contains(&refusal(&host, ""), &["--interface"]);
+    assert_contains(&refusal(&host, "-i"), &["--interface"]);
+}
+
+#[test]
+fn a_wrong_value_names_its_option_and_what_would_be_right() {
+    let host = Host::new();
+    for (arguments, parts) in [
+        ("--rate-limit 100", &["--rate-limit", "100", "100ms"][..]),
+        ("--rate-limit soon", &["--rate-limit", "soon", "100ms"]),
+        ("--rate-limit=-5ms", &["--rate-limit", "-5ms", "100ms"]),
+        ("--rate-limit 99999999999999years", &["--rate-limit", "100ms"]),
+        ("--rtt-rate many", &["--rtt-rate", "many"]),
+        ("--rtt-rate 256", &["--rtt-rate", "256", "from 0 to 255"]),
+        ("--rtt-rate NaN", &["--rtt-rate", "from 0 to 255"]),
+        ("--rtt-type longest", &["--rtt-type", "longest", "smoothed", "min"]),
+        ("--max-flows 0", &["--max-flows", "from 1 to"]),
+        ("--max-flows 4294967296", &["--max-flows", "4294967296"]),
+        ("--max-flows few", &["--max-flows", "few"]),
+        ("--format xml", &["--format", "xml", "standard", "jsonl", "none"]),
+        ("--ingress nfqueue", &["--ingress", "nfqueue", "tc", "xdp", "auto"]),
+        ("--listen 9464", &["--listen", "9464"]),
+        ("--listen localhost", &["--listen", "localhost"]),
+        ("-i a-name-that-is-too-long", &["--interface", "a-name-that-is-too-long", "15 characters"]),
+        ("--no-such-option", &["--no-such-option"]),
+        ("--ratelimit 1s", &["--ratelimit", "--rate-limit"]),
+        ("eth0", &["eth0"]),
+    ] {
+        assert_contains(&refusal(&host, &format!("-i eth0 {arguments}")), parts);
+    }
+}
+
+#[test]
+fn a_port_in_use_is_said_to_be() {
+    let host = Host::new();
+    let taken = ok(host.namespace.enter(|| TcpListener::bind("127.0.0.1:0"))).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let message = refusal(&host, &format!("-i eth0 --listen {address}"));
+    assert_contains(&message, &["--listen", &address, "in use", "another port"]);
+}
+
+#[test]
+fn an_address_of_another_host_cannot_be_listened_at() {
+    let host = Host::new();
+    let message = refusal(&host, "-i eth0 --listen 192.0.2.1:9464");
+    assert_contains(&message, &["--listen", "192.0.2.1:9464", "address of this host"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_with_its_option() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("missing").join("records.jsonl");
+    let missing = missing.to_str().unwrap();
+    assert_contains(&refusal(&host, &format!("-i eth0 -w {missing}")), &["--write", missing, "No such file"]);
+    let directory = directory.path().to_str().unwrap();
+    assert_contains(&refusal(&host, &format!("-i eth0 -w {directory}")), &["--write", directory]);
+}
+
+#[test]
+fn refused_options_leave_nothing_half_done() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records.jsonl");
+    let file = file.to_str().unwrap();
+    refusal(&host, &format!("-i eht0 -w {file}"));
+    refusal(&host, &format!("-i eth0 -w {file} --rate-limit soon"));
+    refusal(&host, &format!("-i eth0 -w {file} --listen 192.0.2.1:9464"));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "an empty file was left behind");
+}
+
+#[test]
+fn names_that_are_no_unicode_are_refused_without_a_panic() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let output = std::process::Command::new(PPING)
+        .args(["-i".as_ref(), std::ffi::OsStr::from_bytes(b"eth\xff")])
+        .output()
+        .unwrap();
+    refusal_of(&output, "-i eth\\xff");
+}

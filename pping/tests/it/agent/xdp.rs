@@ -1,0 +1,136 @@
+//! `--ingress`, and interfaces where somebody else has an XDP program already.
+
+use aya::programs::{XdpMode, xdp::XdpLinkId};
+use clap::Parser as _;
+use pping::{
+    cli::Arguments,
+    config::Config,
+    source::load::{self, Kernel, Settings},
+};
+use pping_lab::{Process, Topology, run};
+use serde_json::Value;
+
+use super::{
+    http::{LISTEN, scrape},
+    monitor::{ENDING, interrupt, ok, ping, pping, topology, wait_until, watch},
+};
+
+/// A program that somebody else attached, for as long as this lives.
+struct Foreign {
+    number: u32,
+    _kernel: Kernel,
+}
+
+impl Foreign {
+    /// Attaches to the router's interface towards the server. It is pping's own program, with maps of its own
+    /// that know no interface, so that it passes every packet on and measures nothing.
+    fn attach(topology: &Topology) -> Self {
+        let arguments = Arguments::parse_from(["pping", "-i", Topology::WAN, "--max-flows", "16"]);
+        let config = Config::try_from(arguments).unwrap();
+        let settings = Settings { rules: config.rules, max_flows: config.max_flows, log: false };
+        let mut kernel = load::load(&settings, true).unwrap();
+        let program = load::xdp(&mut kernel.programs).unwrap();
+        let number = program.info().unwrap().id();
+        let _: XdpLinkId =
+            ok(topology.router().enter(|| program.attach(Topology::WAN, XdpMode::Driver))).unwrap();
+        Self { number, _kernel: kernel }
+    }
+}
+
+/// The number of the XDP program at the router's interface towards the server.
+fn attached(topology: &Topology) -> Option<u64> {
+    let mut ip = topology.router().command("ip");
+    let links: Value =
+        serde_json::from_str(&ok(run(ip.args(["-json", "link", "show", "dev", Topology::WAN])))).unwrap();
+    links[0]["xdp"]["prog"]["id"].as_u64()
+}
+
+/// Whether `pping_interface_up` names this hook for the interface.
+fn is_up(topology: &Topology, hook: &str) -> bool {
+    let labels = [("interface", Topology::WAN), ("hook", hook)];
+    scrape(topology.router()).sum("pping_interface_up", &labels) == Some(1.0)
+}
+
+#[track_caller]
+fn assert_measures(topology: &Topology, pping: &Process) {
+    ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.2");
+    wait_until("a sample", || ok(pping.stdout()).contains("\"rtt\""));
+}
+
+#[test]
+fn a_foreign_program_is_not_replaced_and_the_message_says_what_to_do() {
+    let topology = topology();
+    let foreign = Foreign::attach(&topology);
+    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    let arguments = format!("-i {} --ingress xdp", Topology::WAN);
+    let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+    let status = ok(pping.wait_timeout(ENDING));
+    let stderr = ok(pping.stderr());
+    assert_eq!(status.code(), Some(1), "{stderr}");
+    for part in [Topology::WAN, "another XDP program", "--ingress auto", "--ingress tc"] {
+        assert!(stderr.contains(part), "no `{part}` in: {stderr}");
+    }
+    assert_eq!(attached(&topology), Some(foreign.number.into()));
+}
+
+#[test]
+fn auto_warns_of_a_foreign_program_and_measures_at_tc() {
+    let topology = topology();
+    let foreign = Foreign::attach(&topology);
+    let pping = watch(topology.router(), Topology::WAN, &format!("--ingress auto {LISTEN}"));
+    let stderr = ok(pping.stderr());
+    let warning = stderr.lines().find(|line| line.contains("WARN"));
+    let warning = warning.unwrap_or_else(|| panic!("no warning in {stderr}"));
+    for part in [Topology::WAN, "another XDP program", "at tc instead"] {
+        assert!(warning.contains(part), "no `{part}` in: {warning}");
+    }
+    assert!(is_up(&topology, "tcx") && !is_up(&topology, "xdp-native"));
+    assert_measures(&topology, &pping);
+    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    interrupt(pping);
+    assert_eq!(attached(&topology), Some(foreign.number.into()));
+}
+
+#[test]
+fn auto_takes_xdp_where_the_driver_runs_it() {
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, &format!("--ingress auto {LISTEN}"));
+    assert!(attached(&topology).is_some());
+    assert!(is_up(&topology, "xdp-native") && is_up(&topology, "tcx"));
+    assert_measures(&topology, &pping);
+    let stderr = ok(pping.stderr());
+    assert!(!stderr.contains("WARN"), "{stderr}");
+    interrupt(pping);
+    assert_eq!(attached(&topology), None);
+}
+
+#[test]
+fn tc_is_the_default_and_leaves_xdp_alone() {
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, LISTEN);
+    assert_eq!(attached(&topology), None);
+    assert!(is_up(&topology, "tcx"));
+    assert_measures(&topology, &pping);
+    interrupt(pping);
+}
+
+#[test]
+fn xdp_runs_in_the_stack_where_the_driver_has_none() {
+    let topology = topology();
+    // Loopback is the plainest driver, and on every host.
+    let pping = watch(topology.router(), "lo", &format!("--ingress xdp {LISTEN}"));
+    let labels = [("interface", "lo"), ("hook", "xdp-generic")];
+    assert_eq!(scrape(topology.router()).sum("pping_interface_up", &labels), Some(1.0));
+    interrupt(pping);
+}
+
+#[test]
+fn auto_takes_tc_where_the_driver_has_no_xdp_and_says_so() {
+    let topology = topology();
+    let pping = watch(topology.router(), "lo", &format!("--ingress auto {LISTEN}"));
+    let labels = [("interface", "lo"), ("hook", "tcx")];
+    assert_eq!(scrape(topology.router()).sum("pping_interface_up", &labels), Some(1.0));
+    let stderr = ok(pping.stderr());
+    assert!(stderr.contains("lo: its driver runs no XDP") && stderr.contains("at tc instead"), "{stderr}");
+    interrupt(pping);
+}
