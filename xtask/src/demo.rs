@@ -2,9 +2,8 @@
 
 use std::{
     io::{self, Write as _},
-    net::TcpStream,
     path::Path,
-    process::Command,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -59,20 +58,28 @@ pub(crate) fn run(pping: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Starts pping and waits until it serves its metrics, which it does once it measures.
+/// Starts pping and waits until it measures.
 fn start(pping: &Path, topology: &Topology) -> Result<Process> {
     let mut command = topology.router().command(pping);
     command.args(["-i", Topology::WAN, "--rate-limit", "100ms", "--format", "standard", "--listen", METRICS]);
     let mut pping = Process::spawn(command)?;
     let deadline = Instant::now() + PATIENCE;
-    while topology.router().enter(|| TcpStream::connect(METRICS))?.is_err() {
+    // Ready, and not just listening: the first packets of the traffic to come must not be missed.
+    while !is_ready(topology)? {
         ensure_running(&mut pping)?;
         if Instant::now() > deadline {
-            bail!("pping does not listen on {METRICS} after {PATIENCE:?}: {}", pping.stderr()?.trim());
+            bail!("pping is not ready after {PATIENCE:?}: {}", pping.stderr()?.trim());
         }
         thread::sleep(Duration::from_millis(20));
     }
     Ok(pping)
+}
+
+fn is_ready(topology: &Topology) -> Result<bool> {
+    let url = format!("http://{METRICS}/readyz");
+    let mut curl = topology.router().command("curl");
+    curl.args(["--silent", "--fail", "--max-time", "1", &url]).stdout(Stdio::null());
+    Ok(curl.status().context("starting curl")?.success())
 }
 
 fn ensure_running(pping: &mut Process) -> Result<()> {
