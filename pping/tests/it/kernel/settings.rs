@@ -24,7 +24,6 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
             _ => load::classifier(&mut kernel.programs, name).unwrap().info(),
         };
         let verified = info.unwrap().verified_instruction_count().unwrap();
-        println!("{name}: {verified} instructions verified");
         assert!(verified > 0 && verified < BUDGET, "{name}: {verified} with {settings:?}");
     }
 }
