@@ -73,7 +73,6 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<S
         let hooks = attach::attach(&mut kernel, &link, config.ingress)?;
         watched.push(Watched { name: link.name.into(), ifindex: link.ifindex, place, hooks });
     }
-    readiness.set();
 
     let mut agent = Agent {
         kernel,
@@ -88,6 +87,8 @@ pub async fn run(config: Config, shutdown: impl Future<Output = ()>) -> Result<S
         started: Instant::now(),
     };
     agent.count()?;
+    // Not before there is something to scrape.
+    readiness.set();
     let ended = agent.watch(&mut netlink, ended, shutdown).await;
     let summary = agent.finish();
     ended.and(summary)

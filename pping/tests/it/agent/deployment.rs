@@ -12,6 +12,7 @@ use pping_lab::{Namespace, Process, Topology};
 use serde_json::Value;
 
 use super::{
+    copy::Copy,
     http::{get, is_ready},
     monitor::{HOLD, PATIENCE, PPING, converse, endless_ping, ok, repository, tool, topology, wait_until},
 };
@@ -53,7 +54,7 @@ fn the_scrape_configuration_is_valid() {
 }
 
 /// Runs the unit's command line, with its capabilities, in a namespace.
-fn start_service(host: &Namespace, interface: &str) -> (Process, tempfile::TempDir) {
+fn start_service(host: &Namespace, interface: &str) -> (Process, Copy) {
     let unit = unit();
     let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/pping ")).unwrap();
     let command = replace(command, "${PPING_INTERFACE}", interface);
@@ -61,23 +62,14 @@ fn start_service(host: &Namespace, interface: &str) -> (Process, tempfile::TempD
     let ambient = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
     let capabilities: String =
         ambient.split(' ').map(|name| name.to_lowercase().replace("cap_", ",+")).collect();
-    let directory = tempfile::tempdir().unwrap();
-    let program = directory.path().join("pping");
-    fs::copy(PPING, &program).unwrap();
-    open_to_all(directory.path());
-
+    let copy = Copy::new();
     let mut setpriv = host.command("setpriv");
     setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
     for set in ["bounding-set", "inh-caps", "ambient-caps"] {
         setpriv.arg(format!("--{set}=-all{capabilities}"));
     }
-    setpriv.arg(program).args(command.split_whitespace());
-    (ok(Process::spawn(setpriv)), directory)
-}
-
-fn open_to_all(directory: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+    setpriv.arg(&copy.program).args(command.split_whitespace());
+    (ok(Process::spawn(setpriv)), copy)
 }
 
 /// Starts the Prometheus of the distribution with the scrape configuration of `deploy/`, in a hurry.

@@ -1,39 +1,16 @@
 //! What pping may do, and what it says when it may not.
 
-use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use pping_lab::{Process, Topology};
-use tempfile::TempDir;
 
 use super::{
+    copy::Copy,
     host::Host,
-    monitor::{ENDING, PPING, interrupt, ok, ping, tool, topology, wait_until, watch_with},
+    monitor::{ENDING, interrupt, ok, ping, tool, topology, wait_until, watch_with},
 };
 
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-
-/// A copy of pping that nobody may run, in both senses: the target directory may be closed to others.
-struct Copy {
-    _directory: TempDir,
-    program: PathBuf,
-}
-
-impl Copy {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let program = directory.path().join("pping");
-        fs::copy(PPING, &program).unwrap();
-        for path in [directory.path(), &program] {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        Self { _directory: directory, program }
-    }
-}
 
 /// `setpriv` in front of a program.
 fn setpriv(mut command: Command, options: &[&str], program: &Path, arguments: &[&str]) -> Command {

@@ -1,5 +1,7 @@
 //! `--ingress`, and interfaces where somebody else has an XDP program already.
 
+use std::collections::BTreeSet;
+
 use aya::programs::{XdpMode, xdp::XdpLinkId};
 use clap::Parser as _;
 use pping::{
@@ -11,7 +13,7 @@ use pping_lab::{Process, Topology, run};
 use serde_json::Value;
 
 use super::{
-    http::{LISTEN, scrape},
+    http::{LISTEN, is_ready, scrape},
     monitor::{ENDING, interrupt, ok, ping, pping, topology, wait_until, watch},
 };
 
@@ -45,10 +47,17 @@ fn attached(topology: &Topology) -> Option<u64> {
     links[0]["xdp"]["prog"]["id"].as_u64()
 }
 
-/// Whether `pping_interface_up` names this hook for the interface.
-fn is_up(topology: &Topology, hook: &str) -> bool {
-    let labels = [("interface", Topology::WAN), ("hook", hook)];
-    scrape(topology.router()).sum("pping_interface_up", &labels) == Some(1.0)
+/// The hooks at which `pping_interface_up` says that an interface is watched.
+fn hooks(topology: &Topology, interface: &str) -> BTreeSet<String> {
+    wait_until("pping is ready", || is_ready(topology.router()));
+    let metrics = scrape(topology.router());
+    let up = metrics.series().filter(|series| series.name == "pping_interface_up" && series.value > 0.0);
+    let here = up.filter(|series| series.labels["interface"] == interface);
+    here.map(|series| series.labels["hook"].to_owned()).collect()
+}
+
+fn only(hook: &str) -> BTreeSet<String> {
+    BTreeSet::from([hook.to_owned()])
 }
 
 #[track_caller]
@@ -84,7 +93,7 @@ fn auto_warns_of_a_foreign_program_and_measures_at_tc() {
     for part in [Topology::WAN, "another XDP program", "at tc instead"] {
         assert!(warning.contains(part), "no `{part}` in: {warning}");
     }
-    assert!(is_up(&topology, "tcx") && !is_up(&topology, "xdp-native"));
+    assert_eq!(hooks(&topology, Topology::WAN), only("tcx"));
     assert_measures(&topology, &pping);
     assert_eq!(attached(&topology), Some(foreign.number.into()));
     interrupt(pping);
@@ -96,7 +105,7 @@ fn auto_takes_xdp_where_the_driver_runs_it() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, &format!("--ingress auto {LISTEN}"));
     assert!(attached(&topology).is_some());
-    assert!(is_up(&topology, "xdp-native") && is_up(&topology, "tcx"));
+    assert_eq!(hooks(&topology, Topology::WAN), BTreeSet::from(["xdp-native".into(), "tcx".into()]));
     assert_measures(&topology, &pping);
     let stderr = ok(pping.stderr());
     assert!(!stderr.contains("WARN"), "{stderr}");
@@ -109,7 +118,7 @@ fn tc_is_the_default_and_leaves_xdp_alone() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, LISTEN);
     assert_eq!(attached(&topology), None);
-    assert!(is_up(&topology, "tcx"));
+    assert_eq!(hooks(&topology, Topology::WAN), only("tcx"));
     assert_measures(&topology, &pping);
     interrupt(pping);
 }
@@ -119,8 +128,7 @@ fn xdp_runs_in_the_stack_where_the_driver_has_none() {
     let topology = topology();
     // Loopback is the plainest driver, and on every host.
     let pping = watch(topology.router(), "lo", &format!("--ingress xdp {LISTEN}"));
-    let labels = [("interface", "lo"), ("hook", "xdp-generic")];
-    assert_eq!(scrape(topology.router()).sum("pping_interface_up", &labels), Some(1.0));
+    assert_eq!(hooks(&topology, "lo"), BTreeSet::from(["xdp-generic".into(), "tcx".into()]));
     interrupt(pping);
 }
 
@@ -128,8 +136,7 @@ fn xdp_runs_in_the_stack_where_the_driver_has_none() {
 fn auto_takes_tc_where_the_driver_has_no_xdp_and_says_so() {
     let topology = topology();
     let pping = watch(topology.router(), "lo", &format!("--ingress auto {LISTEN}"));
-    let labels = [("interface", "lo"), ("hook", "tcx")];
-    assert_eq!(scrape(topology.router()).sum("pping_interface_up", &labels), Some(1.0));
+    assert_eq!(hooks(&topology, "lo"), only("tcx"));
     let stderr = ok(pping.stderr());
     assert!(stderr.contains("lo: its driver runs no XDP") && stderr.contains("at tc instead"), "{stderr}");
     interrupt(pping);
