@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use pping_common::{
     abi::{Counters, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent, TriggeredBy},
-    flow::{Address, Changes, Direction, Reason},
+    flow::{Address, Changes, Reason},
     limits::RING_WAKE_OCTETS,
     parse::{Frame, Kind, Protocol},
     rtt::Sample,
@@ -42,14 +42,23 @@ impl Context<'_> {
     }
 }
 
-/// Reports a sample. `timed` is the direction whose packet was echoed, `other` that of the echo.
+/// What a sample's record tells of its flow.
+pub(crate) struct State {
+    pub(crate) min_rtt: u64,
+    pub(crate) smoothed_rtt: u64,
+    pub(crate) sent_packets: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) rec_packets: u64,
+    pub(crate) rec_bytes: u64,
+}
+
+/// Reports a sample.
 #[inline(always)]
 pub(crate) fn rtt<A: Address>(
     context: &Context<'_>,
     counters: &mut Counters,
     sample: &Sample,
-    timed: &Direction,
-    other: &Direction,
+    state: &State,
     now: u64,
 ) {
     let sent = push(|| RttEvent {
@@ -61,12 +70,12 @@ pub(crate) fn rtt<A: Address>(
         timestamp: now,
         endpoints: context.endpoints::<A>(),
         rtt: sample.rtt,
-        min_rtt: timed.min_rtt,
-        smoothed_rtt: timed.smoothed_rtt,
-        sent_packets: timed.packets,
-        sent_bytes: timed.bytes,
-        rec_packets: other.packets,
-        rec_bytes: other.bytes,
+        min_rtt: state.min_rtt,
+        smoothed_rtt: state.smoothed_rtt,
+        sent_packets: state.sent_packets,
+        sent_bytes: state.sent_bytes,
+        rec_packets: state.rec_packets,
+        rec_bytes: state.rec_bytes,
         vlan: context.frame.vlan,
     });
     counters.lost[Lost::Rtt as usize] += u64::from(!sent);

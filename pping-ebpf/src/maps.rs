@@ -14,6 +14,8 @@ use pping_common::{
     parse::{Frame, IpAddress},
 };
 
+use crate::emit::State;
+
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
 
@@ -45,6 +47,8 @@ pub(crate) struct Scratch {
     pub(crate) frame: Frame,
     /// What it changed in the life of its flow.
     pub(crate) changes: Changes,
+    /// What its flow was like then.
+    pub(crate) state: State,
 }
 
 /// The number of the present sweep.

@@ -7,9 +7,9 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd, atomic_xchg};
 
 use pping_common::flow::Flow;
 
-/// Attempts to take a flow's lock before giving up. It is held for some ten instructions, so a failure
-/// means that its holder's (virtual) CPU is not running.
-const ATTEMPTS: u32 = 32;
+/// Attempts to take a flow's lock before giving up: a microsecond or two, many times as long as it is ever
+/// held, so a failure means that its holder's (virtual) CPU is not running.
+const ATTEMPTS: u32 = 64;
 
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]

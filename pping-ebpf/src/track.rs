@@ -12,7 +12,7 @@ use pping_common::{
 use crate::{
     bounds::within,
     config,
-    emit::{self, Context},
+    emit::{self, Context, State},
     maps::{self, Flows, Scratch},
     sync,
 };
@@ -115,6 +115,24 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(&mut scratch.changes);
+    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
+    // What the record tells of the two directions, before another CPU can change it.
+    let (timed, other) = match from {
+        Side::Low => (&flow_ref.high, &flow_ref.low),
+        Side::High => (&flow_ref.low, &flow_ref.high),
+    };
+    scratch.state = State {
+        min_rtt: timed.min_rtt,
+        smoothed_rtt: timed.smoothed_rtt,
+        sent_packets: timed.packets,
+        sent_bytes: timed.bytes,
+        rec_packets: other.packets,
+        rec_bytes: other.bytes,
+    };
+    // Telling the agent takes longer than all the rest, so it is done when others can have the flow again.
+    sync::unlock(flow);
+
+    counters.slots_full += u64::from(measured.slots_full);
     let context = Context { hook, place, frame: &scratch.frame };
     let changes = &scratch.changes;
     if changes.opened {
@@ -122,18 +140,11 @@ fn step<A: Flows>(
         counters.opened[reason] += u64::from(changes.opened_first);
         emit::opening::<A>(&context, counters, changes);
     }
-    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
-    counters.slots_full += u64::from(measured.slots_full);
     if measured.has_sample {
         let method = within::<{ Method::PLACES }>(measured.sample.method as usize);
         counters.samples[hook as usize][method] += 1;
-        let (timed, other) = match from {
-            Side::Low => (&flow_ref.high, &flow_ref.low),
-            Side::High => (&flow_ref.low, &flow_ref.high),
-        };
-        emit::rtt::<A>(&context, counters, &measured.sample, timed, other, now);
+        emit::rtt::<A>(&context, counters, &measured.sample, &scratch.state, now);
     }
-    sync::unlock(flow);
     if changes.closed_forward || changes.closed_reverse {
         let reason = within::<{ Reason::PLACES }>(changes.closed_by as usize);
         counters.closed[reason] += u64::from(changes.closed_last);
