@@ -8,6 +8,7 @@
 )]
 
 mod agreement;
+mod capture;
 mod concurrent;
 mod faults;
 mod flow_events;

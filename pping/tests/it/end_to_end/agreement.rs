@@ -43,7 +43,7 @@ impl Seen {
 
     /// No sample that the capture does not hold.
     #[track_caller]
-    pub(super) fn assert_unforged(&self) {
+    pub(super) fn assert_nothing_unjustified(&self) {
         self.assert_justified();
     }
 

@@ -8,13 +8,13 @@ use super::{ok, records::Sample, statistics::median};
 
 /// How far ping and pping may differ in the median: between them are one host and one short cable.
 const SAME_RTT: Duration = Duration::from_micros(200);
-const COUNT: usize = 20;
+const COUNT: usize = 50;
 
 /// Pings, and returns the RTTs that ping reports, in ns. Every ping must be answered.
 pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<u64> {
     let mut command = from.command("ping");
     let output = ok(pping_lab::run(
-        command.args(["-n", "-D", "-i", "0.05", "-W", "5", "-c", &COUNT.to_string()]).arg(to.to_string()),
+        command.args(["-n", "-D", "-i", "0.01", "-W", "5", "-c", &COUNT.to_string()]).arg(to.to_string()),
     ));
     let rtts: Vec<_> = output.lines().filter_map(rtt).collect();
     assert_eq!(rtts.len(), COUNT, "{output}");

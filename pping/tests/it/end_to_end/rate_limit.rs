@@ -28,7 +28,7 @@ fn recordings_of_a_flow_direction_are_spaced() {
     });
     let seen = watch.finish();
 
-    seen.assert_unforged();
+    seen.assert_nothing_unjustified();
     let mut directions: BTreeMap<&Tuple, Vec<u64>> = BTreeMap::new();
     for sample in &seen.records.samples {
         directions.entry(&sample.tuple).or_default().push(sample.recorded_at());

@@ -1,3 +1,5 @@
+//! The one figure that a busy machine spoils least.
+
 /// The upper of the two middle values if their number is even.
 pub(super) fn median(values: impl IntoIterator<Item = u64>) -> u64 {
     let mut values: Vec<_> = values.into_iter().collect();

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use pping_lab::{Capture, Namespace, Process, Signal};
+use pping_lab::{Namespace, Process, Signal};
 use tempfile::TempDir;
 
 use super::{
+    capture::Capture,
     ok,
     records::Records,
     witness::{self, Expected},
@@ -13,8 +14,8 @@ use super::{
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// pping and tcpdump under way. tcpdump begins last and ends first, and the hosts talk only in between: what
-/// the capture holds, pping has seen from its beginning to its end.
+/// pping and tcpdump under way. tcpdump begins last and ends first, and the hosts talk only in between, so
+/// that no sample has to be left out of a comparison for being at the edge.
 pub(super) struct Watch {
     pping: Process,
     capture: Capture,
@@ -41,13 +42,13 @@ impl Watch {
 
     /// Waits until no more packets come, and ends both.
     pub(super) fn finish(mut self) -> Seen {
-        let captured = ok(self.capture.finish());
+        let file = ok(self.capture.finish());
         ok(self.pping.stop(Signal::SIGINT, PATIENCE));
         let summary = ok(self.pping.stderr());
         assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
         let seen = Seen {
             records: Records::parse(&ok(self.pping.stdout())),
-            expected: witness::expected_samples(&captured.file),
+            expected: witness::expected_samples(&file),
         };
         drop(self.directory);
         seen
