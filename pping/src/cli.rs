@@ -29,7 +29,8 @@ pub struct Arguments {
     pub ingress: Ingress,
 
     /// Flows of each address family that are followed at the same time
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, help_heading = "Source")]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
+        help_heading = "Source")]
     pub max_flows: u32,
 
     /// Time packets to this host itself too, which measures little but its own processing
@@ -41,7 +42,7 @@ pub struct Arguments {
     pub rate_limit: String,
 
     /// At most one recording per flow direction in this many of its RTTs (`0` is no limit)
-    #[arg(long, value_name = "N", default_value_t = 0.0, help_heading = "Measuring")]
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rtt_rate, help_heading = "Measuring")]
     pub rtt_rate: f64,
 
     /// Which RTT of a flow direction `--rtt-rate` counts in
@@ -57,7 +58,7 @@ pub struct Arguments {
     pub output: Option<PathBuf>,
 
     /// Serve Prometheus metrics at this address, for instance 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
     pub listen: Option<SocketAddr>,
 
     /// Say more on standard error (`-vv`: even more)
@@ -67,6 +68,20 @@ pub struct Arguments {
     /// Have the kernel programs log what they do (implies `-vv`)
     #[arg(long, help_heading = "Diagnosis")]
     pub bpf_log: bool,
+}
+
+// The standard library's errors say what is wrong with the text; these say what would be right.
+
+fn max_flows(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "give a number from 1 to 16777216")
+}
+
+fn rtt_rate(text: &str) -> Result<f64, &'static str> {
+    text.parse().map_err(|_| "give a number from 0 to 255")
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "give an address and a port, like 127.0.0.1:9464")
 }
 
 /// Where packets coming in are seen.
