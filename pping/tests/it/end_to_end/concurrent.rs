@@ -21,7 +21,7 @@ use super::{
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
 /// A transfer that fills the path: more timestamps under way than there are slots.
-const BULK: Pace = Pace { chunks: 128, bytes: 65_536, pause: Duration::ZERO };
+const BULK: Pace = Pace { chunks: 400, bytes: 65_536, pause: Duration::ZERO };
 
 /// Flows of iperf3 both ways, conversations over both address families, and two pings.
 fn many_flows(hook: &str) {

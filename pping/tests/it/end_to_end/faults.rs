@@ -9,7 +9,7 @@ use pping_lab::{
 
 use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
 
-const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: Duration::from_millis(3) };
+const CONVERSATION: Pace = Pace { chunks: 700, bytes: 100, pause: Duration::from_millis(3) };
 const BULK: Pace = Pace { chunks: 4, bytes: 65_536, pause: Duration::from_millis(20) };
 /// Long enough to be overtaken by what comes a few milliseconds later.
 const LATE: Duration = Duration::from_millis(16);
