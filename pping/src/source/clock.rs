@@ -5,6 +5,12 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+/// Nanoseconds between two readings of a clock that count as no time.
+const CLOSE: u64 = 2_000;
+
+/// Attempts to read both clocks at the same time.
+const ATTEMPTS: u32 = 8;
+
 /// The distance from `CLOCK_MONOTONIC`, which the kernel programs read, to the Unix epoch. It drifts as
 /// NTP slews the wall clock, so take it anew for every batch of events.
 #[derive(Clone, Copy, Debug)]
@@ -19,8 +25,18 @@ impl WallClock {
     /// # Errors
     /// When the operating system has no such clock.
     pub fn now() -> io::Result<Self> {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
-        Ok(Self { offset: wall.saturating_sub(monotonic()?) })
+        let mut before = monotonic()?;
+        let mut attempt = 0;
+        loop {
+            let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
+            let after = monotonic()?;
+            attempt += 1;
+            // When the process was put aside between the two clocks, they are not of the same time.
+            if after - before <= CLOSE || attempt == ATTEMPTS {
+                return Ok(Self { offset: wall.saturating_sub(before.midpoint(after)) });
+            }
+            before = after;
+        }
     }
 
     /// A monotonic time in nanoseconds since the Unix epoch.

@@ -106,7 +106,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use super::*;
-    use crate::it::end_to_end::records::Records;
+    use crate::end_to_end::records::Records;
 
     fn tuple(port: u16) -> Tuple {
         let [src_ip, dest_ip] = [1, 2].map(|host| Ipv4Addr::new(10, 0, 0, host).into());
