@@ -1,9 +1,11 @@
 //! Loading the kernel programs.
 
+use std::io::ErrorKind;
+
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
     maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
-    programs::{RawTracePoint, SchedClassifier, Xdp},
+    programs::{ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
     abi::{Counters, Interface},
@@ -11,6 +13,9 @@ use pping_common::{
 };
 
 use crate::Error;
+
+/// Attempts to load a program while signals come in; as many as libbpf makes.
+const LOAD_ATTEMPTS: u32 = 5;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
@@ -55,12 +60,15 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
         .map_max_entries("FLOWS_V6", settings.max_flows);
     let mut programs = loader.load(OBJECT).map_err(|error| refused("the maps", error))?;
     for name in ["pping_ingress", "pping_egress"] {
-        classifier(&mut programs, name)?.load().map_err(|error| refused(name, error))?;
+        let program = classifier(&mut programs, name)?;
+        undisturbed(|| program.load()).map_err(|error| refused(name, error))?;
     }
     if with_xdp {
-        xdp(&mut programs)?.load().map_err(|error| refused("pping_xdp", error))?;
+        let program = xdp(&mut programs)?;
+        undisturbed(|| program.load()).map_err(|error| refused("pping_xdp", error))?;
     }
-    sweep(&mut programs)?.load().map_err(|error| refused("pping_sweep", error))?;
+    let program = sweep(&mut programs)?;
+    undisturbed(|| program.load()).map_err(|error| refused("pping_sweep", error))?;
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
@@ -68,6 +76,18 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         programs,
     })
+}
+
+/// Loads until no signal comes in between: the verifier gives up with `EAGAIN` when one is pending, which says
+/// nothing about the program. The handler runs before the next attempt.
+fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
+    for _ in 1..LOAD_ATTEMPTS {
+        match load() {
+            Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
+    load()
 }
 
 /// One of the two tc programs.
@@ -87,7 +107,7 @@ pub fn sweep(programs: &mut Ebpf) -> Result<&mut RawTracePoint, Error> {
 
 fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
 where
-    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = aya::programs::ProgramError>,
+    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
 {
     programs
         .program_mut(name)

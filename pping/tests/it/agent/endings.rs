@@ -1,11 +1,16 @@
 //! How pping ends, and its last words.
 
-use std::process::{Child, Command, Stdio};
+use std::{
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
 
 use pping_lab::{Process, Signal, Topology};
 
 use super::{
     http::{LISTEN, is_ready, scrape},
+    leftovers::objects,
     monitor::{ENDING, HOLD, PPING, converse, endless_ping, ok, ping, pping, topology, wait_until},
 };
 
@@ -119,4 +124,25 @@ fn it_ends_within_moments_under_load() {
     wait_until("records", || ok(pping.stdout()).lines().count() > 50);
     ok(pping.stop(Signal::SIGTERM, ENDING));
     super::formats::records(&ok(pping.stdout()));
+}
+
+#[test]
+fn signals_while_it_loads_are_no_failure() {
+    let topology = topology();
+    for delay in [0, 10, 20, 30] {
+        let arguments = format!("-i {}", Topology::WAN);
+        let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+        // All maps are there before the verifier gets the programs, and it gives up when a signal comes. The
+        // first few may be those by which aya finds out what the kernel can do.
+        let maps = || objects(&pping).iter().filter(|(kind, _)| *kind == "map").count();
+        wait_until("the maps are there", || maps() >= 6);
+        thread::sleep(Duration::from_millis(delay));
+        // aya by itself survives one, as it tries once more to have the verifier's log.
+        for _ in 0..4 {
+            ok(pping.signal(Signal::SIGINT));
+            thread::sleep(Duration::from_millis(8));
+        }
+        let status = ok(pping.wait_timeout(ENDING));
+        assert!(status.success(), "{status}: {}", ok(pping.stderr()));
+    }
 }

@@ -7,11 +7,11 @@ use pping_lab::{Namespace, Process, Signal, Topology, run};
 use super::monitor::{ENDING, endless_ping, ok, tool, topology, wait_until, watch};
 
 /// An object of the kernel's BPF subsystem: its kind as bpftool calls it, and its number.
-type Object = (&'static str, u32);
+pub(super) type Object = (&'static str, u32);
 
 /// What a process holds, from the kernel's description of its descriptors. Counting what there is on the
 /// whole machine would count the objects of other tests.
-fn objects(process: &Process) -> BTreeSet<Object> {
+pub(super) fn objects(process: &Process) -> BTreeSet<Object> {
     let directory = format!("/proc/{}/fdinfo", process.id());
     let descriptors = fs::read_dir(directory).unwrap();
     let infos = descriptors.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
