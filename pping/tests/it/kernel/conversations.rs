@@ -22,6 +22,9 @@ use super::{
 
 const PACKETS: usize = 6000;
 
+/// As long as it may take on a busy machine until the limits let enough samples through.
+const PATIENCE: Duration = Duration::from_mins(1);
+
 /// Packets between two looks at the events.
 const STRIDE: usize = 500;
 
@@ -84,15 +87,16 @@ fn conversations_match_the_same_with_the_log_on() {
     assert!(!talk(&mut rig, 9, Temper::Wild, Program::Xdp).is_empty());
 }
 
-/// Lets hosts talk for a while under limits. What was reported, and what would have been without limits.
-fn talk_limited(rules: Rules, for_how_long: Duration) -> (Vec<RttEvent>, Vec<RttEvent>) {
+/// Lets hosts talk under limits until enough was reported: that, and what there would be without limits.
+fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<RttEvent>, Vec<RttEvent>) {
     let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
     rig.twin.settings.rules = Rules::UNLIMITED;
     let mut random = Random::seeded(11);
     let mut connections: Vec<Connection> =
         pairs().into_iter().map(|hosts| Connection::new(hosts, 40_000, Temper::Calm, &mut random)).collect();
     let (mut reported, began) = (Vec::new(), Instant::now());
-    while began.elapsed() < for_how_long {
+    while !is_enough(&reported) {
+        assert!(began.elapsed() < PATIENCE, "{} samples only", reported.len());
         for connection in &mut connections {
             let (from, frame) = connection.next(&mut random);
             rig.send(program(from, Program::Ingress), &frame);
@@ -128,18 +132,17 @@ fn recorded_at(sample: &RttEvent) -> u64 {
 fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
     let limit = Duration::from_millis(100);
     let rules = Rules { rate_limit: limit.as_nanos() as u64, ..Rules::UNLIMITED };
-    let time = Duration::from_millis(1050);
-    let (limited, unlimited) = talk_limited(rules, time);
+    let (limited, unlimited) = talk_limited(rules, |reported| {
+        let directions = by_direction(reported);
+        directions.len() == 8 && directions.iter().all(|samples| samples.len() > 4)
+    });
+    assert!(limited.len() < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
     let unlimited: Vec<Timeless> =
         unlimited.into_iter().map(|sample| Timeless::from(&Event::Rtt(sample))).collect();
     for sample in &limited {
         assert!(unlimited.contains(&Timeless::from(&Event::Rtt(*sample))), "{sample:?}");
     }
-    let directions = by_direction(&limited);
-    assert_eq!(directions.len(), 8);
-    for samples in directions {
-        // How many depends on how busy the machine is.
-        assert!(samples.len() > 2, "{} samples in {time:?}", samples.len());
+    for samples in by_direction(&limited) {
         for pair in samples.windows(2) {
             let distance = recorded_at(&pair[1]) - recorded_at(&pair[0]);
             assert!(distance >= limit.as_nanos() as u64, "{distance} ns apart: {pair:?}");
@@ -151,9 +154,8 @@ fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
 fn a_limit_in_rtts_spaces_recordings_by_as_many_of_them() {
     for basis in [Basis::Smoothed, Basis::Min] {
         let rules = Rules { rtt_rate: 20 << 16, rtt_basis: basis, ..Rules::UNLIMITED };
-        let (limited, unlimited) = talk_limited(rules, Duration::from_millis(400));
-        assert!(limited.len() > 16, "{} samples", limited.len());
-        assert!(limited.len() * 2 < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
+        let (limited, unlimited) = talk_limited(rules, |reported| reported.len() > 100);
+        assert!(limited.len() < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
         for samples in by_direction(&limited) {
             for pair in samples.windows(2) {
                 let rtt = match basis {
