@@ -1,5 +1,0 @@
-//! The agent, as its users meet it.
-
-mod it {
-    mod agent;
-}
