@@ -1,6 +1,7 @@
 //! The hooks that pping attaches, and the sweep that it runs.
 #![no_std]
 #![no_main]
+#![expect(clippy::needless_pass_by_value, reason = "the macros hand the context over")]
 #![expect(missing_docs, unreachable_pub, reason = "the macros wrap the hooks in functions of their own")]
 
 use aya_ebpf::{
