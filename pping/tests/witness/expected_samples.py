@@ -427,7 +427,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", help="a pcap or pcapng file")
     parser.add_argument("--self-test", action="store_true", help="check the rules instead")
+    parser.add_argument("--slots", type=int, default=SLOTS, help="recordings that may wait per direction")
     arguments = parser.parse_args()
+    globals()["SLOTS"] = arguments.slots
     if arguments.self_test:
         self_test()
     elif arguments.file is None:
