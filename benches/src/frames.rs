@@ -13,6 +13,26 @@ pub(crate) fn tcp(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, Some((tsval, tsecr)), payload)
 }
 
+/// Packet `number` of connection `flow`: in turn, two segments of the server and the client's two ACKs for them. Each
+/// turn is a tick of the timestamps' clocks.
+pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
+    const PAYLOAD: u32 = 100;
+    /// Where the sequence number and the acknowledgment number are.
+    const NUMBERS: std::ops::Range<usize> = 38..46;
+    let (turn, tick, sent) = (number / 2, number / 4 + 1, number / 4 * 2 + number % 2);
+    let [high, low] = flow.to_be_bytes();
+    let client = [10, 1, high, low];
+    let (mut frame, numbers) = if turn % 2 == 0 {
+        let timestamps = Some((tick, 1000 + tick - 1));
+        let ports = (PORTS.1, PORTS.0);
+        (segment((SERVER, client), ports, timestamps, PAYLOAD as usize), [1 + sent * PAYLOAD, 1])
+    } else {
+        (segment((client, SERVER), PORTS, Some((1000 + tick, tick)), 0), [1, 1 + (sent + 1) * PAYLOAD])
+    };
+    frame[NUMBERS].copy_from_slice(&numbers.map(u32::to_be_bytes).concat());
+    frame
+}
+
 /// A segment that no timestamp can be read of.
 pub(crate) fn tcp_without_timestamps() -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, None, 1400)
@@ -24,6 +44,15 @@ pub(crate) fn udp() -> Vec<u8> {
     datagram[..4].copy_from_slice(&[0x9c, 0x40, 0x01, 0xbb]);
     datagram[4..6].copy_from_slice(&1208_u16.to_be_bytes());
     ip((CLIENT, SERVER), UDP, &datagram)
+}
+
+/// A frame in a VXLAN tunnel.
+pub(crate) fn in_vxlan(frame: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0xc0, 0, 0x12, 0xb5];
+    datagram.extend((16 + frame.len() as u16).to_be_bytes());
+    datagram.extend([0, 0, 0x08, 0, 0, 0, 0, 0, 42, 0]);
+    datagram.extend(frame);
+    ip((SERVER, CLIENT), UDP, &datagram)
 }
 
 /// An echo request.

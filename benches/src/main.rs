@@ -1,136 +1,52 @@
-//! What a packet costs in the kernel: `cargo xtask bench`.
-//!
-//! Each program is run by `BPF_PROG_TEST_RUN` on one packet many times over, and the kernel says how long a
-//! run took. An empty program is measured in every round just before and is subtracted, since the machine
-//! is shared and its speed changes; of the rounds the median is reported, and the lowest and highest.
-#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+//! What pping costs: `cargo xtask bench`.
+#![expect(clippy::print_stdout, reason = "the tables are what this program is for")]
 
+mod capture;
 mod frames;
+mod kernel;
 mod machine;
 mod measure;
+mod replay;
 
-use anyhow::{Context as _, Result};
-use aya::{
-    Ebpf, EbpfLoader,
-    maps::{Array, RingBuf},
-    programs::Program,
-};
-use clap::Parser;
-use measure::{Figure, Rounds};
-use pping::source::{
-    drain,
-    interfaces::Link,
-    load::{self, Settings},
-};
-use pping_common::{
-    abi::{Interface, place},
-    parse::LinkType,
-    rtt::Rules,
-};
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+use measure::Rounds;
 
-static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
-
-/// The loopback interface, by which test runs pretend to come in.
-const LOOPBACK: u32 = 1;
-
-/// Events that surely fit the ring between two rounds.
-const EVENTS_PER_ROUND: u32 = 16_384;
-
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program.
+/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and how fast captures are read.
 #[derive(Parser)]
 struct Arguments {
-    /// Rounds, of which the median is taken
+    /// Measure nothing else
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+    /// Rounds in the kernel, of which the median is taken
     #[arg(long, default_value_t = 21)]
     rounds: u32,
     /// Runs of each program in a round
     #[arg(long, default_value_t = 200_000)]
     repeat: u32,
+    /// Packets in the capture
+    #[arg(long, default_value_t = 2_000_000)]
+    packets: u32,
+}
+
+/// What can be measured by itself.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The programs in the kernel
+    Kernel,
+    /// Captures, beside tshark
+    Replay,
 }
 
 fn main() -> Result<()> {
-    let Arguments { rounds, repeat } = Arguments::parse();
-    let rounds = Rounds { rounds, repeat };
+    let Arguments { only, rounds, repeat, packets } = Arguments::parse();
+    let wants = |part| only.is_none_or(|only| only == part);
     println!("{}", machine::describe());
-    println!("{} rounds of {repeat} runs; ns per packet over an empty program\n", rounds.rounds);
-    println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
-
-    let mut baseline = baseline()?;
-    let empty = |hook: &str| if hook == "xdp" { "baseline_xdp" } else { "baseline_empty" };
-    let packet = frames::tcp(1, 2, 1400);
-    let own = |program| rounds.measure((&baseline, "baseline_empty"), (&baseline, program), &packet, || ());
-    let clock = own("baseline_clock")?;
-    print("reading the clock", &clock);
-    let parse = own("baseline_parse")?;
-    print("parsing, and reading the clock", &parse);
-
-    // The default rate limit, so nothing but the first of a kind is recorded.
-    let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
-    let mut kernel = load::load(&Settings { rules, max_flows: 131_072, log: false }, true)?;
-    // To the kernel, loopback has Ethernet headers.
-    Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772 }.register(&mut kernel)?;
-    let mut repeated = 0.0_f64;
-    for (name, packet) in [
-        ("TCP with timestamps, repeated", packet.clone()),
-        ("a pure ACK, repeated", frames::tcp(1, 2, 0)),
-        ("TCP without timestamps", frames::tcp_without_timestamps()),
-        ("UDP", frames::udp()),
-        ("ICMP echo request, repeated", frames::echo_request()),
-    ] {
-        for hook in ["ingress", "egress", "xdp"] {
-            let program = format!("pping_{hook}");
-            let figure =
-                rounds.measure((&baseline, empty(hook)), (&kernel.programs, &program), &packet, || ())?;
-            if name.starts_with("TCP with timestamps") {
-                repeated = repeated.max(figure.median);
-            }
-            print(&format!("{name} ({hook})"), &figure);
-        }
+    if wants(Part::Kernel) {
+        kernel::measure(Rounds { rounds, repeat })?;
     }
-
-    let mut events = RingBuf::try_from(baseline.take_map("EVENTS").context("no map EVENTS")?)?;
-    let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
-    let (program, subtracted) = ((&baseline, "bench_echo"), (&baseline, "baseline_echo"));
-    let mut reported = 0_u64;
-    let both = few.measure(subtracted, program, &packet, || {
-        drain::drain(&mut events, |_| reported += 1);
-    })?;
-    print("a new TSval, and its echo: both packets, 1 event", &both);
-    anyhow::ensure!(
-        reported > u64::from(few.repeat) * u64::from(few.rounds),
-        "only {reported} echoes matched: the figure above is of something else"
-    );
-
-    println!(
-        "\nTCP with timestamps, repeated, costs at most {:.2} x parsing and reading the clock (the ceiling is 2.5).\n\
-         The clock is read for neither that nor UDP; of a new TSval and its echo it is {:.0} %, read twice.",
-        repeated / parse.median,
-        200.0 * clock.median / both.median,
-    );
+    if wants(Part::Replay) {
+        replay::measure(packets)?;
+    }
     Ok(())
-}
-
-/// The programs to measure against, and the one that makes packets as it goes, with no rate limit.
-fn baseline() -> Result<Ebpf> {
-    let mut programs = EbpfLoader::new()
-        .override_global("RULES", &Rules::UNLIMITED, true)
-        .override_global("AYA_LOG_LEVEL", &0_u8, true)
-        .load(BASELINE)
-        .context("loading the baseline programs")?;
-    for (name, program) in programs.programs_mut() {
-        match program {
-            Program::SchedClassifier(program) => program.load(),
-            Program::Xdp(program) => program.load(),
-            _ => continue,
-        }
-        .with_context(|| format!("loading {name}"))?;
-    }
-    let mut interfaces: Array<_, Interface> =
-        Array::try_from(programs.map_mut("INTERFACES").context("no map INTERFACES")?)?;
-    let loopback = Interface { ifindex: LOOPBACK, link_type: LinkType::Ethernet as u32 };
-    interfaces.set(place(LOOPBACK, 0), loopback, 0)?;
-    Ok(programs)
-}
-
-fn print(name: &str, figure: &Figure) {
-    println!("{name:<52} {:>7.1} {:>7.1} {:>7.1}", figure.median, figure.min, figure.max);
 }

@@ -13,6 +13,12 @@ pub const SECOND: u64 = 1_000_000_000;
 /// VLAN tags that are parsed before a frame counts as unsupported.
 pub const MAX_VLAN_TAGS: usize = 4;
 
+/// MPLS labels that are parsed before a frame counts as unsupported.
+pub const MAX_MPLS_LABELS: usize = 4;
+
+/// GTP-U extension headers that are parsed before a packet counts as unsupported.
+pub const MAX_GTP_EXTENSION_HEADERS: usize = 4;
+
 /// IPv6 extension headers that are parsed before a packet counts as unsupported.
 pub const MAX_EXTENSION_HEADERS: usize = 6;
 

@@ -30,3 +30,24 @@ impl Octets for [u8] {
         self.len()
     }
 }
+
+/// A frame of a capture: what was kept of it, and how long it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Captured<'a> {
+    /// Its first octets.
+    pub octets: &'a [u8],
+    /// Its length when it passed; not less than what was kept.
+    pub frame_len: usize,
+}
+
+impl Octets for Captured<'_> {
+    #[inline(always)]
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        self.octets.read(offset)
+    }
+
+    #[inline(always)]
+    fn frame_len(&self) -> usize {
+        self.frame_len
+    }
+}

@@ -14,7 +14,7 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::Hook,
-    parse::{Frame, LinkType, Vlan},
+    parse::{Decap, Frame, LinkType, Vlan},
 };
 use pping_ebpf::octets::Linear;
 
@@ -51,7 +51,9 @@ pub fn baseline_clock(_: TcContext) -> i32 {
 pub fn baseline_parse(ctx: TcContext) -> i32 {
     let mut frame = Frame::EMPTY;
     // Looks at what was parsed, so that none of it is optimised away.
-    core::hint::black_box(frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE).is_ok());
+    core::hint::black_box(
+        frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, Decap::NONE).is_ok(),
+    );
     core::hint::black_box(frame.transport.segment.timestamps.tsecr);
     // SAFETY: this helper only reads a clock.
     core::hint::black_box(unsafe { bpf_ktime_get_ns() });

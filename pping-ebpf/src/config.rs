@@ -2,7 +2,7 @@
 //! are constants, and what they switch off costs nothing.
 
 use aya_ebpf::Global;
-use pping_common::rtt::Rules;
+use pping_common::{parse::Decap, rtt::Rules};
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
@@ -11,4 +11,13 @@ static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
 #[inline(always)]
 pub(crate) fn rules() -> Rules {
     RULES.load()
+}
+
+#[unsafe(no_mangle)]
+static DECAP: Global<Decap> = Global::new(Decap::NONE);
+
+/// Which tunnels to look into.
+#[inline(always)]
+pub(crate) fn decap() -> Decap {
+    DECAP.load()
 }

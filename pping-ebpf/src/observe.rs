@@ -13,6 +13,7 @@ use pping_common::{
 
 use crate::{
     bounds::within,
+    config,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
     track::track,
@@ -54,11 +55,20 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     observe(ctx, hook, place, packet.frame_len(), scratch, parsed);
 }
 
-/// Takes a packet apart, in halves that are verified one after the other.
+/// Takes a packet apart, in steps that are verified one after the other.
 #[inline(always)]
 fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
-    frame.parse_network(packet, link, vlan)?;
+    frame.parse_link(packet, link, vlan)?;
     maps::settle(frame);
+    frame.parse_network(packet)?;
+    maps::settle(frame);
+    let decap = config::decap();
+    if frame.enter_tunnel(packet, decap)? {
+        maps::settle(frame);
+        frame.parse_network(packet)?;
+        maps::settle(frame);
+        frame.refuse_tunnel(packet, decap)?;
+    }
     frame.parse_transport(packet)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::{ArgAction, ArgGroup, Parser, ValueEnum};
 use pping_common::limits::DEFAULT_MAX_FLOWS;
 
 const EXAMPLES: &str = "\
@@ -10,23 +10,32 @@ Examples:
   pping -i eth0                          samples of every TCP flow and ping that passes eth0
   pping -i eth0 --rate-limit 0           every sample there is
   pping -i eth0 --format jsonl | jq .rtt one JSON record a line
+  pping -r trace.pcapng                  the same of a capture, without root
+  ssh gw tcpdump -w - | pping -r -       of one that is being made
   pping -i eth0 -i eth1 --format none --listen 127.0.0.1:9464
                                          nothing but metrics for Prometheus";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
 #[command(version, after_long_help = EXAMPLES)]
+#[command(group(ArgGroup::new("source").required(true).args(["interfaces", "read"])))]
 pub struct Arguments {
     /// Watch this interface (may be given several times)
-    #[arg(short, long = "interface", value_name = "INTERFACE", required = true, help_heading = "Source")]
+    #[arg(short, long = "interface", value_name = "INTERFACE", help_heading = "Source")]
     pub interfaces: Vec<String>,
 
-    /// Where packets coming in are seen
+    /// Read this capture instead (`-` is standard input)
+    ///
+    /// A pcap or pcapng file, as it is or compressed by gzip or zstd. This takes no privileges.
+    #[arg(short, long, value_name = "FILE", help_heading = "Source")]
+    pub read: Option<PathBuf>,
+
+    /// Where packets coming in are seen [default: tc]
     ///
     /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where
     /// the driver runs it natively and nobody else has a program there, else tc.
-    #[arg(long, value_enum, value_name = "HOOK", default_value = "tc", help_heading = "Source")]
-    pub ingress: Ingress,
+    #[arg(long, value_enum, value_name = "HOOK", help_heading = "Source")]
+    pub ingress: Option<Ingress>,
 
     /// Flows of each address family that are followed at the same time
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
@@ -48,6 +57,12 @@ pub struct Arguments {
     /// Which RTT of a flow direction `--rtt-rate` counts in
     #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
     pub rtt_type: RttType,
+
+    /// Measure the flows inside these tunnels, separated by commas
+    ///
+    /// One level of tunnel is looked into. VLAN tags, PPPoE sessions and MPLS labels always are.
+    #[arg(long, value_enum, value_name = "TUNNELS", value_delimiter = ',', help_heading = "Measuring")]
+    pub decap: Vec<Tunnel>,
 
     /// How records are written: `standard` on a terminal and `jsonl` elsewhere, unless given
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
@@ -104,6 +119,21 @@ pub enum RttType {
     Min,
 }
 
+/// A kind of tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tunnel {
+    /// IP in IP, of either version in either
+    Ipip,
+    /// GRE, with IP or Ethernet inside
+    Gre,
+    /// VXLAN, to UDP port 4789 or 8472
+    Vxlan,
+    /// Geneve, to UDP port 6081
+    Geneve,
+    /// GTP-U, to UDP port 2152
+    GtpU,
+}
+
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
@@ -111,6 +141,10 @@ pub enum Format {
     Standard,
     /// A JSON object a line
     Jsonl,
+    /// All of them in one JSON array
+    Json,
+    /// A line per sample, in seconds, for ppviz
+    Ppviz,
     /// Nothing
     None,
 }

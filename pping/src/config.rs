@@ -2,11 +2,14 @@
 
 use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
 
-use pping_common::rtt::{Basis, Rules};
+use pping_common::{
+    parse::Decap,
+    rtt::{Basis, Rules},
+};
 
 use crate::{
     Error,
-    cli::{Arguments, Format, Ingress, RttType},
+    cli::{Arguments, Format, Ingress, RttType, Tunnel},
 };
 
 /// Longest name an interface can have: `IFNAMSIZ` without its NUL.
@@ -21,18 +24,49 @@ const MAX_RTT_RATE: f64 = 255.0;
 /// Everything [`crate::run()`] needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Names of the interfaces to watch, each once.
-    pub interfaces: Vec<String>,
-    /// Where packets coming in are seen.
-    pub ingress: Ingress,
+    /// Where packets come from.
+    pub source: Source,
     /// Flows per address family.
     pub max_flows: u32,
     /// How often to record.
     pub rules: Rules,
+    /// The tunnels of which the inside is measured.
+    pub decap: Decap,
     /// How records are written.
     pub format: Format,
     /// Where records are written; standard output if nowhere.
     pub output: Option<PathBuf>,
+}
+
+impl Config {
+    /// Whether no records go to standard output while that is a terminal.
+    pub(crate) fn is_quiet_on_terminal(&self) -> bool {
+        self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
+    }
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Interfaces of this host.
+    Interfaces(Live),
+    /// A capture; `-` is standard input.
+    Capture(PathBuf),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Capture("-".into())
+    }
+}
+
+/// What matters only where packets are watched as they pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Names of the interfaces to watch, each once.
+    pub interfaces: Vec<String>,
+    /// Where packets coming in are seen.
+    pub ingress: Ingress,
     /// Where metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
     /// Whether the kernel programs log what they do.
@@ -43,15 +77,7 @@ impl TryFrom<Arguments> for Config {
     type Error = Error;
 
     fn try_from(arguments: Arguments) -> Result<Self, Error> {
-        let mut interfaces: Vec<String> = Vec::new();
-        for name in arguments.interfaces {
-            if name.is_empty() || name.len() > MAX_INTERFACE_NAME || name.contains(['/', ' ']) {
-                return Err(invalid("--interface", &name, "an interface name has 1 to 15 characters"));
-            }
-            if !interfaces.contains(&name) {
-                interfaces.push(name);
-            }
-        }
+        let source = source(&arguments)?;
         if !(1..=MAX_FLOWS).contains(&arguments.max_flows) {
             let value = arguments.max_flows.to_string();
             return Err(invalid("--max-flows", &value, "give a number from 1 to 16777216"));
@@ -62,8 +88,7 @@ impl TryFrom<Arguments> for Config {
         }
         let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
-            interfaces,
-            ingress: arguments.ingress,
+            source,
             max_flows: arguments.max_flows,
             rules: Rules {
                 rate_limit: nanoseconds("--rate-limit", &arguments.rate_limit)?,
@@ -75,11 +100,65 @@ impl TryFrom<Arguments> for Config {
                 include_local: arguments.include_local,
                 reserved: [0; 3],
             },
+            decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
             format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
             output: arguments.output,
-            listen: arguments.listen,
-            bpf_log: arguments.bpf_log,
         })
+    }
+}
+
+impl From<Tunnel> for Decap {
+    fn from(tunnel: Tunnel) -> Self {
+        match tunnel {
+            Tunnel::Ipip => Self::IPIP,
+            Tunnel::Gre => Self::GRE,
+            Tunnel::Vxlan => Self::VXLAN,
+            Tunnel::Geneve => Self::GENEVE,
+            Tunnel::GtpU => Self::GTP_U,
+        }
+    }
+}
+
+fn source(arguments: &Arguments) -> Result<Source, Error> {
+    if let Some(file) = &arguments.read {
+        return offline(arguments).map(|()| Source::Capture(file.clone()));
+    }
+    let mut interfaces: Vec<String> = Vec::new();
+    for name in &arguments.interfaces {
+        if name.is_empty() || name.len() > MAX_INTERFACE_NAME || name.contains(['/', ' ']) {
+            return Err(invalid("--interface", name, "an interface name has 1 to 15 characters"));
+        }
+        if !interfaces.contains(name) {
+            interfaces.push(name.clone());
+        }
+    }
+    Ok(Source::Interfaces(Live {
+        interfaces,
+        ingress: arguments.ingress.unwrap_or(Ingress::Tc),
+        listen: arguments.listen,
+        bpf_log: arguments.bpf_log,
+    }))
+}
+
+/// Refuses what makes no sense with a capture.
+fn offline(arguments: &Arguments) -> Result<(), Error> {
+    let refused = [
+        (arguments.ingress.is_some(), "--ingress", "the packets of a capture pass no hook"),
+        (
+            arguments.include_local,
+            "--include-local",
+            "a capture does not tell which addresses were local, so all its packets are timed",
+        ),
+        (
+            arguments.listen.is_some(),
+            "--listen",
+            "a capture is over before anybody can scrape it; see the summary at the end, or --format jsonl",
+        ),
+        (arguments.bpf_log, "--bpf-log", "no kernel program is involved"),
+    ];
+    match refused.into_iter().find(|(is_given, ..)| *is_given) {
+        Some((_, option, reason)) => Err(Error::NotOffline { option, reason }),
+        None => Ok(()),
     }
 }
 
@@ -135,7 +214,10 @@ mod tests {
 
     #[test]
     fn an_interface_given_twice_is_watched_once() {
-        assert_eq!(config(&["-i", "eth1", "-i", "eth0"]).unwrap().interfaces, ["eth0", "eth1"]);
+        let Source::Interfaces(live) = config(&["-i", "eth1", "-i", "eth0"]).unwrap().source else {
+            panic!("no interfaces")
+        };
+        assert_eq!(live.interfaces, ["eth0", "eth1"]);
     }
 
     #[test]

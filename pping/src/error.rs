@@ -2,6 +2,8 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
+use crate::capture::Fault;
+
 /// Why the agent stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -72,7 +74,7 @@ pub enum Error {
     },
     /// The kernel programs' maps could not be read or written.
     #[error("a map of the kernel programs: {0}")]
-    Map(#[from] aya::maps::MapError),
+    Map(Box<dyn std::error::Error + Send + Sync>),
     /// An interface went away.
     #[error("interface {name} is gone: it was deleted or renamed while it was being watched")]
     InterfaceGone {
@@ -81,7 +83,52 @@ pub enum Error {
     },
     /// The kernel's routing socket failed.
     #[error("asking the kernel for its interfaces failed: {0}")]
-    Netlink(#[from] rtnetlink::Error),
+    Netlink(Box<dyn std::error::Error + Send + Sync>),
+    /// There is nothing in this program to watch interfaces with.
+    #[error(
+        "--interface {interface}: this pping was built without the feature `live` and reads captures only (-r FILE); \
+         build it with `cargo xtask build`"
+    )]
+    NotLive {
+        /// The interfaces.
+        interface: String,
+    },
+    /// An option that makes no sense with a capture.
+    #[error("{option}: not with --read: {reason}")]
+    NotOffline {
+        /// The option.
+        option: &'static str,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The capture is not to be had.
+    #[error("--read {}: {source}{hint}", path.display())]
+    OpenCapture {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// The capture is no file that could be one.
+    #[error("--read {}: {reason}", path.display())]
+    NoCapture {
+        /// The file.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
+    /// The capture cannot be read, or not any further.
+    #[error("--read {}: {fault}{}", path.display(), so_far(*packets))]
+    Capture {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: Fault,
+        /// How many packets were read.
+        packets: u64,
+    },
     /// Records could not be written.
     #[error("writing to {target} failed: {source}")]
     Output {
@@ -97,6 +144,12 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The output file has something in it that cannot be gone on with.
+    #[error("--write {}: it is not empty, and its format cannot be appended to; remove it, or use --format jsonl", path.display())]
+    NotEmpty {
+        /// The file.
+        path: PathBuf,
     },
     /// The address to serve metrics at is not to be had.
     #[error("--listen {address}: {source}{}", listen_hint(source))]
@@ -121,9 +174,21 @@ impl Error {
             | Self::TooManyInterfaces { .. }
             | Self::MissingCapabilities { .. }
             | Self::OpenOutput { .. }
+            | Self::NotEmpty { .. }
+            | Self::NotLive { .. }
+            | Self::NotOffline { .. }
+            | Self::OpenCapture { .. }
+            | Self::NoCapture { .. }
             | Self::Listen { .. } => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
+    }
+}
+
+fn so_far(packets: u64) -> String {
+    match packets {
+        0 => String::new(),
+        _ => format!("; {packets} packets were read before that, and their samples are written"),
     }
 }
 

@@ -26,7 +26,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let summary = runtime.block_on(async { pping::run(config, shutdown::requested()?).await })?;
     say(&summary.to_string());
-    Ok(())
+    summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
 }
 
 /// Writes to standard error. That may be a pipe that was closed, as in `pping -i eth0 2>&1 | head -1`, and then

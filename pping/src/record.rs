@@ -1,14 +1,19 @@
 //! What is reported, with names and addresses instead of numbers.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::{
+    net::{IpAddr, Ipv6Addr},
+    sync::Arc,
+};
 
 use pping_common::{
     abi::{Endpoints, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
     flow::Reason,
-    parse::Protocol,
+    parse::{Protocol, Untracked},
     rtt::Method,
 };
 use serde::Serialize;
+
+use crate::event::Event;
 
 /// One record of the output.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,14 +59,19 @@ pub struct RttRecord {
     pub rec_packets: u64,
     /// Octets of payload that `dest_ip` received.
     pub rec_bytes: u64,
-    /// Where the echo was seen.
-    #[serde(rename = "match_on_egress", serialize_with = "serialize_is_egress")]
-    pub matched: Hook,
+    /// Where the echo was seen, if that is known.
+    #[serde(
+        rename = "match_on_egress",
+        serialize_with = "serialize_is_egress",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub matched: Option<Hook>,
     /// How it was measured.
     #[serde(serialize_with = "serialize_method")]
     pub method: Method,
-    /// The interface.
-    pub interface: std::sync::Arc<str>,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
     /// Smoothed RTT of this flow direction, ns.
     pub smoothed_rtt: u64,
     /// VLAN identifiers of the echo, outermost first.
@@ -86,13 +96,25 @@ pub struct FlowRecord {
     pub reason: &'static str,
     /// `src`, `dest` or `garbage collection`.
     pub triggered_by: &'static str,
-    /// The interface.
-    pub interface: std::sync::Arc<str>,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
+}
+
+impl Record {
+    /// Names what an event numbers, with `epoch` turning its time into that since 1970; `None` for an event that no
+    /// program of ours sends.
+    pub fn new(event: &Event, interface: Option<Arc<str>>, epoch: impl Fn(u64) -> u64) -> Option<Self> {
+        match event {
+            Event::Rtt(event) => RttRecord::new(event, interface, epoch(event.timestamp)).map(Self::Rtt),
+            Event::Flow(event) => FlowRecord::new(event, interface, epoch(event.timestamp)).map(Self::Flow),
+        }
+    }
 }
 
 impl RttRecord {
     /// Names what an event numbers; `None` for an event that no kernel program of ours sends.
-    pub fn new(event: &RttEvent, interface: std::sync::Arc<str>, timestamp: u64) -> Option<Self> {
+    pub fn new(event: &RttEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
         Some(Self {
             timestamp,
             tuple: Tuple::new(&event.endpoints)?,
@@ -102,7 +124,7 @@ impl RttRecord {
             sent_bytes: event.sent_bytes,
             rec_packets: event.rec_packets,
             rec_bytes: event.rec_bytes,
-            matched: Hook::from_number(event.hook)?,
+            matched: Hook::from_number(event.hook),
             method: Method::from_number(event.method)?,
             interface,
             smoothed_rtt: event.smoothed_rtt,
@@ -114,7 +136,7 @@ impl RttRecord {
 
 impl FlowRecord {
     /// Names what an event numbers; `None` for an event that no kernel program of ours sends.
-    pub fn new(event: &FlowEvent, interface: std::sync::Arc<str>, timestamp: u64) -> Option<Self> {
+    pub fn new(event: &FlowEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
         Some(Self {
             timestamp,
             tuple: Tuple::new(&event.endpoints)?,
@@ -174,9 +196,28 @@ pub fn hook_name(hook: Hook) -> &'static str {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn serialize_is_egress<S: serde::Serializer>(hook: &Hook, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(*hook == Hook::Egress)
+/// The name of a reason why a packet's flow is not measured, in labels.
+pub fn untracked_name(reason: Untracked) -> &'static str {
+    match reason {
+        Untracked::NonIp => "non_ip",
+        Untracked::Fragment => "fragment",
+        Untracked::Truncated => "truncated",
+        Untracked::Malformed => "malformed",
+        Untracked::Unsupported => "unsupported",
+        Untracked::NoTimestamp => "no_timestamp",
+        Untracked::NoFlow => "no_flow",
+        Untracked::MapFull => "map_full",
+        Untracked::NestedTunnel => "nested_tunnel",
+    }
+}
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference to the field"
+)]
+fn serialize_is_egress<S: serde::Serializer>(hook: &Option<Hook>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*hook == Some(Hook::Egress))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

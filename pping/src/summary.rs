@@ -2,24 +2,45 @@
 
 use std::{fmt, time::Duration};
 
-use pping_common::abi::{Counters, Lost};
-
-use crate::{
-    aggregate::Totals,
-    record::{hook_name, method_name},
+use pping_common::{
+    abi::{Counters, Lost},
+    parse::Untracked,
 };
 
+use crate::{
+    Error,
+    aggregate::Totals,
+    capture::Skipped,
+    record::{hook_name, method_name, untracked_name},
+};
+
+/// In less time, starting up is most of it.
+const LONG_ENOUGH_FOR_A_RATE: Duration = Duration::from_secs(1);
+
 /// A run, in a few lines.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Summary {
     /// How long it took.
     pub duration: Duration,
-    /// What the kernel programs counted, over all interfaces.
+    /// What was counted, over all interfaces.
     pub counters: Counters,
     /// The distribution of RTTs.
     pub totals: Totals,
     /// Lines that the writer had no room for.
     pub lines_lost: u64,
+    /// What there is to say of a capture, if it was one.
+    pub capture: Option<Replayed>,
+}
+
+/// A capture that was read.
+#[derive(Debug)]
+pub struct Replayed {
+    /// From its oldest packet to its newest.
+    pub span: Duration,
+    /// Packets that were left out.
+    pub skipped: Skipped,
+    /// Why it could not be read to its end, if so.
+    pub fault: Option<Error>,
 }
 
 impl fmt::Display for Summary {
@@ -27,21 +48,47 @@ impl fmt::Display for Summary {
         let counters = &self.counters;
         let packets: u64 = counters.packets.iter().flatten().sum();
         let samples: u64 = counters.samples.iter().flatten().sum();
-        writeln!(f, "{:.1} s, {packets} packets, {samples} samples", self.duration.as_secs_f64())?;
+        let duration = self.capture.as_ref().map_or(self.duration, |capture| capture.span).as_secs_f64();
+        write!(f, "{duration:.1} s, {packets} packets, {samples} samples")?;
+        if self.capture.is_some() {
+            let seconds = self.duration.as_secs_f64();
+            write!(f, ", read in {seconds:.1} s")?;
+            if self.duration >= LONG_ENOUGH_FOR_A_RATE {
+                write!(f, " ({:.2} million packets/s)", packets as f64 / seconds / 1e6)?;
+            }
+        }
+        writeln!(f)?;
         for (method, matched, histogram) in self.totals.series() {
             let quantile = |q| histogram.value_at_quantile(q) as f64 / 1e6;
             writeln!(
                 f,
                 "{:<10} {:<7} {:>9} samples  p50 {:.3} ms  p90 {:.3} ms  p99 {:.3} ms",
                 method_name(method),
-                hook_name(matched),
+                matched.map_or("-", hook_name),
                 histogram.len(),
                 quantile(0.5),
                 quantile(0.9),
                 quantile(0.99),
             )?;
         }
-        let lost = counters.lost[Lost::Rtt as usize] + counters.lost[Lost::Flow as usize];
-        writeln!(f, "lost: {lost} events, {} lines", self.lines_lost)
+        let untracked: Vec<String> = Untracked::ALL
+            .into_iter()
+            .map(|reason| (counters.untracked[reason as usize], untracked_name(reason)))
+            .filter(|&(packets, _)| packets > 0)
+            .map(|(packets, reason)| format!("{packets} {reason}"))
+            .collect();
+        if !untracked.is_empty() {
+            writeln!(f, "not measured: {}", untracked.join(", "))?;
+        }
+        match &self.capture {
+            Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
+            Some(Replayed { skipped, .. }) => {
+                writeln!(f, "left out: {} packets, {} lines", skipped.total(), self.lines_lost)
+            }
+            None => {
+                let lost = counters.lost[Lost::Rtt as usize] + counters.lost[Lost::Flow as usize];
+                writeln!(f, "lost: {lost} events, {} lines", self.lines_lost)
+            }
+        }
     }
 }

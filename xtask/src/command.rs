@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     ffi::OsStr,
+    io::{BufRead as _, BufReader},
     os::unix::process::CommandExt as _,
     process::{Command, Stdio},
 };
@@ -13,6 +14,19 @@ use anyhow::{Context as _, Result, ensure};
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     announce(command);
     let status = command.status().with_context(|| format!("could not start `{}`", line(command)))?;
+    ensure!(status.success(), "`{}` failed: {status}", line(command));
+    Ok(())
+}
+
+/// The same, and takes the lines that the command writes to its standard error.
+pub(crate) fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
+    announce(command);
+    let child = command.stderr(Stdio::piped()).spawn();
+    let mut child = child.with_context(|| format!("could not start `{}`", line(command)))?;
+    for line in child.stderr.take().into_iter().flat_map(|stderr| BufReader::new(stderr).split(b'\n')) {
+        take(&String::from_utf8_lossy(&line?));
+    }
+    let status = child.wait()?;
     ensure!(status.success(), "`{}` failed: {status}", line(command));
     Ok(())
 }

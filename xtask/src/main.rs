@@ -7,6 +7,7 @@ mod build;
 mod command;
 mod demo;
 mod environment;
+mod fuzz;
 mod lint;
 mod run;
 mod setup;
@@ -57,6 +58,17 @@ enum Chore {
         #[arg(last = true, value_name = "TEST ARGUMENTS")]
         arguments: Vec<OsString>,
     },
+    /// Look for input that breaks what must hold: any octets, packets and captures
+    Fuzz {
+        /// Only this
+        target: Option<fuzz::Target>,
+        /// For how long each
+        #[arg(long, default_value_t = 10)]
+        seconds: u32,
+        /// Instead, with so many inputs, which are the same every time
+        #[arg(long, conflicts_with = "seconds")]
+        runs: Option<u32>,
+    },
     /// Check the formatting, and let clippy read the code for both sides
     Lint,
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
@@ -86,6 +98,9 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
         Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
         Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments),
+        Chore::Fuzz { target, seconds, runs } => {
+            fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
+        }
         Chore::Lint => lint::run(),
         Chore::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;

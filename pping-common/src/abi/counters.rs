@@ -110,9 +110,9 @@ fn add<const N: usize>(sum: &mut [u64; N], other: &[u64; N]) {
 }
 
 const _: () = {
-    assert!(size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 8 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2));
+    assert!(size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 16 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2));
     assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
-    assert!(core::mem::offset_of!(Counters, lost) == 8 * 86);
+    assert!(core::mem::offset_of!(Counters, lost) == 8 * 94);
 };
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
         ones.packets = [[1; 8]; 2];
         ones.bytes = [[1; 8]; 2];
         ones.ecn = [[1; 4]; 2];
-        ones.untracked = [1; 8];
+        ones.untracked = [1; 16];
         ones.samples = [[1; 8]; 2];
         ones.opened = [1; 8];
         ones.closed = [1; 8];

@@ -15,7 +15,7 @@ pub use interface::{Interface, place};
 #[cfg(feature = "aya")]
 mod pod {
     use super::{Counters, Interface};
-    use crate::rtt::Rules;
+    use crate::{parse::Decap, rtt::Rules};
 
     // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
     unsafe impl aya::Pod for Counters {}
@@ -23,4 +23,6 @@ mod pod {
     unsafe impl aya::Pod for Interface {}
     // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
     unsafe impl aya::Pod for Rules {}
+    // SAFETY: a number.
+    unsafe impl aya::Pod for Decap {}
 }

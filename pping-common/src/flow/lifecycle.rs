@@ -184,7 +184,7 @@ fn forget(direction: &mut Direction) {
     direction.established = false;
     direction.tsval_state = TsvalState::Unknown;
     direction.recorded_at = 0;
-    direction.min_rtt = 0;
+    direction.min_rtt = Direction::NO_RTT;
     direction.smoothed_rtt = 0;
     direction.slots.clear();
 }

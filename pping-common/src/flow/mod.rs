@@ -56,7 +56,7 @@ pub struct Direction {
     pub opened_at: u64,
     /// When the last timestamp was recorded, ns; 0 before the first.
     pub recorded_at: u64,
-    /// The lowest RTT of what this endpoint sent, ns; 0 before the first.
+    /// The lowest RTT of what this endpoint sent, ns; [`Direction::NO_RTT`] before the first.
     pub min_rtt: u64,
     /// The smoothed RTT (RFC 6298, 2) of what this endpoint sent, ns; 0 before the first.
     pub smoothed_rtt: u64,
@@ -117,15 +117,28 @@ impl Flow {
     #[inline(always)]
     pub fn follow(&mut self, from: Side, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
-            // What went by may have been the echo of anything that waits, or the first of its tick.
             self.contended = 0;
-            self.low.slots.clear();
-            self.high.slots.clear();
-            self.low.tsval_state.doubt();
-            self.high.tsval_state.doubt();
+            self.doubt();
         }
         let (forward, reverse) = self.directions(from);
         lifecycle::step(forward, reverse, transport, now)
+    }
+
+    /// Takes into account that packets went by unseen: each may have been the echo of anything that waits, or
+    /// the first of its tick.
+    #[inline(always)]
+    fn doubt(&mut self) {
+        for direction in [&mut self.low, &mut self.high] {
+            direction.slots.clear();
+            direction.tsval_state.doubt();
+        }
+    }
+
+    /// Takes into account that the clock was set back: nothing that was timed by it before can be compared.
+    pub fn set_clock_back(&mut self) {
+        self.doubt();
+        self.low.recorded_at = 0;
+        self.high.recorded_at = 0;
     }
 
     /// The second half of [`Flow::step`]: what the packet matches and records.
@@ -154,6 +167,9 @@ impl Flow {
 }
 
 impl Direction {
+    /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
+    pub const NO_RTT: u64 = u64::MAX;
+
     /// A direction in which nothing was seen yet.
     pub const EMPTY: Self = Self {
         packets: 0,
@@ -165,7 +181,7 @@ impl Direction {
         established: false,
         opened_at: 0,
         recorded_at: 0,
-        min_rtt: 0,
+        min_rtt: Self::NO_RTT,
         smoothed_rtt: 0,
         slots: Slots::EMPTY,
     };
@@ -173,14 +189,14 @@ impl Direction {
     /// Takes a sample into the lowest and the smoothed RTT.
     #[inline(always)]
     pub(crate) fn take_sample(&mut self, rtt: u64) {
-        if self.min_rtt == 0 || rtt < self.min_rtt {
+        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
+        self.smoothed_rtt = match self.min_rtt {
+            Self::NO_RTT => rtt,
+            _ => self.smoothed_rtt - self.smoothed_rtt / 8 + rtt / 8,
+        };
+        if rtt < self.min_rtt {
             self.min_rtt = rtt;
         }
-        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
-        self.smoothed_rtt = match self.smoothed_rtt {
-            0 => rtt,
-            smoothed => smoothed - smoothed / 8 + rtt / 8,
-        };
     }
 }
 

@@ -11,7 +11,12 @@ const ICMPV6: u8 = 58;
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
+/// The authentication header (RFC 4302), which hides nothing.
+const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
+const MOBILITY: u8 = 135;
+const HIP: u8 = 139;
+const SHIM6: u8 = 140;
 
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
@@ -83,12 +88,8 @@ pub(super) fn parse_v4<O: Octets + ?Sized>(
         return Err(Untracked::Malformed);
     }
     frame.traffic_class = header[1];
-    frame.protocol = match header[9] {
-        TCP => Protocol::Tcp,
-        UDP => Protocol::Udp,
-        ICMP => Protocol::Icmp,
-        _ => Protocol::Other,
-    };
+    frame.next_header = header[9];
+    frame.protocol = name_v4(header[9]);
     if u16::from_be_bytes([header[6], header[7]]) & IPV4_FRAGMENT_OFFSET != 0 {
         return Err(Untracked::Fragment);
     }
@@ -99,8 +100,15 @@ pub(super) fn parse_v4<O: Octets + ?Sized>(
         0 => octets.frame_len().saturating_sub(start),
         len => usize::from(len),
     };
-    frame.transport_offset = (start + header_len) as u32;
-    frame.transport_len = total_len.checked_sub(header_len).ok_or(Untracked::Malformed)? as u32;
+    let mut offset = start + header_len;
+    if frame.next_header == AUTHENTICATION {
+        let [next, words] = octets.read(offset).ok_or(Untracked::Truncated)?;
+        frame.next_header = next;
+        frame.protocol = name_v4(next);
+        offset += authentication_len(words);
+    }
+    frame.transport_offset = offset as u32;
+    frame.transport_len = (start + total_len).checked_sub(offset).ok_or(Untracked::Malformed)? as u32;
     Ok(())
 }
 
@@ -141,10 +149,15 @@ fn skip_extension_headers<O: Octets + ?Sized>(
     // One round more than there may be headers, to look at what the last one announces.
     for _ in 0..=MAX_EXTENSION_HEADERS {
         match next {
-            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS => {
+            HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
                 let [following, len] = octets.read(offset).ok_or(Untracked::Truncated)?;
                 next = following;
                 offset += (usize::from(len) + 1) * 8;
+            }
+            AUTHENTICATION => {
+                let [following, words] = octets.read(offset).ok_or(Untracked::Truncated)?;
+                next = following;
+                offset += authentication_len(words);
             }
             FRAGMENT => {
                 let [following, _, high, low] = octets.read(offset).ok_or(Untracked::Truncated)?;
@@ -156,12 +169,29 @@ fn skip_extension_headers<O: Octets + ?Sized>(
                 }
             }
             _ => {
+                frame.next_header = next;
                 frame.protocol = name_v6(next);
                 return Ok(offset);
             }
         }
     }
     Err(Untracked::Unsupported)
+}
+
+/// The length of an authentication header, which counts words and leaves out two of them (RFC 4302, 2.2).
+#[inline(always)]
+fn authentication_len(words: u8) -> usize {
+    (usize::from(words) + 2) * 4
+}
+
+#[inline(always)]
+fn name_v4(number: u8) -> Protocol {
+    match number {
+        TCP => Protocol::Tcp,
+        UDP => Protocol::Udp,
+        ICMP => Protocol::Icmp,
+        _ => Protocol::Other,
+    }
 }
 
 #[inline(always)]

@@ -9,11 +9,13 @@ mod link;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod tunnel;
 
 pub use icmp::Echo;
 pub use ip::{Family, IpAddress};
 pub use link::{LinkType, Vlan};
 pub use tcp::{Segment, TcpFlags, Timestamps};
+pub use tunnel::Decap;
 
 use crate::octets::Octets;
 
@@ -55,8 +57,8 @@ pub enum Untracked {
     Truncated,
     /// A header contradicts itself: a version, a header length or a data offset that cannot be.
     Malformed,
-    /// Nothing here measures this: another protocol, an ICMP message other than echo, more VLAN tags or
-    /// extension headers than are followed.
+    /// Nothing here measures this: another protocol, an ICMP message other than echo, more VLAN tags, MPLS
+    /// labels or extension headers than are followed.
     Unsupported,
     /// TCP without timestamps.
     NoTimestamp,
@@ -64,14 +66,16 @@ pub enum Untracked {
     NoFlow,
     /// The flow would be new, but the flow map is full.
     MapFull,
+    /// There is a tunnel inside the tunnel.
+    NestedTunnel,
 }
 
 impl Untracked {
     /// How many reasons are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 8;
+    pub const PLACES: usize = 16;
 
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -80,8 +84,14 @@ impl Untracked {
         Self::NoTimestamp,
         Self::NoFlow,
         Self::MapFull,
+        Self::NestedTunnel,
     ];
 }
+
+/// No header begins so far into a frame. A link header with all tags and labels is at most 54 octets, an IP header
+/// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two
+/// can be there twice.
+const MAX_OFFSET: usize = 32_768;
 
 /// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
 /// payload would say more, but they leave octets undefined, and the verifier refuses to copy those.
@@ -93,7 +103,9 @@ pub struct Frame {
     pub destination: IpAddress,
     /// The transport header.
     pub transport: Transport,
-    /// Where the transport header begins, in octets from the start of the frame.
+    /// Where the IP header begins, in octets from the start of the frame.
+    network_offset: u32,
+    /// Where the transport header begins.
     transport_offset: u32,
     /// Octets of transport header and payload, by the IP header.
     transport_len: u32,
@@ -103,6 +115,8 @@ pub struct Frame {
     pub family: Family,
     /// What to count it as.
     pub protocol: Protocol,
+    /// The IP protocol number of what is behind the IP header and its extensions.
+    next_header: u8,
     /// The IPv4 type of service or IPv6 traffic class octet (RFC 2474, RFC 3168); 0 where there is none.
     pub traffic_class: u8,
 }
@@ -176,15 +190,18 @@ impl Frame {
         source: IpAddress([0; 2]),
         destination: IpAddress([0; 2]),
         transport: Transport::EMPTY,
+        network_offset: 0,
         transport_offset: 0,
         transport_len: 0,
         vlan: Vlan::NONE,
         family: Family::V4,
         protocol: Protocol::NonIp,
+        next_header: 0,
         traffic_class: 0,
     };
 
-    /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it.
+    /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels
+    /// of which the inside is measured.
     ///
     /// # Errors
     /// Why it has no flow that can be measured; what was found up to there is filled in.
@@ -194,14 +211,20 @@ impl Frame {
         octets: &O,
         link: LinkType,
         vlan: Vlan,
+        decap: Decap,
     ) -> Result<(), Untracked> {
-        self.parse_network(octets, link, vlan)?;
+        self.parse_link(octets, link, vlan)?;
+        self.parse_network(octets)?;
+        if self.enter_tunnel(octets, decap)? {
+            self.parse_network(octets)?;
+            self.refuse_tunnel(octets, decap)?;
+        }
         self.parse_transport(octets)
     }
 
-    /// The first half of [`Frame::parse`]: down to the addresses.
+    /// The first step of [`Frame::parse`]: down to the IP header.
     #[inline(always)]
-    pub fn parse_network<O: Octets + ?Sized>(
+    pub fn parse_link<O: Octets + ?Sized>(
         &mut self,
         octets: &O,
         link: LinkType,
@@ -213,18 +236,39 @@ impl Frame {
         self.protocol = Protocol::NonIp;
         self.traffic_class = 0;
         self.transport.segment.has_timestamps = false;
-        let offset = link::parse(octets, link, self)?;
+        link::parse(octets, link, self)
+    }
+
+    /// The second step: the IP header, and its extension headers.
+    #[inline(always)]
+    pub fn parse_network<O: Octets + ?Sized>(&mut self, octets: &O) -> Result<(), Untracked> {
+        let offset = O::below::<MAX_OFFSET>(self.network_offset as usize);
         match self.family {
             Family::V4 => ip::parse_v4(octets, offset, self),
             Family::V6 => ip::parse_v6(octets, offset, self),
         }
     }
 
-    /// The second half of [`Frame::parse`]: the transport header.
+    /// The third step, where there are tunnels to be looked into: if the packet is of one, goes on to the IP
+    /// header inside, and the second step is due again.
+    #[inline(always)]
+    pub fn enter_tunnel<O: Octets + ?Sized>(&mut self, octets: &O, decap: Decap) -> Result<bool, Untracked> {
+        if decap == Decap::NONE {
+            return Ok(false);
+        }
+        tunnel::enter(octets, self, decap)
+    }
+
+    /// After a tunnel was entered: one is enough.
+    #[inline(always)]
+    pub fn refuse_tunnel<O: Octets + ?Sized>(&self, octets: &O, decap: Decap) -> Result<(), Untracked> {
+        if tunnel::is_tunnel(octets, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
+    }
+
+    /// The last step: the transport header.
     #[inline(always)]
     pub fn parse_transport<O: Octets + ?Sized>(&mut self, octets: &O) -> Result<(), Untracked> {
-        // 30 octets of Ethernet with four tags, 40 of IPv6, and 6 extension headers of up to 2048.
-        let offset = O::below::<16_384>(self.transport_offset as usize);
+        let offset = self.transport_offset::<O>();
         let len = self.transport_len as usize;
         match self.protocol {
             Protocol::Tcp => tcp::parse(octets, offset, len, &mut self.transport),
@@ -232,5 +276,18 @@ impl Frame {
             Protocol::Icmpv6 => icmp::parse_v6(octets, offset, len, &mut self.transport),
             _ => Err(Untracked::Unsupported),
         }
+    }
+
+    /// Puts down where the IP header is.
+    #[inline(always)]
+    fn found(&mut self, family: Family, offset: usize) {
+        self.family = family;
+        self.network_offset = offset as u32;
+    }
+
+    /// Where the transport header is, so that the verifier knows how far that can be.
+    #[inline(always)]
+    fn transport_offset<O: Octets + ?Sized>(&self) -> usize {
+        O::below::<MAX_OFFSET>(self.transport_offset as usize)
     }
 }

@@ -6,3 +6,4 @@ mod link;
 mod properties;
 mod tcp;
 mod truncation;
+mod tunnel;

@@ -100,7 +100,8 @@ pub(crate) fn step(
         ),
     };
     let mut measured = Measured {
-        has_sample: since != 0,
+        // In a capture an echo can come before what it echoes, and that is no time to tell.
+        has_sample: since != 0 && since <= now,
         sample: Sample { method, identifier: echoed, rtt: now.saturating_sub(since) },
         slots_full: false,
     };

@@ -48,7 +48,7 @@ impl Rules {
         if since < self.rate_limit {
             return false;
         }
-        if self.rtt_rate == 0 {
+        if self.rtt_rate == 0 || direction.min_rtt == Direction::NO_RTT {
             return true;
         }
         let rtt = match self.rtt_basis {

@@ -11,20 +11,20 @@ const DIGITS: u8 = 3;
 /// Longest RTT that is told from a longer one, ns: ten minutes.
 const HIGHEST: u64 = 600_000_000_000;
 
-/// The distribution of RTTs by method, and by the side that matched: the two are of different paths.
+/// The distribution of RTTs by method, and by the side that matched where that is known: the two are of different paths.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    series: BTreeMap<(Method, Hook), Histogram<u64>>,
+    series: BTreeMap<(Method, Option<Hook>), Histogram<u64>>,
 }
 
 impl Totals {
     /// Takes a sample, in nanoseconds.
-    pub fn take(&mut self, method: Method, matched: Hook, rtt: u64) {
+    pub fn take(&mut self, method: Method, matched: Option<Hook>, rtt: u64) {
         self.series.entry((method, matched)).or_insert_with(empty).saturating_record(rtt);
     }
 
     /// Each method and side that has samples, with their distribution in nanoseconds.
-    pub fn series(&self) -> impl Iterator<Item = (Method, Hook, &Histogram<u64>)> {
+    pub fn series(&self) -> impl Iterator<Item = (Method, Option<Hook>, &Histogram<u64>)> {
         self.series.iter().map(|(&(method, matched), histogram)| (method, matched, histogram))
     }
 }
@@ -43,13 +43,13 @@ mod tests {
     fn percentiles_are_exact_to_a_thousandth() {
         let mut totals = Totals::default();
         for rtt in 1..=1000 {
-            totals.take(Method::TcpTs, Hook::Ingress, rtt * 1_000_000);
+            totals.take(Method::TcpTs, None, rtt * 1_000_000);
         }
         let (method, _, histogram) = totals.series().next().unwrap();
         assert_eq!((method, histogram.len()), (Method::TcpTs, 1000));
         assert!(histogram.value_at_quantile(0.9).abs_diff(900_000_000) <= 900_000);
         assert_eq!(totals.series().count(), 1);
-        totals.take(Method::TcpTs, Hook::Egress, u64::MAX);
+        totals.take(Method::TcpTs, Some(Hook::Egress), u64::MAX);
         assert!(totals.series().last().unwrap().2.max() >= HIGHEST);
     }
 }

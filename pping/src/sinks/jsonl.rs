@@ -8,15 +8,22 @@ pub(super) struct Jsonl;
 
 impl Sink for Jsonl {
     fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
-        let start = out.len();
-        let written = match record {
-            Record::Rtt(record) => serde_json::to_writer(&mut *out, record),
-            Record::Flow(record) => serde_json::to_writer(&mut *out, record),
-        };
-        match written {
-            Ok(()) => out.push(b'\n'),
-            // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
-            Err(_) => out.truncate(start),
+        if object(record, out) {
+            out.push(b'\n');
         }
     }
+}
+
+/// Appends a record as a JSON object, and nothing if that fails.
+pub(super) fn object(record: &Record, out: &mut Vec<u8>) -> bool {
+    let start = out.len();
+    let written = match record {
+        Record::Rtt(record) => serde_json::to_writer(&mut *out, record),
+        Record::Flow(record) => serde_json::to_writer(&mut *out, record),
+    };
+    // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written.is_ok()
 }

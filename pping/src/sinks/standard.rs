@@ -117,9 +117,9 @@ mod tests {
             sent_bytes: 2,
             rec_packets: 3,
             rec_bytes: 4,
-            matched: pping_common::abi::Hook::Ingress,
+            matched: Some(pping_common::abi::Hook::Ingress),
             method: Method::TcpTs,
-            interface: "eth0".into(),
+            interface: Some("eth0".into()),
             smoothed_rtt: 5_200_000,
             vlan: Vec::new(),
             dscp: 0,
@@ -134,7 +134,7 @@ mod tests {
             flow_event: "opening",
             reason: "SYN-ACK",
             triggered_by: "dest",
-            interface: "eth0".into(),
+            interface: Some("eth0".into()),
         };
         assert_eq!(
             line(&Record::Flow(flow)),

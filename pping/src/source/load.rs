@@ -9,6 +9,7 @@ use aya::{
 };
 use pping_common::{
     abi::{Counters, Interface},
+    parse::Decap,
     rtt::Rules,
 };
 
@@ -40,6 +41,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Flows per address family.
     pub max_flows: u32,
+    /// The tunnels of which the inside is measured.
+    pub decap: Decap,
     /// Whether the programs log what they do.
     pub log: bool,
 }
@@ -55,6 +58,7 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("RULES", &settings.rules, true)
+        .override_global("DECAP", &settings.decap, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("FLOWS_V4", settings.max_flows)
         .map_max_entries("FLOWS_V6", settings.max_flows);

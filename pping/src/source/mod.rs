@@ -1,5 +1,7 @@
 //! Everything that talks to the kernel.
 
+use crate::Error;
+
 pub mod attach;
 pub mod capabilities;
 pub mod clock;
@@ -8,3 +10,15 @@ pub mod drain;
 pub mod interfaces;
 pub mod load;
 pub mod sweep;
+
+impl From<aya::maps::MapError> for Error {
+    fn from(error: aya::maps::MapError) -> Self {
+        Self::Map(error.into())
+    }
+}
+
+impl From<rtnetlink::Error> for Error {
+    fn from(error: rtnetlink::Error) -> Self {
+        Self::Netlink(error.into())
+    }
+}

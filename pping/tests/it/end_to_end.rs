@@ -20,6 +20,7 @@ mod rate_limit;
 mod records;
 mod statistics;
 mod tun;
+mod vxlan;
 mod watch;
 mod witness;
 

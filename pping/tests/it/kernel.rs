@@ -8,8 +8,8 @@
 )]
 
 mod attached;
+mod captures;
 mod conversations;
-mod frames;
 mod garbage;
 mod interfaces;
 mod local;
@@ -22,3 +22,5 @@ mod shapes;
 mod sweep;
 mod talk;
 mod twin;
+
+use crate::frames;

@@ -1,7 +1,17 @@
-//! pping from the outside: its kernel programs in the kernel, its agent on interfaces, with witnesses.
+//! pping from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, with witnesses.
 //!
-//! All of it needs root: the tests make network namespaces of their own, and traffic stays inside them.
+//! What is watched live needs root: the tests make network namespaces of their own, and traffic stays inside them.
+//! Captures need neither that nor the feature `live`.
 
+#[cfg(feature = "live")]
 mod agent;
+#[cfg(feature = "live")]
 mod end_to_end;
+#[cfg_attr(
+    not(feature = "live"),
+    expect(dead_code, reason = "the kernel is shown more of them than captures are")
+)]
+mod frames;
+#[cfg(feature = "live")]
 mod kernel;
+mod replay;

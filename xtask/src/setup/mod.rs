@@ -5,6 +5,7 @@
 
 mod apt;
 mod compiler;
+mod fuzzing;
 mod lints;
 mod tools;
 
@@ -65,4 +66,10 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Looks for what fuzzing needs, which is no compiler for BPF, and installs what is missing.
+pub(crate) fn for_fuzzing() -> Result<()> {
+    apt::install(&fuzzing::missing())?;
+    fuzzing::complete()
 }

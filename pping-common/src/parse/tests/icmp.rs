@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
-    parse::{Echo, Kind, Protocol, Untracked},
+    parse::{Decap, Echo, Kind, Protocol, Untracked},
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, parse, parse_anyway},
 };
 
@@ -68,7 +68,8 @@ fn message_shorter_than_its_header_is_malformed() {
 fn echo_after_a_segment_has_no_ports_of_it() {
     let mut frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
     let octets: Vec<u8> = Network::v4().frame(ICMP, &echo(8, 0, 7, 1, &[]));
-    let parsed = frame.parse(&octets[..], crate::parse::LinkType::Ethernet, crate::parse::Vlan::NONE);
+    let parsed =
+        frame.parse(&octets[..], crate::parse::LinkType::Ethernet, crate::parse::Vlan::NONE, Decap::NONE);
     assert_eq!(parsed, Ok(()));
     assert_eq!(frame.transport.ports(), (7, 7));
     assert_eq!((frame.transport.number(), frame.transport.payload()), (ICMP, 0));

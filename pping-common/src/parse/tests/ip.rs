@@ -171,6 +171,20 @@ fn payload_length_that_ends_inside_the_extension_headers_is_malformed() {
 }
 
 #[test]
+fn authentication_header_is_skipped() {
+    for words in [1, 4, 255_u8] {
+        let mut authenticated = Vec::from([TCP, words]);
+        authenticated.resize((usize::from(words) + 2) * 4, 0);
+        authenticated.extend(Tcp::usual(6, 7).octets());
+        for network in [Network::v4(), Network::v6(), Network::with_extensions(&[extension(ROUTING, 1)])] {
+            let frame = parse(&network.frame(51, &authenticated)).unwrap();
+            assert_eq!(frame.transport.segment.timestamps.tsval, 6);
+            assert_eq!(frame.transport.payload(), 5);
+        }
+    }
+}
+
+#[test]
 fn other_protocols_are_counted_and_unsupported() {
     let cases = [
         (Network::v4(), 17, Protocol::Udp),

@@ -3,7 +3,8 @@
 use std::vec::Vec;
 
 use crate::{
-    parse::{Family, Frame, LinkType, Protocol, Untracked, Vlan},
+    abi::Hook,
+    parse::{Decap, Family, Frame, LinkType, Protocol, Untracked, Vlan},
     testing::{
         ETHERTYPE_IPV4, Network, SERVICE_VLAN, TCP, Tcp, VLAN, ethernet, identifiers, parse, parse_anyway,
         parse_on,
@@ -55,7 +56,9 @@ fn offloaded_tags_are_outermost() {
     let mut offloaded = Vlan::NONE;
     offloaded.push(100);
     let mut frame = Frame::EMPTY;
-    frame.parse(&tagged(&[(VLAN, 200), (VLAN, 300)])[..], LinkType::Ethernet, offloaded).unwrap();
+    frame
+        .parse(&tagged(&[(VLAN, 200), (VLAN, 300)])[..], LinkType::Ethernet, offloaded, Decap::NONE)
+        .unwrap();
     assert_eq!(identifiers(&frame), [100, 200, 300]);
 }
 
@@ -65,13 +68,13 @@ fn of_five_tags_the_offloaded_one_is_forgotten() {
     offloaded.push(100);
     let mut frame = Frame::EMPTY;
     let octets = tagged(&[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)]);
-    frame.parse(&octets[..], LinkType::Ethernet, offloaded).unwrap();
+    frame.parse(&octets[..], LinkType::Ethernet, offloaded, Decap::NONE).unwrap();
     assert_eq!(identifiers(&frame), [1, 2, 3, 4]);
 }
 
 #[test]
 fn other_ethertypes_are_no_ip() {
-    for ethertype in [0x0806, 0x88cc, 0x8847, 46] {
+    for ethertype in [0x0806, 0x88cc, 0x8863, 46] {
         let (frame, parsed) = parse_anyway(&ethernet(&[(VLAN, 9)], ethertype, &[0x45; 60]));
         assert_eq!(parsed, Err(Untracked::NonIp), "{ethertype:#x}");
         assert_eq!(frame.protocol, Protocol::NonIp);
@@ -111,14 +114,128 @@ fn nothing_of_an_earlier_frame_is_left() {
     let rich = ethernet(&[(VLAN, 5)], Network::v6().ethertype(), &rich);
     let plain = Network::v4().frame(TCP, &Tcp::with_options(&[]).octets());
     let mut frame = Frame::EMPTY;
-    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE).unwrap();
-    frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE).unwrap();
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
+    frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
     assert_eq!(frame.family, Family::V4);
     assert_eq!((frame.traffic_class, frame.vlan), (0, Vlan::NONE));
     assert_eq!(frame.transport.segment.timestamps(), None);
-    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE).unwrap();
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
     let arp = [0x08; 60];
-    assert_eq!(frame.parse(&arp[..], LinkType::Ethernet, Vlan::NONE), Err(Untracked::NonIp));
+    assert_eq!(frame.parse(&arp[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE), Err(Untracked::NonIp));
     assert_eq!((frame.protocol, frame.traffic_class), (Protocol::NonIp, 0));
     assert_eq!(frame.vlan, Vlan::NONE);
+}
+
+/// IPv4 and IPv6, each with its ethertype and its PPP protocol number.
+fn packets() -> [(u16, u16, Vec<u8>); 2] {
+    let segment = Tcp::usual(3, 4).octets();
+    [(Network::v4(), 0x0021), (Network::v6(), 0x0057)]
+        .map(|(network, ppp)| (network.ethertype(), ppp, network.packet(TCP, &segment)))
+}
+
+#[track_caller]
+fn assert_found(octets: &[u8], link: LinkType) {
+    let frame = parse_on(octets, link).unwrap();
+    assert_eq!(frame.transport.segment.timestamps.tsval, 3);
+    for len in 0..octets.len() - 5 {
+        assert_eq!(parse_on(&octets[..len], link).unwrap_err(), Untracked::Truncated, "{len} octets");
+    }
+}
+
+fn mpls(labels: usize, packet: &[u8]) -> Vec<u8> {
+    let mut octets = [0, 1, 0x20, 64].repeat(labels);
+    octets[4 * (labels - 1) + 2] |= 1;
+    octets.extend(packet);
+    octets
+}
+
+fn pppoe(protocol: u16, packet: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::from([0x11, 0, 0, 9, 0, 0]);
+    octets.extend(protocol.to_be_bytes());
+    octets.extend(packet);
+    octets
+}
+
+#[test]
+fn sessions_and_labels_are_looked_through_with_and_without_tags() {
+    for (_, ppp, packet) in packets() {
+        for tags in [&[][..], &[(SERVICE_VLAN, 1), (VLAN, 2)], &[(VLAN, 1); 4]] {
+            assert_found(&ethernet(tags, 0x8864, &pppoe(ppp, &packet)), LinkType::Ethernet);
+            for labels in 1..=4 {
+                assert_found(&ethernet(tags, 0x8847, &mpls(labels, &packet)), LinkType::Ethernet);
+                assert_found(&ethernet(tags, 0x8848, &mpls(labels, &packet)), LinkType::Ethernet);
+                let both = pppoe(0x0281, &mpls(labels, &packet));
+                assert_found(&ethernet(tags, 0x8864, &both), LinkType::Ethernet);
+            }
+            let error = parse_on(&ethernet(tags, 0x8847, &mpls(5, &packet)), LinkType::Ethernet);
+            assert_eq!(error.unwrap_err(), Untracked::Unsupported);
+        }
+    }
+}
+
+#[test]
+fn what_sessions_and_labels_carry_beside_ip_is_no_ip() {
+    let [(_, _, packet), _] = packets();
+    let pseudowire = [&[0; 4], &packet[..]].concat();
+    assert_eq!(parse(&ethernet(&[], 0x8847, &mpls(2, &pseudowire))).unwrap_err(), Untracked::NonIp);
+    assert_eq!(parse(&ethernet(&[], 0x8864, &pppoe(0xc021, &packet))).unwrap_err(), Untracked::NonIp);
+    let mut discovery = pppoe(0x0021, &packet);
+    discovery[1] = 9;
+    assert_eq!(parse(&ethernet(&[], 0x8864, &discovery)).unwrap_err(), Untracked::Unsupported);
+}
+
+#[test]
+fn cooked_captures_say_protocol_direction_and_interface() {
+    for (ethertype, _, packet) in packets() {
+        for (packet_type, hook) in [(0, Hook::Ingress), (3, Hook::Ingress), (4, Hook::Egress)] {
+            let mut cooked = Vec::from([0, packet_type, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0]);
+            cooked.extend(ethertype.to_be_bytes());
+            cooked.extend(&packet);
+            assert_found(&cooked, LinkType::Cooked);
+            assert_eq!(LinkType::Cooked.hook(&cooked[..]), Some(hook));
+            assert_eq!(LinkType::Cooked.interface(&cooked[..]), None);
+            let mut cooked = Vec::from(ethertype.to_be_bytes());
+            cooked.extend([0, 0, 0, 0, 1, 2, 0, 1, packet_type, 6, 1, 2, 3, 4, 5, 6, 0, 0]);
+            cooked.extend(&packet);
+            assert_found(&cooked, LinkType::CookedV2);
+            assert_eq!(LinkType::CookedV2.hook(&cooked[..]), Some(hook));
+            assert_eq!(LinkType::CookedV2.interface(&cooked[..]), Some(258));
+        }
+    }
+    assert_eq!(LinkType::Ethernet.hook(&[0; 60][..]), None);
+    assert_eq!(LinkType::CookedV2.hook(&[0; 11][..]), None);
+}
+
+#[test]
+fn tags_behind_a_cooked_header_are_found() {
+    let [(_, _, packet), _] = packets();
+    let mut cooked = Vec::from([0; 14]);
+    cooked.extend([0x81, 0, 0, 42, 0x08, 0]);
+    cooked.extend(packet);
+    assert_found(&cooked, LinkType::Cooked);
+    assert_eq!(identifiers(&parse_on(&cooked, LinkType::Cooked).unwrap()), [42]);
+}
+
+#[test]
+fn loopback_headers_are_read_in_either_byte_order() {
+    let [(_, _, v4), (_, _, v6)] = packets();
+    for (family, packet) in [(2_u32, &v4), (10, &v6), (23, &v6), (24, &v6), (28, &v6), (30, &v6)] {
+        assert_found(&[&family.to_be_bytes(), &packet[..]].concat(), LinkType::Loopback);
+        assert_found(&[&family.to_le_bytes(), &packet[..]].concat(), LinkType::Loopback);
+    }
+    let other = [&[0, 0, 0, 7], &v4[..]].concat();
+    assert_eq!(parse_on(&other, LinkType::Loopback).unwrap_err(), Untracked::NonIp);
+}
+
+#[test]
+fn ppp_is_read_with_and_without_what_may_be_left_out() {
+    for (_, ppp, packet) in packets() {
+        let [high, low] = ppp.to_be_bytes();
+        for header in [&[high, low][..], &[0xff, 0x03, high, low], &[low], &[0xff, 0x03, low]] {
+            assert_found(&[header, &packet].concat(), LinkType::Ppp);
+        }
+        assert_found(&[&[0x02, 0x81][..], &mpls(2, &packet)].concat(), LinkType::Ppp);
+        let lcp = [&[0xc0, 0x21][..], &packet].concat();
+        assert_eq!(parse_on(&lcp, LinkType::Ppp).unwrap_err(), Untracked::NonIp);
+    }
 }

@@ -5,9 +5,10 @@ use std::{vec, vec::Vec};
 
 use proptest::{collection::vec, prelude::*, sample::subsequence};
 
+use super::tunnel::tunnels;
 use crate::{
     octets::Octets,
-    parse::{Frame, IpAddress, Kind, LinkType, Protocol, Timestamps, Untracked, Vlan},
+    parse::{Decap, Frame, IpAddress, Kind, LinkType, Protocol, Timestamps, Untracked, Vlan},
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, ethernet, extension, identifiers, parse},
 };
 
@@ -32,8 +33,13 @@ impl Octets for Watched<'_> {
 
 /// Parses, and checks that a read which fails ends the parse with that reason. Returns how far reads went.
 fn parse_watched(octets: &[u8], link: LinkType) -> (Result<(), Untracked>, usize) {
+    parse_watched_inside(octets, link, Decap::NONE)
+}
+
+/// The same, looking into tunnels.
+fn parse_watched_inside(octets: &[u8], link: LinkType, decap: Decap) -> (Result<(), Untracked>, usize) {
     let watched = Watched { octets, reads: RefCell::default() };
-    let parsed = { Frame::EMPTY }.parse(&watched, link, Vlan::NONE);
+    let parsed = { Frame::EMPTY }.parse(&watched, link, Vlan::NONE, decap);
     let reads = watched.reads.into_inner();
     let failed = reads.iter().position(|&(_, _, is_inside)| !is_inside);
     assert_eq!(failed.is_some(), parsed == Err(Untracked::Truncated));
@@ -121,9 +127,11 @@ fn assert_lower_layers(frame: &Frame, network: &Network, tags: &[(u16, u16)]) {
 proptest! {
     #[test]
     fn any_octets_are_parsed_without_leaving_the_frame(octets in vec(any::<u8>(), 0..200)) {
-        for link in [LinkType::Ethernet, LinkType::Ip] {
-            let (_, furthest) = parse_watched(&octets, link);
-            prop_assert!(furthest <= octets.len());
+        for link in LinkType::ALL {
+            for decap in [Decap::NONE, Decap::ALL] {
+                let (_, furthest) = parse_watched_inside(&octets, link, decap);
+                prop_assert!(furthest <= octets.len());
+            }
         }
     }
 
@@ -143,6 +151,26 @@ proptest! {
         let prefix = &octets[..cut.index(octets.len())];
         for octets in [&octets[..], prefix] {
             let (_, furthest) = parse_watched(octets, LinkType::Ethernet);
+            prop_assert!(furthest <= octets.len());
+        }
+    }
+
+    #[test]
+    fn any_change_of_a_tunnel_is_parsed_without_leaving_it(
+        network in network(),
+        kind in any::<prop::sample::Index>(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let tunnels = tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets()));
+        let mut octets = tunnels[kind.index(tunnels.len())].octets.clone();
+        for (position, octet) in changes {
+            let position = position.index(octets.len());
+            octets[position] = octet;
+        }
+        let prefix = &octets[..cut.index(octets.len())];
+        for octets in [&octets[..], prefix] {
+            let (_, furthest) = parse_watched_inside(octets, LinkType::Ethernet, Decap::ALL);
             prop_assert!(furthest <= octets.len());
         }
     }

@@ -3,7 +3,7 @@
 use std::{string::String, vec, vec::Vec};
 
 use crate::{
-    parse::{Frame, LinkType, Untracked, Vlan},
+    parse::{Decap, Frame, LinkType, Untracked, Vlan},
     testing::{ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on},
 };
 
@@ -89,7 +89,7 @@ fn offloaded_tag_stays_outermost_however_short_the_frame_is() {
     let octets = ethernet(&[(VLAN, 2), (VLAN, 3)], Network::v4().ethertype(), &packet);
     for len in 0..=octets.len() {
         let mut frame = Frame::EMPTY;
-        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded);
+        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded, Decap::NONE);
         let tags: Vec<u16> = frame.vlan.identifiers().collect();
         assert!([99, 2, 3].starts_with(&tags) && !tags.is_empty(), "{tags:?}");
         assert!(parsed.is_err() || tags.len() == 3);

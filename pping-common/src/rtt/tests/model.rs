@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
+    flow::Direction,
     parse::{Kind, Segment, Transport},
     rtt::{Basis, Rules},
 };
@@ -20,7 +21,7 @@ struct End {
     is_doubtful: bool,
     waiting: Vec<Sample>,
     recorded_at: Option<u64>,
-    min_rtt: u64,
+    min_rtt: Option<u64>,
     smoothed_rtt: u64,
 }
 
@@ -97,7 +98,7 @@ impl Model {
         let end = &mut self.ends[from];
         let basis = match self.rules.rtt_basis {
             Basis::Smoothed => end.smoothed_rtt,
-            Basis::Min => end.min_rtt,
+            Basis::Min => end.min_rtt.unwrap_or(0),
         };
         let wait = self.rules.rate_limit.max(basis * self.rules.rtt_rate / 65_536);
         if end.recorded_at.is_some_and(|recorded_at| now - recorded_at < wait) {
@@ -118,7 +119,7 @@ impl Model {
     /// What an end waits for, oldest first, with its lowest and smoothed RTT.
     pub(super) fn state(&self, end: usize) -> (usize, u64, u64) {
         let end = &self.ends[end];
-        (end.waiting.len(), end.min_rtt, end.smoothed_rtt)
+        (end.waiting.len(), end.min_rtt.unwrap_or(Direction::NO_RTT), end.smoothed_rtt)
     }
 }
 
@@ -148,10 +149,12 @@ impl End {
         let position = self.waiting.iter().position(|&(waiting, _)| waiting == identifier)?;
         let (_, since) = self.waiting.remove(position);
         let rtt = now - since;
-        let is_first = self.min_rtt == 0;
-        self.min_rtt = if is_first { rtt } else { self.min_rtt.min(rtt) };
         // Rounded as the code does, since a limit may hang on a nanosecond.
-        self.smoothed_rtt = if is_first { rtt } else { self.smoothed_rtt - self.smoothed_rtt / 8 + rtt / 8 };
+        self.smoothed_rtt = match self.min_rtt {
+            None => rtt,
+            Some(_) => self.smoothed_rtt - self.smoothed_rtt / 8 + rtt / 8,
+        };
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
         Some((identifier, rtt))
     }
 }

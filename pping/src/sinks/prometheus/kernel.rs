@@ -16,7 +16,7 @@ use prometheus_client::{
 
 use super::{Fill, State};
 use crate::{
-    record::{hook_name, method_name},
+    record::{hook_name, method_name, untracked_name},
     source::counters::Snapshot,
 };
 
@@ -204,19 +204,6 @@ fn protocol_name(protocol: Protocol) -> &'static str {
         Protocol::Udp => "udp",
         Protocol::Icmp => "icmp",
         Protocol::Icmpv6 => "icmpv6",
-    }
-}
-
-fn untracked_name(reason: Untracked) -> &'static str {
-    match reason {
-        Untracked::NonIp => "non_ip",
-        Untracked::Fragment => "fragment",
-        Untracked::Truncated => "truncated",
-        Untracked::Malformed => "malformed",
-        Untracked::Unsupported => "unsupported",
-        Untracked::NoTimestamp => "no_timestamp",
-        Untracked::NoFlow => "no_flow",
-        Untracked::MapFull => "map_full",
     }
 }
 

@@ -91,9 +91,9 @@ impl Metrics {
     /// Takes a sample.
     pub fn sample(&self, record: &RttRecord) {
         let labels = RttLabels {
-            interface: record.interface.to_string(),
+            interface: record.interface.as_deref().unwrap_or_default().to_owned(),
             method: method_name(record.method),
-            matched: hook_name(record.matched),
+            matched: record.matched.map_or("", hook_name),
             group: "all",
         };
         self.rtt.get_or_create(&labels).observe(record.rtt as f64 / 1e9);

@@ -48,7 +48,9 @@ fn assert_sums_up(stderr: &str) {
     }
     assert_eq!(by_series, samples, "{stderr}");
     assert!(stderr.lines().any(|line| line == "lost: 0 events, 0 lines"), "{stderr}");
-    assert_eq!(stderr.lines().count(), 5, "more than a summary: {stderr}");
+    // Hosts look for their neighbours now and then, and that is not measured.
+    let lines = stderr.lines().filter(|line| !line.starts_with("not measured: ")).count();
+    assert_eq!(lines, 5, "more than a summary: {stderr}");
 }
 
 #[test]
@@ -73,7 +75,7 @@ fn it_may_be_stopped_before_there_is_anything_to_say() {
     wait_until("pping is ready", || is_ready(topology.router()));
     ok(pping.stop(Signal::SIGINT, ENDING));
     let stderr = ok(pping.stderr());
-    assert!(stderr.contains(" 0 samples\nlost: 0 events, 0 lines\n"), "{stderr}");
+    assert!(stderr.contains(" 0 samples\n") && stderr.ends_with("lost: 0 events, 0 lines\n"), "{stderr}");
 }
 
 /// Kills on drop.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use pping_lab::{Signal, Topology};
 
 use super::{
-    formats::{records, samples},
+    formats::{array, records, samples},
     monitor::{ENDING, endless_ping, interrupt, ok, ping, topology, wait_until, watch},
 };
 
@@ -64,4 +64,22 @@ fn a_hangup_opens_the_file_anew_and_no_line_is_lost_or_torn() {
     );
     let ordered = all.windows(2).all(|pair| pair[0]["timestamp"].as_u64() <= pair[1]["timestamp"].as_u64());
     assert!(ordered, "the files, one after the other, are out of order");
+}
+
+#[test]
+fn an_array_is_ended_by_a_hangup_and_another_begun() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let [current, rotated] = ["records.json", "records.json.1"].map(|name| directory.path().join(name));
+    let options = format!("-w {} --format json --rate-limit 0", current.display());
+    let mut pping = watch(topology.router(), Topology::WAN, &options);
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    wait_until("records in the file", || read(&current).lines().count() >= 20);
+    fs::rename(&current, &rotated).unwrap();
+    ok(pping.signal(Signal::SIGHUP));
+    wait_until("records in the new file", || read(&current).lines().count() >= 20);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    let all = [&rotated, &current].map(|file| samples(&array(&read(file))));
+    let stderr = ok(pping.stderr());
+    assert!(stderr.contains(&format!(" {} samples\n", all[0] + all[1])), "{all:?} in the files, {stderr}");
 }

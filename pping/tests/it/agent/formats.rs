@@ -50,6 +50,39 @@ fn jsonl_in_so_many_words_is_the_same() {
     assert_eq!(samples(&records(&interrupt(pping))), 1);
 }
 
+/// The records of an array of JSON.
+pub(super) fn array(json: &str) -> Vec<Value> {
+    serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
+}
+
+#[test]
+fn json_is_an_array_however_many_records_there_are() {
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, "--format json --rate-limit 0");
+    ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.2");
+    assert_eq!(samples(&array(&interrupt(pping))), 3);
+    let pping = watch(topology.router(), Topology::WAN, "--format json");
+    assert!(array(&interrupt(pping)).is_empty());
+}
+
+#[test]
+fn ppviz_is_a_line_per_sample_in_seconds() {
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, "--format ppviz --rate-limit 0");
+    ping(topology.client(), Topology::SERVER_IPV6, "-c3 -i0.2");
+    let output = interrupt(pping);
+    assert_eq!(output.lines().count(), 3, "{output}");
+    for line in output.lines() {
+        let [time, rtt, min, flow] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let seconds = [time, rtt, min].map(|text| text.parse::<f64>().unwrap());
+        assert!(seconds[0] > 1.7e9 && seconds[1] >= 2.0 * HOLD.as_secs_f64(), "{line}");
+        assert!(seconds[2] <= seconds[1], "{line}");
+        let (server, client) = flow.split_once('+').unwrap();
+        assert!(server.starts_with(&format!("[{}]:", Topology::SERVER_IPV6)), "{line}");
+        assert!(client.starts_with(&format!("[{}]:", Topology::CLIENT_IPV6)), "{line}");
+    }
+}
+
 #[test]
 fn standard_is_a_line_for_people() {
     let topology = topology();

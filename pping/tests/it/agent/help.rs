@@ -15,7 +15,7 @@ fn help(option: &str) -> String {
 fn the_long_help_groups_every_option_and_has_examples() {
     let help = help("--help");
     let groups = [
-        ("Source:", &["-i, --interface", "--ingress", "--max-flows"][..]),
+        ("Source:", &["-i, --interface", "-r, --read", "--ingress", "--max-flows"][..]),
         ("Measuring:", &["--include-local", "--rate-limit", "--rtt-rate", "--rtt-type"]),
         ("Output:", &["--format", "-w, --write", "--listen"]),
         ("Diagnosis:", &["-v, --verbose", "--bpf-log"]),
@@ -30,7 +30,13 @@ fn the_long_help_groups_every_option_and_has_examples() {
         }
     }
     let (_, examples) = help.split_once("\nExamples:\n").expect("examples");
-    for part in ["pping -i eth0", "--rate-limit 0", "--format jsonl", "--listen 127.0.0.1:9464"] {
+    for part in [
+        "pping -i eth0",
+        "pping -r trace.pcapng",
+        "--rate-limit 0",
+        "--format jsonl",
+        "--listen 127.0.0.1:9464",
+    ] {
         assert!(examples.contains(part), "no example with {part}: {examples}");
     }
 }

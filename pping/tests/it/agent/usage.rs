@@ -42,6 +42,7 @@ fn an_unknown_interface_gets_the_nearest_names() {
 fn a_missing_interface_names_the_option() {
     let host = Host::new();
     assert_contains(&refusal(&host, ""), &["--interface"]);
+    assert_contains(&refusal(&host, "-i eth0 -r trace.pcap"), &["--interface", "--read"]);
     assert_contains(&refusal(&host, "-i"), &["--interface"]);
 }
 
@@ -60,7 +61,7 @@ fn a_wrong_value_names_its_option_and_what_would_be_right() {
         ("--max-flows 0", &["--max-flows", "from 1 to"]),
         ("--max-flows 4294967296", &["--max-flows", "4294967296", "from 1 to"]),
         ("--max-flows few", &["--max-flows", "few", "from 1 to"]),
-        ("--format xml", &["--format", "xml", "standard", "jsonl", "none"]),
+        ("--format xml", &["--format", "xml", "standard", "jsonl", "json", "ppviz", "none"]),
         ("--ingress nfqueue", &["--ingress", "nfqueue", "tc", "xdp", "auto"]),
         ("--listen 9464", &["--listen", "9464", "like 127.0.0.1:9464"]),
         ("--listen localhost", &["--listen", "localhost", "like 127.0.0.1:9464"]),

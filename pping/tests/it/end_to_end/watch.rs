@@ -25,6 +25,7 @@ pub(super) struct Watch {
     pping: Process,
     capture: Capture,
     directory: TempDir,
+    decap: String,
 }
 
 /// What both saw.
@@ -45,7 +46,8 @@ impl Watch {
         ok(pping.wait_for_output(&format!("watching {interface}"), PATIENCE));
         let directory = tempfile::tempdir().unwrap();
         let capture = ok(Capture::start(host, interface, &directory.path().join("witness.pcap")));
-        Self { pping, capture, directory }
+        let decap = arguments.split_once("--decap ").and_then(|(_, rest)| rest.split_whitespace().next());
+        Self { pping, capture, directory, decap: decap.unwrap_or_default().to_owned() }
     }
 
     /// Waits until no more packets come, and ends both.
@@ -56,8 +58,8 @@ impl Watch {
         assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
         let seen = Seen {
             records: Records::parse(&ok(self.pping.stdout())),
-            expected: witness::expected_samples(&file, SLOTS),
-            justified: witness::expected_samples(&file, UNLIMITED),
+            expected: witness::expected_samples(&file, SLOTS, &self.decap),
+            justified: witness::expected_samples(&file, UNLIMITED, &self.decap),
         };
         drop(self.directory);
         seen

@@ -19,10 +19,11 @@ pub(super) struct Expected {
     pub(super) matched_at: u64,
 }
 
-/// The samples of a capture, when so many recordings of a direction may wait at a time.
-pub(super) fn expected_samples(capture: &Path, slots: u32) -> Vec<Expected> {
-    let slots = format!("--slots={slots}");
-    let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).arg(slots).arg(capture)));
+/// The samples of a capture, when so many recordings of a direction may wait at a time, and these tunnels are
+/// looked into.
+pub(super) fn expected_samples(capture: &Path, slots: u32, decap: &str) -> Vec<Expected> {
+    let arguments = [format!("--slots={slots}"), format!("--decap={decap}")];
+    let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).args(arguments).arg(capture)));
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

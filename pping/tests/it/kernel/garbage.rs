@@ -6,7 +6,7 @@ use super::{
     frames::{ICMP, ICMPV6, IPV4, IPV6, TCP, VLAN, ethernet},
     random::Random,
     rig::{Program, Rig, SETTINGS},
-    shapes::{SHORTEST, catalogue},
+    shapes::{DECAP_ALL, SHORTEST, Shape, catalogue, tunnels},
 };
 
 /// The longest Ethernet frame without tags.
@@ -64,9 +64,16 @@ fn garbage_of_every_length_without_a_link_header() {
 
 #[test]
 fn shapes_with_a_few_octets_changed() {
-    let mut rig = Rig::new();
+    change(Rig::new(), &catalogue());
+}
+
+#[test]
+fn tunnels_with_a_few_octets_changed() {
+    change(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels());
+}
+
+fn change(mut rig: Rig, shapes: &[Shape]) {
     let mut random = Random::seeded(2);
-    let shapes = catalogue();
     for _ in 0..20_000 {
         let mut frame = random.pick(&shapes.iter().map(|shape| &shape.frame).collect::<Vec<_>>()).clone();
         for _ in 0..=random.below(3) {

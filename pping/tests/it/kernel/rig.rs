@@ -12,7 +12,7 @@ use pping::source::{
 };
 use pping_common::{
     abi::{Counters, FlowEvent, Hook, RttEvent},
-    parse::LinkType,
+    parse::{Decap, LinkType},
     rtt::Rules,
 };
 
@@ -76,7 +76,8 @@ impl Program {
 }
 
 /// No limits, room for some thousand flows.
-pub(super) const SETTINGS: Settings = Settings { rules: Rules::UNLIMITED, max_flows: 4096, log: false };
+pub(super) const SETTINGS: Settings =
+    Settings { rules: Rules::UNLIMITED, max_flows: 4096, decap: Decap::NONE, log: false };
 
 /// An event without what the clock had to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -172,6 +173,7 @@ pub(super) fn loopback(link: LinkType) -> Link {
     let hardware_type = match link {
         LinkType::Ethernet => libc::ARPHRD_LOOPBACK,
         LinkType::Ip => libc::ARPHRD_PPP,
+        _ => panic!("no interface begins with {link:?}"),
     };
     Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type }
 }
@@ -205,7 +207,7 @@ impl Rig {
     /// Takes an address for one of this host.
     pub(super) fn add_local(&mut self, address: [u8; 16]) {
         self.kernel.local_addresses.insert(address, 1, 0).unwrap();
-        self.twin.local.insert(address);
+        self.twin.tracker.add_local(address);
     }
 
     /// A packet for both.
@@ -215,8 +217,7 @@ impl Rig {
         let has_run = run(&mut self.kernel, program, octets);
         self.longest_run = self.longest_run.max(start.elapsed());
         if has_run {
-            // 0 means no time.
-            self.twin.packet(program.hook(), octets, before.as_nanos() as u64 + 1);
+            self.twin.packet(program.hook(), octets, before.as_nanos() as u64);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use pping::source::load::{self, Kernel, Settings};
 use pping_common::{
-    parse::LinkType,
+    parse::{Decap, LinkType},
     rtt::{Basis, Rules},
 };
 
@@ -28,27 +28,64 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
     }
 }
 
-#[test]
-fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settings() {
+/// Every combination of the settings that are no tunnels.
+fn combinations() -> Vec<Settings> {
+    let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
         for (rtt_rate, rtt_basis) in [(0, Basis::Smoothed), (1 << 16, Basis::Smoothed), (1 << 15, Basis::Min)]
         {
             for include_local in [false, true] {
                 for log in [false, true] {
                     let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, reserved: [0; 3] };
-                    let settings = Settings { rules, log, ..SETTINGS };
-                    let mut rig = Rig::with(settings, LinkType::Ethernet);
-                    assert_within_budget(&mut rig.kernel, &settings);
-                    for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
-                        rig.send(Program::Egress, &echo(a, b, 1, 1, false));
-                        rig.send(Program::Xdp, &echo(b, a, 1, 1, true));
-                        rig.send(Program::Ingress, &echo(b, a, 2, 1, false));
-                        rig.send(Program::Egress, &echo(a, b, 2, 1, true));
-                    }
-                    rig.sweep();
-                    assert_eq!(samples(&rig.agree(&format!("{settings:?}"))).len(), 4);
+                    combinations.push(Settings { rules, log, ..SETTINGS });
                 }
             }
         }
     }
+    combinations
+}
+
+#[test]
+fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settings() {
+    for settings in combinations() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        assert_within_budget(&mut rig.kernel, &settings);
+        for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+            rig.send(Program::Egress, &echo(a, b, 1, 1, false));
+            rig.send(Program::Xdp, &echo(b, a, 1, 1, true));
+            rig.send(Program::Ingress, &echo(b, a, 2, 1, false));
+            rig.send(Program::Egress, &echo(a, b, 2, 1, true));
+        }
+        rig.sweep();
+        assert_eq!(samples(&rig.agree(&format!("{settings:?}"))).len(), 4);
+    }
+}
+
+#[test]
+fn the_programs_load_within_the_budget_with_every_combination_of_tunnels() {
+    let some = (0..=Decap::ALL.0).map(|tunnels| Settings { decap: Decap(tunnels), ..SETTINGS });
+    let all = combinations().into_iter().map(|settings| Settings { decap: Decap::ALL, ..settings });
+    for settings in some.chain(all) {
+        let mut kernel = load::load(&settings, true).unwrap();
+        assert_within_budget(&mut kernel, &settings);
+    }
+}
+
+#[test]
+fn a_tunnel_that_is_off_is_not_in_the_programs() {
+    let sizes: Vec<u32> = (0..=Decap::ALL.0)
+        .map(|tunnels| {
+            let settings = Settings { decap: Decap(tunnels), ..SETTINGS };
+            let mut kernel = load::load(&settings, false).unwrap();
+            let program = load::classifier(&mut kernel.programs, "pping_ingress").unwrap();
+            program.info().unwrap().size_translated().unwrap()
+        })
+        .collect();
+    for (tunnels, size) in sizes.iter().enumerate() {
+        for other in (0..5).map(|bit| 1 << bit).filter(|other| tunnels & other == 0) {
+            let with_other = sizes[tunnels | other];
+            assert!(with_other > *size, "{with_other} octets with {other:#x} in {tunnels:#x}, else {size}");
+        }
+    }
+    eprintln!("{} octets without tunnels, {} with all", sizes[0], sizes[Decap::ALL.0 as usize]);
 }

@@ -1,10 +1,12 @@
 //! Packets of every shape.
 
 mod catalogue;
+mod tunnels;
 
-use pping_common::parse::{Frame, Kind, LinkType, Untracked, Vlan};
+use pping::source::load::Settings;
+use pping_common::parse::{Decap, Frame, Kind, LinkType, Untracked, Vlan};
 
-pub(super) use self::catalogue::catalogue;
+pub(super) use self::{catalogue::catalogue, tunnels::tunnels};
 use super::{
     frames::ETHERNET_HEADER,
     rig::{Program, Rig, SETTINGS},
@@ -29,9 +31,9 @@ pub(super) struct Shape {
     becomes: Becomes,
 }
 
-fn becomes(octets: &[u8]) -> Becomes {
+fn becomes(octets: &[u8], decap: Decap) -> Becomes {
     let mut frame = Frame::EMPTY;
-    match frame.parse(octets, LinkType::Ethernet, Vlan::NONE) {
+    match frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap) {
         Err(reason) => Becomes::Untracked(reason),
         Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
         Ok(()) if frame.transport.segment.has_timestamps => Becomes::Stamped,
@@ -39,17 +41,25 @@ fn becomes(octets: &[u8]) -> Becomes {
     }
 }
 
+/// Settings that look into all tunnels.
+pub(super) const DECAP_ALL: Settings = Settings { decap: Decap::ALL, ..SETTINGS };
+
 #[test]
 fn the_shapes_are_what_they_are_meant_to_be() {
     for shape in catalogue() {
-        assert_eq!(becomes(&shape.frame), shape.becomes, "{}", shape.name);
+        assert_eq!(becomes(&shape.frame, Decap::NONE), shape.becomes, "{}", shape.name);
+        assert_eq!(becomes(&shape.frame, Decap::ALL), shape.becomes, "{}, tunnels on", shape.name);
+    }
+    for shape in tunnels() {
+        let unsupported = Becomes::Untracked(Untracked::Unsupported);
+        assert_eq!(becomes(&shape.frame, Decap::NONE), unsupported, "{}, tunnels off", shape.name);
+        assert_eq!(becomes(&shape.frame, Decap::ALL), shape.becomes, "{}", shape.name);
     }
 }
 
-#[test]
-fn every_shape_passes_unchanged_and_counts_as_in_user_space() {
-    let mut rig = Rig::new();
-    for shape in catalogue() {
+/// Sends shapes through all programs.
+fn send(mut rig: Rig, shapes: &[Shape]) {
+    for shape in shapes {
         for program in Program::ALL {
             rig.send(program, &shape.frame);
             rig.agree(&format!("{} at {program:?}", shape.name));
@@ -57,24 +67,10 @@ fn every_shape_passes_unchanged_and_counts_as_in_user_space() {
     }
 }
 
-#[test]
-fn every_shape_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() {
-    let mut rig = Rig::new();
-    for shape in catalogue() {
-        for len in SHORTEST..shape.frame.len() {
-            for program in Program::ALL {
-                rig.send(program, &shape.frame[..len]);
-                rig.agree(&format!("{} at {program:?}, {len} octets of it", shape.name));
-            }
-        }
-    }
-}
-
-#[test]
-fn every_shape_without_a_link_header_passes_unchanged_and_counts_as_in_user_space() {
-    let mut rig = Rig::with(SETTINGS, LinkType::Ip);
-    for shape in catalogue() {
-        let packet = &shape.frame[ETHERNET_HEADER..];
+/// Sends them cut off anywhere behind the first `from` octets.
+fn send_cut_off(mut rig: Rig, shapes: &[Shape], from: usize) {
+    for shape in shapes {
+        let packet = &shape.frame[from..];
         for len in SHORTEST..=packet.len() {
             for program in Program::ALL {
                 rig.send(program, &packet[..len]);
@@ -82,5 +78,50 @@ fn every_shape_without_a_link_header_passes_unchanged_and_counts_as_in_user_spac
             }
         }
     }
-    assert!(rig.twin.counters.entries_made.iter().all(|&made| made > 0), "{:?}", rig.twin.counters);
+}
+
+#[test]
+fn every_shape_passes_unchanged_and_counts_as_in_user_space() {
+    send(Rig::new(), &catalogue());
+    send(Rig::with(DECAP_ALL, LinkType::Ethernet), &catalogue());
+}
+
+#[test]
+fn every_shape_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() {
+    send_cut_off(Rig::new(), &catalogue(), 0);
+}
+
+#[test]
+fn every_shape_without_a_link_header_passes_unchanged_and_counts_as_in_user_space() {
+    send_cut_off(Rig::with(SETTINGS, LinkType::Ip), &catalogue(), ETHERNET_HEADER);
+}
+
+#[test]
+fn every_tunnel_passes_unchanged_and_counts_as_in_user_space() {
+    send(Rig::new(), &tunnels());
+    send(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels());
+}
+
+#[test]
+fn every_tunnel_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() {
+    send_cut_off(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels(), 0);
+    send_cut_off(Rig::with(DECAP_ALL, LinkType::Ip), &tunnels(), ETHERNET_HEADER);
+}
+
+#[test]
+fn a_kind_of_tunnel_that_is_off_stays_closed() {
+    for kind in [Decap::IPIP, Decap::GRE, Decap::VXLAN, Decap::GENEVE, Decap::GTP_U] {
+        let (others, only) = (Decap(Decap::ALL.0 & !kind.0), Settings { decap: kind, ..SETTINGS });
+        let opened = tunnels()
+            .iter()
+            .filter(|shape| shape.becomes == Becomes::Stamped)
+            .filter(|shape| becomes(&shape.frame, kind) == Becomes::Stamped)
+            .inspect(|shape| {
+                let closed = becomes(&shape.frame, others);
+                assert_eq!(closed, Becomes::Untracked(Untracked::Unsupported), "{}", shape.name);
+            })
+            .count();
+        assert!(opened > 1, "{kind:?} opens {opened}");
+        send(Rig::with(only, LinkType::Ethernet), &tunnels());
+    }
 }

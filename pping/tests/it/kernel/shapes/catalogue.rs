@@ -4,9 +4,9 @@ use pping_common::parse::Untracked;
 
 use super::{
     super::frames::{
-        ACK, ARP, DESTINATION_OPTIONS, ESP, Extension, FIN, FRAGMENT, HOP_BY_HOP, ICMP, ICMPV6, IPV4, IPV6,
-        Ip, LLDP, NO_NEXT_HEADER, OLD_SERVICE_VLAN, ROUTING, RST, SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN,
-        ethernet, icmp, timestamps, udp,
+        ACK, ARP, AUTHENTICATION, DESTINATION_OPTIONS, ESP, Extension, FIN, FRAGMENT, HOP_BY_HOP, ICMP,
+        ICMPV6, IPV4, IPV6, Ip, LLDP, MPLS, NO_NEXT_HEADER, OLD_SERVICE_VLAN, PPPOE_SESSION, ROUTING, RST,
+        SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, ethernet, icmp, mpls, pppoe, timestamps, udp,
     },
     Becomes::{self, Echo, Stamped, Unstamped},
     Shape,
@@ -27,7 +27,7 @@ const SACK: &[u8] = &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
 
 /// All of them.
 pub(in super::super) fn catalogue() -> Vec<Shape> {
-    [links(), ipv4(), ipv6(), tcp_options(), tcp_headers(), echoes(), others()]
+    [links(), below_ip(), ipv4(), ipv6(), tcp_options(), tcp_headers(), echoes(), others()]
         .into_iter()
         .flatten()
         .map(|(name, frame, becomes)| Shape { name, frame, becomes })
@@ -71,6 +71,58 @@ fn links() -> Vec<Entry> {
     entries
 }
 
+/// What may stand between the Ethernet header and that of IP, beside tags.
+fn below_ip() -> Vec<Entry> {
+    const QINQ: &[Tag] = &[(SERVICE_VLAN, 100), (VLAN, 200)];
+    let mut entries = Vec::new();
+    for ip in [Ip::v4(), Ip::v6()] {
+        let packet = ip.packet(TCP, &stamped());
+        let protocol = if ip.ethertype() == IPV4 { 0x0021 } else { 0x0057 };
+        for tags in [&[][..], &QINQ[..1], QINQ, &[QINQ, QINQ].concat()] {
+            let name = format!("{:#06x} behind {} tags", ip.ethertype(), tags.len());
+            let session = ethernet(tags, PPPOE_SESSION, &pppoe(protocol, &packet));
+            entries.push(entry(format!("PPPoE, {name}"), session, Stamped));
+            for labels in 1..=5 {
+                let becomes = if labels <= 4 { Stamped } else { UNSUPPORTED };
+                let frame = ethernet(tags, MPLS, &mpls(labels, &packet));
+                entries.push(entry(format!("{labels} MPLS labels, {name}"), frame, becomes));
+            }
+            let both = ethernet(tags, PPPOE_SESSION, &pppoe(0x0281, &mpls(2, &packet)));
+            entries.push(entry(format!("MPLS in PPPoE, {name}"), both, Stamped));
+        }
+        let multicast = ethernet(&[], 0x8848, &mpls(1, &packet));
+        entries.push(entry("MPLS to several", multicast, Stamped));
+        let mut padded = ethernet(&[], PPPOE_SESSION, &pppoe(protocol, &packet));
+        padded.extend([0; 9]);
+        entries.push(entry("PPPoE with padding", padded, Stamped));
+    }
+    let packet = Ip::v4().packet(TCP, &stamped());
+    for (name, ethertype, network, becomes) in [
+        ("PPPoE discovery", 0x8863, pppoe(0x0021, &packet), NON_IP),
+        (
+            "PPPoE with the code of discovery",
+            PPPOE_SESSION,
+            [&[0x11, 9], &pppoe(0x0021, &packet)[2..]].concat(),
+            UNSUPPORTED,
+        ),
+        ("LCP in PPPoE", PPPOE_SESSION, pppoe(0xc021, &packet), NON_IP),
+        ("a pseudowire in MPLS", MPLS, mpls(2, &[&[0; 4], &packet[..]].concat()), NON_IP),
+        ("nothing in MPLS", MPLS, mpls(1, &[]), TRUNCATED),
+        ("IPv6 by its number and IPv4 by its version", PPPOE_SESSION, pppoe(0x0057, &packet), MALFORMED),
+    ] {
+        entries.push(entry(name, ethernet(&[], ethertype, &network), becomes));
+    }
+    entries
+}
+
+/// An authentication header in front of a segment.
+fn authenticated(next: u8, words: u8, transport: &[u8]) -> Vec<u8> {
+    let mut header = vec![next, words];
+    header.resize((usize::from(words) + 2) * 4, 0xaa);
+    header.extend(transport);
+    header
+}
+
 fn ipv4() -> Vec<Entry> {
     let plain = Ip::v4;
     let mut entries = Vec::new();
@@ -102,6 +154,22 @@ fn ipv4() -> Vec<Entry> {
             entries.push(entry(format!("traffic class {traffic_class:#04x}"), frame, Stamped));
         }
     }
+    for words in [1, 4, 7, 255] {
+        for ip in [plain(), Ip::v6(), Ip { options: vec![1; 8], ..plain() }] {
+            let frame = ip.frame(AUTHENTICATION, &authenticated(TCP, words, &stamped()));
+            entries.push(entry(format!("authentication header of {words} words"), frame, Stamped));
+        }
+    }
+    let lonely = authenticated(TCP, 4, &[]);
+    entries.push(entry("an authentication header alone", plain().frame(AUTHENTICATION, &lonely), TRUNCATED));
+    let outside = Ip { len: Some(40), ..plain() };
+    let frame = outside.frame(AUTHENTICATION, &authenticated(TCP, 4, &stamped()));
+    entries.push(entry("an authentication header beyond the total length", frame, MALFORMED));
+    let twice = authenticated(AUTHENTICATION, 1, &authenticated(TCP, 1, &stamped()));
+    entries.push(entry("two authentication headers", plain().frame(AUTHENTICATION, &twice), UNSUPPORTED));
+    let chain = Ip::with_extensions([Extension::of(HOP_BY_HOP, 1), Extension::of(DESTINATION_OPTIONS, 2)]);
+    let frame = chain.frame(AUTHENTICATION, &authenticated(TCP, 4, &stamped()));
+    entries.push(entry("an authentication header among extensions", frame, Stamped));
     let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::with_options([]) }.octets());
     padded.resize(60, 0);
     entries.push(entry("pure ACK with padding", padded, Unstamped));

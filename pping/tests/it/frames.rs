@@ -1,47 +1,55 @@
 //! Frames, built octet by octet. Every field can lie.
 
+#![expect(
+    clippy::panic,
+    reason = "helpers of tests; clippy only knows the functions that are tests themselves"
+)]
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-pub(super) const IPV4: u16 = 0x0800;
-pub(super) const ARP: u16 = 0x0806;
-pub(super) const VLAN: u16 = 0x8100;
-pub(super) const IPV6: u16 = 0x86dd;
-pub(super) const SERVICE_VLAN: u16 = 0x88a8;
-pub(super) const LLDP: u16 = 0x88cc;
-pub(super) const OLD_SERVICE_VLAN: u16 = 0x9100;
+pub(crate) const IPV4: u16 = 0x0800;
+pub(crate) const ARP: u16 = 0x0806;
+pub(crate) const VLAN: u16 = 0x8100;
+pub(crate) const IPV6: u16 = 0x86dd;
+pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
+pub(crate) const LLDP: u16 = 0x88cc;
+pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
+pub(crate) const MPLS: u16 = 0x8847;
+pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 
-pub(super) const HOP_BY_HOP: u8 = 0;
-pub(super) const ICMP: u8 = 1;
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-pub(super) const ROUTING: u8 = 43;
-pub(super) const FRAGMENT: u8 = 44;
-pub(super) const ESP: u8 = 50;
-pub(super) const ICMPV6: u8 = 58;
-pub(super) const NO_NEXT_HEADER: u8 = 59;
-pub(super) const DESTINATION_OPTIONS: u8 = 60;
+pub(crate) const HOP_BY_HOP: u8 = 0;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ROUTING: u8 = 43;
+pub(crate) const FRAGMENT: u8 = 44;
+pub(crate) const ESP: u8 = 50;
+pub(crate) const AUTHENTICATION: u8 = 51;
+pub(crate) const ICMPV6: u8 = 58;
+pub(crate) const NO_NEXT_HEADER: u8 = 59;
+pub(crate) const DESTINATION_OPTIONS: u8 = 60;
 
-pub(super) const FIN: u8 = 0x01;
-pub(super) const SYN: u8 = 0x02;
-pub(super) const RST: u8 = 0x04;
-pub(super) const PSH: u8 = 0x08;
-pub(super) const ACK: u8 = 0x10;
+pub(crate) const FIN: u8 = 0x01;
+pub(crate) const SYN: u8 = 0x02;
+pub(crate) const RST: u8 = 0x04;
+pub(crate) const PSH: u8 = 0x08;
+pub(crate) const ACK: u8 = 0x10;
 
 /// Octets before the network header where there is no tag.
-pub(super) const ETHERNET_HEADER: usize = 14;
+pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// An IPv4 host of a network for documentation (RFC 5737).
-pub(super) fn v4(host: u8) -> IpAddr {
+pub(crate) fn v4(host: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, host).into()
 }
 
 /// An IPv6 host of a network for documentation (RFC 3849).
-pub(super) fn v6(host: u8) -> IpAddr {
+pub(crate) fn v6(host: u8) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()).into()
 }
 
 /// An Ethernet frame; `tags` are pairs of ethertype and tag control word, outermost first.
-pub(super) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> Vec<u8> {
+pub(crate) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for (identifier, control) in tags {
         frame.extend(identifier.to_be_bytes());
@@ -52,20 +60,37 @@ pub(super) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> V
     frame
 }
 
+/// A `PPPoE` session's frame, with the number of a PPP protocol.
+pub(crate) fn pppoe(protocol: u16, network: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0x11, 0, 0x12, 0x34];
+    frame.extend((2 + network.len() as u16).to_be_bytes());
+    frame.extend(protocol.to_be_bytes());
+    frame.extend(network);
+    frame
+}
+
+/// A stack of MPLS labels.
+pub(crate) fn mpls(labels: u32, network: &[u8]) -> Vec<u8> {
+    let label = |number: u32| (number + 16) << 12 | u32::from(number + 1 == labels) << 8 | 64;
+    let mut frame: Vec<u8> = (0..labels).flat_map(|number| u32::to_be_bytes(label(number))).collect();
+    frame.extend(network);
+    frame
+}
+
 /// An IPv6 extension header: its number, and all of it but its first octet, which names the next.
 #[derive(Clone, Debug)]
-pub(super) struct Extension(pub(super) u8, pub(super) Vec<u8>);
+pub(crate) struct Extension(pub(super) u8, pub(super) Vec<u8>);
 
 impl Extension {
     /// One of `8 * units` octets.
-    pub(super) fn of(number: u8, units: u8) -> Self {
+    pub(crate) fn of(number: u8, units: u8) -> Self {
         let mut rest = vec![0; 8 * usize::from(units) - 1];
         rest[0] = if number == FRAGMENT { 0 } else { units - 1 };
         Self(number, rest)
     }
 
     /// A fragment header; `offset` in units of 8 octets.
-    pub(super) fn fragment(offset: u16, more: bool) -> Self {
+    pub(crate) fn fragment(offset: u16, more: bool) -> Self {
         let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
         Self(FRAGMENT, vec![0, high, low, 0, 0, 0, 9])
     }
@@ -73,25 +98,25 @@ impl Extension {
 
 /// An IP header of either version.
 #[derive(Clone, Debug)]
-pub(super) struct Ip {
-    pub(super) source: IpAddr,
-    pub(super) destination: IpAddr,
-    pub(super) traffic_class: u8,
+pub(crate) struct Ip {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    pub(crate) traffic_class: u8,
     /// IPv4: options, a multiple of 4 octets.
-    pub(super) options: Vec<u8>,
+    pub(crate) options: Vec<u8>,
     /// IPv4: flags and fragment offset.
-    pub(super) fragment: u16,
-    pub(super) extensions: Vec<Extension>,
+    pub(crate) fragment: u16,
+    pub(crate) extensions: Vec<Extension>,
     /// What the version field says, when not the truth.
-    pub(super) version: Option<u8>,
+    pub(crate) version: Option<u8>,
     /// IPv4: what the header length says in words, when not the truth.
-    pub(super) words: Option<u8>,
+    pub(crate) words: Option<u8>,
     /// What the length field says, when not the truth.
-    pub(super) len: Option<u16>,
+    pub(crate) len: Option<u16>,
 }
 
 impl Ip {
-    pub(super) fn between(source: IpAddr, destination: IpAddr) -> Self {
+    pub(crate) fn between(source: IpAddr, destination: IpAddr) -> Self {
         Self {
             source,
             destination,
@@ -106,29 +131,29 @@ impl Ip {
     }
 
     /// From the first IPv4 host to the second.
-    pub(super) fn v4() -> Self {
+    pub(crate) fn v4() -> Self {
         Self::between(v4(1), v4(2))
     }
 
     /// From the first IPv6 host to the second.
-    pub(super) fn v6() -> Self {
+    pub(crate) fn v6() -> Self {
         Self::between(v6(1), v6(2))
     }
 
-    pub(super) fn with_extensions(extensions: impl IntoIterator<Item = Extension>) -> Self {
+    pub(crate) fn with_extensions(extensions: impl IntoIterator<Item = Extension>) -> Self {
         Self { extensions: extensions.into_iter().collect(), ..Self::v6() }
     }
 
-    pub(super) fn ethertype(&self) -> u16 {
+    pub(crate) fn ethertype(&self) -> u16 {
         if self.source.is_ipv4() { IPV4 } else { IPV6 }
     }
 
     /// The number of the echo protocol of this version.
-    pub(super) fn icmp(&self) -> u8 {
+    pub(crate) fn icmp(&self) -> u8 {
         if self.source.is_ipv4() { ICMP } else { ICMPV6 }
     }
 
-    pub(super) fn packet(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
+    pub(crate) fn packet(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
         let mut packet = match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 self.header_v4(source, destination, protocol, transport.len())
@@ -143,7 +168,7 @@ impl Ip {
     }
 
     /// The packet on Ethernet without tags.
-    pub(super) fn frame(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
+    pub(crate) fn frame(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
         ethernet(&[], self.ethertype(), &self.packet(protocol, transport))
     }
 
@@ -183,27 +208,27 @@ impl Ip {
 
 /// A TCP segment.
 #[derive(Clone, Debug)]
-pub(super) struct Tcp {
-    pub(super) ports: (u16, u16),
-    pub(super) flags: u8,
+pub(crate) struct Tcp {
+    pub(crate) ports: (u16, u16),
+    pub(crate) flags: u8,
     /// Padded to whole words with zeros, which end the options.
-    pub(super) options: Vec<u8>,
+    pub(crate) options: Vec<u8>,
     /// What the data offset says in words, when not the truth.
-    pub(super) words: Option<u8>,
-    pub(super) payload: usize,
+    pub(crate) words: Option<u8>,
+    pub(crate) payload: usize,
 }
 
 impl Tcp {
-    pub(super) fn with_options(options: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn with_options(options: impl Into<Vec<u8>>) -> Self {
         Self { ports: (40_000, 443), flags: ACK | PSH, options: options.into(), words: None, payload: 11 }
     }
 
     /// A segment as nearly all are: timestamps behind two NOPs.
-    pub(super) fn stamped(tsval: u32, tsecr: u32) -> Self {
+    pub(crate) fn stamped(tsval: u32, tsecr: u32) -> Self {
         Self::with_options([&[1, 1][..], &timestamps(tsval, tsecr)].concat())
     }
 
-    pub(super) fn octets(&self) -> Vec<u8> {
+    pub(crate) fn octets(&self) -> Vec<u8> {
         let header_len = 20 + self.options.len().next_multiple_of(4);
         let words = self.words.unwrap_or((header_len / 4) as u8);
         let mut segment = Vec::from(self.ports.0.to_be_bytes());
@@ -217,7 +242,7 @@ impl Tcp {
 }
 
 /// The timestamps option.
-pub(super) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
+pub(crate) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
     let mut option = [8, 10, 0, 0, 0, 0, 0, 0, 0, 0];
     option[2..6].copy_from_slice(&tsval.to_be_bytes());
     option[6..].copy_from_slice(&tsecr.to_be_bytes());
@@ -225,14 +250,24 @@ pub(super) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
 }
 
 /// A UDP datagram.
-pub(super) fn udp(payload: usize) -> Vec<u8> {
+pub(crate) fn udp(payload: usize) -> Vec<u8> {
     let mut datagram = vec![0xc0, 0, 0, 53, 0, (8 + payload) as u8, 0, 0];
     datagram.resize(8 + payload, b'u');
     datagram
 }
 
+/// A UDP datagram to a port, with this in it.
+pub(crate) fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0xc0, 0x01];
+    datagram.extend(port.to_be_bytes());
+    datagram.extend((8 + payload.len() as u16).to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(payload);
+    datagram
+}
+
 /// An ICMP or `ICMPv6` message in the form of an echo, with `payload` octets behind its header.
-pub(super) fn icmp(kind: u8, code: u8, id: u16, sequence: u16, payload: usize) -> Vec<u8> {
+pub(crate) fn icmp(kind: u8, code: u8, id: u16, sequence: u16, payload: usize) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0];
     message.extend(id.to_be_bytes());
     message.extend(sequence.to_be_bytes());
@@ -241,7 +276,7 @@ pub(super) fn icmp(kind: u8, code: u8, id: u16, sequence: u16, payload: usize) -
 }
 
 /// An echo request or reply on Ethernet.
-pub(super) fn echo(source: IpAddr, destination: IpAddr, id: u16, sequence: u16, is_reply: bool) -> Vec<u8> {
+pub(crate) fn echo(source: IpAddr, destination: IpAddr, id: u16, sequence: u16, is_reply: bool) -> Vec<u8> {
     let ip = Ip::between(source, destination);
     let kind = match (ip.icmp(), is_reply) {
         (ICMP, false) => 8,

@@ -1,0 +1,96 @@
+//! How fast captures are measured, beside tshark on the same file.
+
+use std::{
+    fs, io,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::capture;
+
+/// Runs of pping, of which the median is taken. The first is left out, as it brings the file into the page cache.
+const RUNS: usize = 7;
+
+/// How often to look how much memory a program has had.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What a run took.
+struct Run {
+    seconds: f64,
+    /// The most memory it had, in octets.
+    peak_memory: u64,
+}
+
+/// Measures `pping -r` on a capture of `packets`, then tshark on the same.
+pub(crate) fn measure(packets: u32) -> Result<()> {
+    let file = std::env::temp_dir().join(format!("pping-bench-{}.pcap", std::process::id()));
+    capture::write(&file, packets).with_context(|| format!("writing {}", file.display()))?;
+    let result = compare(&file, packets);
+    fs::remove_file(&file).ok();
+    result
+}
+
+fn compare(file: &Path, packets: u32) -> Result<()> {
+    let program = std::env::current_exe()?.with_file_name("pping");
+    ensure!(program.is_file(), "{} is missing: start this by `cargo xtask bench`", program.display());
+    println!("\na capture of {packets} TCP segments with timestamps, of {} connections", capture::FLOWS);
+    let mut fastest: Option<f64> = None;
+    for (name, limit, format) in [
+        ("pping -r, default rate limit, no records", "100ms", "none"),
+        ("pping -r, every sample, no records", "0", "none"),
+        ("pping -r, every sample, as JSON lines", "0", "jsonl"),
+    ] {
+        let mut command = Command::new(&program);
+        command.arg("-r").arg(file).args(["--rate-limit", limit, "--format", format]);
+        let mut runs = (0..RUNS).map(|_| run(&mut command)).collect::<Result<Vec<_>>>()?.split_off(1);
+        runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let (median, peak) = (
+            runs.get(runs.len() / 2).context("no runs")?.seconds,
+            runs.iter().map(|run| run.peak_memory).max().unwrap_or(0),
+        );
+        fastest = fastest.or(Some(median));
+        print(name, packets, median, peak);
+    }
+
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(file).args(["-T", "fields", "-e", "tcp.analysis.ack_rtt"]);
+    let Run { seconds, peak_memory } =
+        run(&mut tshark).context("tshark, which `cargo xtask setup --tests` installs")?;
+    print("tshark -T fields -e tcp.analysis.ack_rtt", packets, seconds, peak_memory);
+    let ratio = seconds / fastest.context("no runs")?;
+    println!("\npping measures a capture {ratio:.0} x as fast as tshark (20 x is asked for).");
+    Ok(())
+}
+
+fn print(name: &str, packets: u32, seconds: f64, peak_memory: u64) {
+    let millions = f64::from(packets) / seconds / 1e6;
+    println!("{name:<44} {millions:>7.3} million packets/s, {:>5.0} MB", peak_memory as f64 / 1e6);
+}
+
+/// Runs a program to its end.
+fn run(command: &mut Command) -> Result<Run> {
+    let start = Instant::now();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut peak_memory = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        // Nothing is left to look at once it has ended.
+        peak_memory = peak_of(child.id()).unwrap_or(peak_memory);
+        thread::sleep(LOOK_INTERVAL);
+    };
+    ensure!(status.success(), "{command:?}: {status}");
+    Ok(Run { seconds: start.elapsed().as_secs_f64(), peak_memory })
+}
+
+fn peak_of(pid: u32) -> io::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kilobytes.map(|kilobytes| kilobytes << 10).ok_or_else(|| io::ErrorKind::NotFound.into())
+}

@@ -1,0 +1,98 @@
+//! Ethernet, and what may come between its ethertype and the IP header: VLAN tags, a `PPPoE` session, MPLS
+//! labels, in this order.
+
+use super::{super::Family, Frame, Untracked, ip, point_to_point::ethertype_of_ppp};
+use crate::{
+    limits::{MAX_MPLS_LABELS, MAX_VLAN_TAGS},
+    octets::Octets,
+};
+
+const HEADER: usize = 14;
+const VLAN_TAG: usize = 4;
+/// The session header (RFC 2516, 4) and the PPP protocol number.
+const PPPOE_HEADER: usize = 6 + 2;
+const MPLS_LABEL: usize = 4;
+
+pub(in super::super) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(in super::super) const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// MPLS (RFC 3032, 5), to one receiver and to several.
+pub(in super::super) const ETHERTYPE_MPLS: u16 = 0x8847;
+const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
+/// IEEE 802.1Q.
+const ETHERTYPE_VLAN: u16 = 0x8100;
+/// IEEE 802.1ad, the outer tag of `QinQ`.
+const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
+/// The outer tag of `QinQ` before it was a standard, still met.
+const ETHERTYPE_OLD_SERVICE_VLAN: u16 = 0x9100;
+/// A `PPPoE` session (RFC 2516, 4).
+const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
+/// Version and type 1, and the code of a session's data.
+const PPPOE_DATA: u16 = 0x1100;
+
+/// The bottom of a stack of MPLS labels (RFC 3032, 2.1).
+const MPLS_BOTTOM: u32 = 0x100;
+
+/// Finds the IP header behind the Ethernet header at `offset`.
+#[inline(always)]
+pub(in super::super) fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    frame: &mut Frame,
+) -> Result<(), Untracked> {
+    let ethertype = u16::from_be_bytes(octets.read(offset + HEADER - 2).ok_or(Untracked::Truncated)?);
+    follow(octets, ethertype, offset + HEADER, frame)
+}
+
+/// Finds the IP header in what an ethertype announces at `offset`.
+#[inline(always)]
+pub(in super::super) fn follow<O: Octets + ?Sized>(
+    octets: &O,
+    mut ethertype: u16,
+    mut offset: usize,
+    frame: &mut Frame,
+) -> Result<(), Untracked> {
+    for _ in 0..MAX_VLAN_TAGS {
+        if !is_vlan(ethertype) {
+            break;
+        }
+        let tag = u32::from_be_bytes(octets.read(offset).ok_or(Untracked::Truncated)?);
+        frame.vlan.push((tag >> 16) as u16);
+        ethertype = tag as u16;
+        offset += VLAN_TAG;
+    }
+    if ethertype == ETHERTYPE_PPPOE_SESSION {
+        let header = octets.read::<PPPOE_HEADER>(offset).ok_or(Untracked::Truncated)?;
+        if u16::from_be_bytes([header[0], header[1]]) != PPPOE_DATA {
+            return Err(Untracked::Unsupported);
+        }
+        ethertype = ethertype_of_ppp(u16::from_be_bytes([header[6], header[7]]));
+        offset += PPPOE_HEADER;
+    }
+    match ethertype {
+        ETHERTYPE_IPV4 => frame.found(Family::V4, offset),
+        ETHERTYPE_IPV6 => frame.found(Family::V6, offset),
+        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(octets, offset, frame),
+        _ if is_vlan(ethertype) => return Err(Untracked::Unsupported),
+        _ => return Err(Untracked::NonIp),
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn is_vlan(ethertype: u16) -> bool {
+    matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN | ETHERTYPE_OLD_SERVICE_VLAN)
+}
+
+/// A stack of MPLS labels. They do not say what they carry: IP is known by its version, as routers do that
+/// choose among equal paths (RFC 4928).
+#[inline(always)]
+fn mpls<O: Octets + ?Sized>(octets: &O, mut offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+    for _ in 0..MAX_MPLS_LABELS {
+        let label = u32::from_be_bytes(octets.read(offset).ok_or(Untracked::Truncated)?);
+        offset += MPLS_LABEL;
+        if label & MPLS_BOTTOM != 0 {
+            return ip(octets, offset, frame);
+        }
+    }
+    Err(Untracked::Unsupported)
+}

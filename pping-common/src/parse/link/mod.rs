@@ -1,0 +1,82 @@
+//! The link layer: what a frame begins with, down to the IP header.
+
+mod cooked;
+mod ethernet;
+mod point_to_point;
+mod vlan;
+
+pub use vlan::Vlan;
+
+pub(super) use self::ethernet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, follow, parse as ethernet};
+use super::{Family, Frame, Untracked};
+use crate::{abi::Hook, octets::Octets};
+
+/// What the frames of an interface, or of a capture file, begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum LinkType {
+    /// An Ethernet header.
+    Ethernet,
+    /// The IP header: tun, `WireGuard`, ppp, IP tunnels.
+    Ip,
+    /// The header of a Linux cooked capture (`LINKTYPE_LINUX_SLL`).
+    Cooked,
+    /// The same in its second version (`LINKTYPE_LINUX_SLL2`).
+    CookedV2,
+    /// An address family of 32 bits in either byte order (`LINKTYPE_NULL`, `LINKTYPE_LOOP`).
+    Loopback,
+    /// A PPP frame (RFC 1661), with or without HDLC's address and control (RFC 1662).
+    Ppp,
+}
+
+impl LinkType {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] =
+        [Self::Ethernet, Self::Ip, Self::Cooked, Self::CookedV2, Self::Loopback, Self::Ppp];
+
+    /// Whether a frame was coming in or going out, where its header says that.
+    pub fn hook<O: Octets + ?Sized>(self, octets: &O) -> Option<Hook> {
+        match self {
+            Self::Cooked => cooked::hook(octets),
+            Self::CookedV2 => cooked::hook_v2(octets),
+            Self::Ethernet | Self::Ip | Self::Loopback | Self::Ppp => None,
+        }
+    }
+
+    /// The number of the interface that a frame passed, where its header says that.
+    pub fn interface<O: Octets + ?Sized>(self, octets: &O) -> Option<u32> {
+        match self {
+            Self::CookedV2 => cooked::interface_v2(octets),
+            Self::Ethernet | Self::Ip | Self::Cooked | Self::Loopback | Self::Ppp => None,
+        }
+    }
+}
+
+/// Finds the IP header: its version and its offset are put down.
+#[inline(always)]
+pub(super) fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    link: LinkType,
+    frame: &mut Frame,
+) -> Result<(), Untracked> {
+    match link {
+        LinkType::Ethernet => ethernet(octets, 0, frame),
+        LinkType::Ip => ip(octets, 0, frame),
+        LinkType::Cooked => cooked::parse(octets, frame),
+        LinkType::CookedV2 => cooked::parse_v2(octets, frame),
+        LinkType::Loopback => point_to_point::parse_loopback(octets, frame),
+        LinkType::Ppp => point_to_point::parse_ppp(octets, frame),
+    }
+}
+
+/// An IP header, of the version that its first four bits say.
+#[inline(always)]
+pub(super) fn ip<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+    let [first, _] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    match first >> 4 {
+        4 => frame.found(Family::V4, offset),
+        6 => frame.found(Family::V6, offset),
+        _ => return Err(Untracked::NonIp),
+    }
+    Ok(())
+}

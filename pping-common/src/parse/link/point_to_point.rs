@@ -1,0 +1,61 @@
+//! Link headers of captures between two ends: BSD loopback, and PPP.
+
+use super::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, Family, Frame, Untracked, follow};
+use crate::octets::Octets;
+
+/// An address family.
+const LOOPBACK_HEADER: usize = 4;
+const AF_INET: u32 = 2;
+/// IPv6 on Linux, Windows, NetBSD and OpenBSD, FreeBSD, and Darwin.
+const AF_INET6: [u32; 5] = [10, 23, 24, 28, 30];
+
+/// HDLC's address and control field (RFC 1662, 3.1), which may be left out.
+const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
+
+/// Protocol numbers of PPP (RFC 1332, RFC 5072, RFC 3032).
+const PPP_IPV4: u16 = 0x0021;
+const PPP_IPV6: u16 = 0x0057;
+const PPP_MPLS: u16 = 0x0281;
+
+/// The family is in the byte order of the host that captured, or, on OpenBSD, in that of the network.
+#[inline(always)]
+pub(super) fn parse_loopback<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
+    let family = octets.read(0).ok_or(Untracked::Truncated)?;
+    for number in [u32::from_be_bytes(family), u32::from_le_bytes(family)] {
+        if number == AF_INET {
+            frame.found(Family::V4, LOOPBACK_HEADER);
+            return Ok(());
+        }
+        if AF_INET6.contains(&number) {
+            frame.found(Family::V6, LOOPBACK_HEADER);
+            return Ok(());
+        }
+    }
+    Err(Untracked::NonIp)
+}
+
+#[inline(always)]
+pub(super) fn parse_ppp<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
+    let mut offset = 0;
+    let mut start: [u8; 2] = octets.read(0).ok_or(Untracked::Truncated)?;
+    if start == PPP_ADDRESS_AND_CONTROL {
+        offset = 2;
+        start = octets.read(offset).ok_or(Untracked::Truncated)?;
+    }
+    // Protocol numbers are even in their first octet and odd in their second, so that the first can be left
+    // out where it is 0 (RFC 1661, 6.5).
+    let (protocol, len) =
+        if start[0] & 1 == 0 { (u16::from_be_bytes(start), 2) } else { (u16::from(start[0]), 1) };
+    follow(octets, ethertype_of_ppp(protocol), offset + len, frame)
+}
+
+/// The ethertype for what a PPP protocol number announces; 0, which is none, for what is not followed.
+#[inline(always)]
+pub(super) fn ethertype_of_ppp(protocol: u16) -> u16 {
+    match protocol {
+        PPP_IPV4 => ETHERTYPE_IPV4,
+        PPP_IPV6 => ETHERTYPE_IPV6,
+        PPP_MPLS => ETHERTYPE_MPLS,
+        _ => 0,
+    }
+}

@@ -1,0 +1,33 @@
+//! VLAN tags.
+
+use crate::limits::MAX_VLAN_TAGS;
+
+/// The VLAN tags of a frame. One number rather than a list: the verifier likes no computed index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Vlan(u64);
+
+impl Vlan {
+    /// No tags.
+    pub const NONE: Self = Self(0);
+
+    /// Set in each tag, so that the identifier 0 (a priority tag) is told from none.
+    const PRESENT: u64 = 0x8000;
+
+    /// Appends the identifier of a tag control word; from the fifth on, the outermost is forgotten.
+    #[inline(always)]
+    pub fn push(&mut self, tag_control: u16) {
+        self.0 = self.0 << 16 | Self::PRESENT | u64::from(tag_control & 0x0fff);
+    }
+
+    /// The VLAN identifiers, outermost first.
+    pub fn identifiers(self) -> impl Iterator<Item = u16> {
+        (0..MAX_VLAN_TAGS)
+            .rev()
+            .map(move |position| self.0 >> (16 * position))
+            .filter(|tag| tag & Self::PRESENT != 0)
+            .map(|tag| tag as u16 & 0x0fff)
+    }
+}
+
+const _: () = assert!(MAX_VLAN_TAGS * 16 == 64);

@@ -1,0 +1,163 @@
+//! Tunnels: what is inside, and what is not looked into.
+
+use std::{vec, vec::Vec};
+
+use crate::{
+    parse::{Decap, Frame, LinkType, Protocol, Untracked, Vlan},
+    testing::{ETHERTYPE_IPV4, Network, TCP, Tcp, VLAN, ethernet, extension, identifiers},
+};
+
+const IPV4_IN_IP: u8 = 4;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const UDP: u8 = 17;
+
+/// A frame with a tunnel.
+pub(super) struct Tunnelled {
+    pub(super) octets: Vec<u8>,
+    kind: Decap,
+}
+
+fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0xc0, 0x00];
+    datagram.extend(port.to_be_bytes());
+    datagram.extend([0, 0, 0, 0]);
+    datagram.extend(payload);
+    datagram
+}
+
+fn gre(flags: u16, ethertype: u16, words: usize, inside: &[u8]) -> Vec<u8> {
+    let mut octets = Vec::from(flags.to_be_bytes());
+    octets.extend(ethertype.to_be_bytes());
+    octets.resize(4 + 4 * words, 0xee);
+    octets.extend(inside);
+    octets
+}
+
+fn vxlan(inside: &[u8]) -> Vec<u8> {
+    udp(4789, &[&[8, 0, 0, 0, 0, 0, 1, 0], inside].concat())
+}
+
+fn geneve(words: u8, ethertype: u16, inside: &[u8]) -> Vec<u8> {
+    let mut header = vec![words, 0];
+    header.extend(ethertype.to_be_bytes());
+    header.resize(8 + 4 * usize::from(words), 0xee);
+    udp(6081, &[&header, inside].concat())
+}
+
+fn gtp_u(flags: u8, headers: &[u8], inside: &[u8]) -> Vec<u8> {
+    udp(2152, &[&[flags, 255, 0, 0, 0, 0, 0, 1], headers, inside].concat())
+}
+
+/// Every kind of tunnel, between IPv4 and between IPv6 hosts, around an IP packet.
+pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
+    let frame = ethernet(&[], network.ethertype(), packet);
+    let ethertype = network.ethertype();
+    let in_ip = if ethertype == ETHERTYPE_IPV4 { IPV4_IN_IP } else { IPV6_IN_IP };
+    let kinds = [
+        (Decap::IPIP, in_ip, packet.to_vec()),
+        (Decap::GRE, GRE, gre(0, ethertype, 0, packet)),
+        (Decap::GRE, GRE, gre(0xb000, ethertype, 3, packet)),
+        (Decap::GRE, GRE, gre(0x2000, 0x6558, 1, &frame)),
+        (Decap::VXLAN, UDP, vxlan(&frame)),
+        (Decap::GENEVE, UDP, geneve(0, ethertype, packet)),
+        (Decap::GENEVE, UDP, geneve(63, 0x6558, &frame)),
+        (Decap::GTP_U, UDP, gtp_u(0x30, &[], packet)),
+        (Decap::GTP_U, UDP, gtp_u(0x36, &[0, 1, 0, 0x85, 1, 0, 9, 0xc0, 2, 1, 1, 1, 1, 1, 1, 0], packet)),
+    ];
+    let outer =
+        [Network { traffic_class: 0xfc, ..Network::v4() }, Network::with_extensions(&[extension(0, 2)])];
+    outer
+        .iter()
+        .flat_map(|outer| {
+            kinds
+                .iter()
+                .map(|(kind, number, octets)| Tunnelled { octets: outer.frame(*number, octets), kind: *kind })
+        })
+        .collect()
+}
+
+fn parse(octets: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
+    let mut frame = Frame::EMPTY;
+    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap);
+    (frame, parsed)
+}
+
+#[test]
+fn what_is_inside_is_as_without_the_tunnel() {
+    for network in [Network { traffic_class: 1, ..Network::v4() }, Network::v6()] {
+        let packet = network.packet(TCP, &Tcp::usual(10, 20).octets());
+        for tunnel in tunnels(&network, &packet) {
+            for decap in [tunnel.kind, Decap::ALL] {
+                let (frame, parsed) = parse(&tunnel.octets, decap);
+                assert_eq!(parsed, Ok(()), "{:?}", tunnel.kind);
+                assert_eq!((frame.source, frame.destination), (network.source, network.destination));
+                assert_eq!((frame.family, frame.protocol), (network.family, Protocol::Tcp));
+                assert_eq!(frame.traffic_class, network.traffic_class);
+                assert_eq!(frame.transport.segment.timestamps.tsval, 10);
+                assert_eq!(frame.transport.payload(), 5);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tunnel_that_is_off_is_a_packet_of_its_own() {
+    let network = Network::v6();
+    for tunnel in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets())) {
+        for decap in [Decap::NONE, Decap(Decap::ALL.0 & !tunnel.kind.0)] {
+            let (frame, parsed) = parse(&tunnel.octets, decap);
+            assert_eq!(parsed, Err(Untracked::Unsupported));
+            assert!(matches!(frame.protocol, Protocol::Udp | Protocol::Other));
+        }
+    }
+}
+
+#[test]
+fn one_tunnel_is_entered_and_not_a_second() {
+    let network = Network::v4();
+    for inner in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets())) {
+        let packet = &inner.octets[14..];
+        let around = if packet[0] >> 4 == 4 { Network::v4() } else { Network::v6() };
+        for outer in tunnels(&around, packet) {
+            assert_eq!(parse(&outer.octets, Decap::ALL).1, Err(Untracked::NestedTunnel));
+            // What is not looked into is no tunnel.
+            if inner.kind != outer.kind {
+                assert_eq!(parse(&outer.octets, outer.kind).1, Err(Untracked::Unsupported));
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_inside_a_tunnel_come_behind_those_outside() {
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
+    let inside = ethernet(&[(VLAN, 30), (VLAN, 40)], ETHERTYPE_IPV4, &packet);
+    let octets =
+        ethernet(&[(VLAN, 10), (VLAN, 20)], ETHERTYPE_IPV4, &Network::v4().packet(UDP, &vxlan(&inside)));
+    let (frame, parsed) = parse(&octets, Decap::VXLAN);
+    assert_eq!(parsed, Ok(()));
+    assert_eq!(identifiers(&frame), [10, 20, 30, 40]);
+}
+
+#[test]
+fn deepest_tunnel_is_found() {
+    // As far into a frame as a header can begin.
+    let network = Network::with_extensions(&[(); 6].map(|()| extension(60, 256)));
+    let packet = network.packet(TCP, &Tcp::usual(7, 8).octets());
+    let header: Vec<u8> = [&[255; 1020 - 1][..], &[0x85]].concat();
+    let headers = [&[0, 1, 0, 0x85], &header[..], &header, &header, &header[..1019], &[0]].concat();
+    let outer = network.packet(UDP, &gtp_u(0x34, &headers, &packet));
+    let (frame, parsed) = parse(&ethernet(&[(VLAN, 1); 4], network.ethertype(), &outer), Decap::GTP_U);
+    assert_eq!(parsed, Ok(()));
+    assert_eq!(frame.transport.segment.timestamps.tsval, 7);
+}
+
+#[test]
+fn fragments_of_a_tunnel_are_entered_if_they_are_the_first() {
+    let packet = Network::v6().packet(TCP, &Tcp::usual(1, 2).octets());
+    for (fragment, expected) in [(0x2000, Ok(())), (0x2001, Err(Untracked::Fragment))] {
+        let outer = Network { fragment, ..Network::v4() };
+        assert_eq!(parse(&outer.frame(IPV6_IN_IP, &packet), Decap::ALL).1, expected);
+    }
+}

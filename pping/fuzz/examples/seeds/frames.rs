@@ -1,0 +1,186 @@
+//! Frames of every shape that the parser knows, and of some that it refuses.
+
+use pping_common::parse::{Decap, LinkType};
+use pping_fuzz::parse::HEADER;
+
+use crate::{
+    Seed,
+    headers::{
+        IPV4, IPV6, TCP, UDP, authentication, echo, ethernet, extension, fragment, mpls, pppoe, tcp, udp,
+        usual, v4, v6,
+    },
+};
+
+pub(crate) fn seeds() -> Vec<Seed> {
+    let mut seeds = transports();
+    seeds.extend(networks());
+    seeds.extend(links());
+    seeds.extend(tunnels());
+    seeds
+}
+
+fn seed(name: &str, link: LinkType, decap: Decap, frame: &[u8]) -> Seed {
+    let mut input = vec![link as u8, decap.0 as u8, 0, 0, 0, 0, 0];
+    assert_eq!(input.len(), HEADER);
+    input.extend(frame);
+    (name.to_owned(), input)
+}
+
+fn on_ethernet(name: &str, frame: &[u8]) -> Seed {
+    seed(name, LinkType::Ethernet, Decap::NONE, frame)
+}
+
+fn packet(name: &str, packet: &[u8]) -> Seed {
+    seed(name, LinkType::Ip, Decap::NONE, packet)
+}
+
+fn usual_v4() -> Vec<u8> {
+    v4(&[], TCP, &usual())
+}
+
+fn usual_v6() -> Vec<u8> {
+    v6(TCP, &usual())
+}
+
+fn transports() -> Vec<Seed> {
+    let syn = b"\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\x10\0\0\0\0\0\x01\x03\x03\x07";
+    let sack = b"\x01\x01\x08\x0a\0\0\x10\0\0\0\x20\0\x01\x01\x05\x0a\0\0\0\x01\0\0\0\x09";
+    let last =
+        b"\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01\
+                 \x01\x01\x01\x01\x01\x01\x08\x0a\0\0\x10\0\0\0\x20\0";
+    [
+        ("tcp-syn", TCP, tcp(0x02, syn)),
+        ("tcp-sack", TCP, tcp(0x10, sack)),
+        ("tcp-timestamps-last", TCP, tcp(0x10, last)),
+        ("tcp-no-options", TCP, tcp(0x11, &[])),
+        ("tcp-bad-option", TCP, tcp(0x10, b"\x02\x01\x08\x0a\0\0\x10\0\0\0\x20\0")),
+        ("tcp-end-of-options", TCP, tcp(0x14, b"\x01\0\x08\x0a\0\0\x10\0\0\0\x20\0")),
+        ("icmp-request", 1, echo(8)),
+        ("icmp-reply", 1, echo(0)),
+        ("icmp-error", 1, [&[3, 1, 0, 0, 0, 0, 0, 0][..], &usual_v4()].concat()),
+        ("udp", UDP, udp(53, b"query")),
+    ]
+    .map(|(name, protocol, transport)| packet(name, &v4(&[], protocol, &transport)))
+    .to_vec()
+}
+
+fn networks() -> Vec<Seed> {
+    let mut later = usual_v4();
+    later[7] = 1;
+    let mut big = usual_v4();
+    big[2..4].fill(0);
+    let mut jumbo = usual_v6();
+    jumbo[4..6].fill(0);
+    let chain = extension(43, 1, &extension(60, 2, &extension(TCP, 1, &usual())));
+    let mut seeds = vec![
+        packet("v4-options", &v4(&[1; 40], TCP, &usual())),
+        packet("v4-later-fragment", &later),
+        packet("v4-authentication", &v4(&[], 51, &authentication(TCP, &usual()))),
+        packet("v4-big", &big),
+        packet("v6", &usual_v6()),
+        packet("v6-echo", &v6(58, &echo(128))),
+        packet("v6-reply", &v6(58, &echo(129))),
+        packet("v6-jumbo", &jumbo),
+        packet("v6-extensions", &v6(0, &chain)),
+        packet("v6-authentication", &v6(51, &authentication(TCP, &usual()))),
+        packet("v6-first-fragment", &v6(44, &fragment(TCP, 0, &usual()))),
+        packet("v6-later-fragment", &v6(44, &fragment(TCP, 185, &usual()))),
+    ];
+    for (name, missing) in [("v4-big-cut", 0x0002_0000_u32), ("v4-big-cut-most", u32::MAX)] {
+        let (_, mut input) = packet(name, &big);
+        input[3..HEADER].copy_from_slice(&missing.to_be_bytes());
+        seeds.push((name.to_owned(), input));
+    }
+    seeds
+}
+
+fn links() -> Vec<Seed> {
+    let (v4, v6) = (usual_v4(), usual_v6());
+    let tags = [(0x88a8, 100), (0x8100, 0xe0c8), (0x9100, 3), (0x8100, 4), (0x8100, 5)];
+    let cooked = |kind| [&[0, kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0][..], &v4].concat();
+    let cooked_v2 =
+        |kind| [&[0x86, 0xdd, 0, 0, 0, 0, 0, 3, 0, 1, kind, 6, 2, 0, 0, 0, 0, 1, 0, 0][..], &v6].concat();
+    let mut seeds = vec![
+        on_ethernet("ethernet-pppoe", &ethernet(&tags[..2], 0x8864, &pppoe(0x21, &v4))),
+        on_ethernet("ethernet-pppoe-v6", &ethernet(&[], 0x8864, &pppoe(0x57, &v6))),
+        on_ethernet("ethernet-pppoe-mpls", &ethernet(&[], 0x8864, &pppoe(0x0281, &mpls(1, &v4)))),
+        on_ethernet("ethernet-arp", &ethernet(&[], 0x0806, &[0; 28])),
+    ];
+    seeds.extend(
+        (0..=5).map(|depth| {
+            on_ethernet(&format!("ethernet-{depth}-tags"), &ethernet(&tags[..depth], IPV4, &v4))
+        }),
+    );
+    seeds.extend([1, 4, 5].map(|labels| {
+        on_ethernet(&format!("ethernet-{labels}-labels"), &ethernet(&[], 0x8847, &mpls(labels, &v6)))
+    }));
+    let (name, mut offloaded) = on_ethernet("ethernet-offloaded-tags", &ethernet(&tags[..2], IPV6, &v6));
+    offloaded[2] = 3;
+    seeds.push((name, offloaded));
+    let others: [(&str, LinkType, &[u8], &[u8]); 10] = [
+        ("cooked-in", LinkType::Cooked, &[], &cooked(0)),
+        ("cooked-out", LinkType::Cooked, &[], &cooked(4)),
+        ("cooked-v2-in", LinkType::CookedV2, &[], &cooked_v2(0)),
+        ("cooked-v2-out", LinkType::CookedV2, &[], &cooked_v2(4)),
+        ("loopback", LinkType::Loopback, &[2, 0, 0, 0], &v4),
+        ("loopback-openbsd", LinkType::Loopback, &[0, 0, 0, 24], &v6),
+        ("ppp", LinkType::Ppp, &[0xff, 0x03, 0, 0x21], &v4),
+        ("ppp-no-address", LinkType::Ppp, &[0, 0x57], &v6),
+        ("ppp-short", LinkType::Ppp, &[0x21], &v4),
+        ("ppp-mpls", LinkType::Ppp, &[0xff, 0x03, 0x02, 0x81], &mpls(2, &v4)),
+    ];
+    seeds.extend(
+        others.map(|(name, link, start, rest)| seed(name, link, Decap::NONE, &[start, rest].concat())),
+    );
+    seeds
+}
+
+fn tunnels() -> Vec<Seed> {
+    let (inner_v4, inner_v6) = (usual_v4(), usual_v6());
+    let gre = |header: &[u8], inside: &[u8]| v4(&[], 47, &[header, inside].concat());
+    let gtp = |header: &[u8], inside: &[u8]| v4(&[], UDP, &udp(2152, &[header, inside].concat()));
+    let frame = ethernet(&[(0x8100, 7)], IPV4, &inner_v4);
+    let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &frame].concat();
+    let geneve = [&[0x02, 0, 0x65, 0x58, 0, 0, 42, 0][..], &[0; 8], &frame].concat();
+    let extended = b"\x34\xff\0\0\0\0\0\x01\0\0\0\x85\x01\0\x09\xc0\x01\0\x09\0";
+    let all: [(&str, Vec<u8>); 17] = [
+        ("ipip", v4(&[], 4, &inner_v4)),
+        ("6in4", v4(&[], 41, &inner_v6)),
+        ("4in6", v6(4, &inner_v4)),
+        ("gre", gre(&[0, 0, 8, 0], &inner_v4)),
+        ("gre-all", gre(&[&[0xb0, 0, 0x86, 0xdd][..], &[0; 12]].concat(), &inner_v6)),
+        ("gre-ethernet", gre(&[0x20, 0, 0x65, 0x58, 0, 0, 0, 1], &frame)),
+        ("gre-mpls", gre(&[0, 0, 0x88, 0x47], &mpls(1, &inner_v4))),
+        ("gre-pptp", gre(&[0x30, 1, 0x88, 0x0b], &[0; 12])),
+        ("vxlan", v4(&[], UDP, &udp(4789, &vxlan))),
+        ("vxlan-linux", v6(UDP, &udp(8472, &vxlan))),
+        ("geneve", v4(&[], UDP, &udp(6081, &geneve))),
+        ("gtp-u", gtp(&[0x30, 0xff, 0, 0, 0, 0, 0, 1], &inner_v4)),
+        ("gtp-u-sequence", gtp(&[0x32, 0xff, 0, 0, 0, 0, 0, 1, 0, 5, 0, 0x85], &inner_v6)),
+        ("gtp-u-extensions", gtp(extended, &inner_v4)),
+        ("nested-ipip", v4(&[], 4, &v4(&[], 4, &inner_v4))),
+        ("nested-vxlan", v4(&[], 41, &v6(UDP, &udp(4789, &vxlan)))),
+        ("deepest", deepest()),
+    ];
+    all.iter()
+        .map(|(name, packet)| seed(&format!("tunnel-{name}"), LinkType::Ip, Decap::ALL, packet))
+        .collect()
+}
+
+/// A transport header as far into a frame as there can be one: both IP headers and that of GTP-U are as long as
+/// they get.
+fn deepest() -> Vec<u8> {
+    let with_extensions = |next, payload: &[u8]| {
+        let chain =
+            (0..6).fold((next, payload.to_vec()), |(next, rest), _| (60, extension(next, 256, &rest)));
+        v6(chain.0, &chain.1)
+    };
+    let mut gtp = b"\x34\xff\0\0\0\0\0\x01\0\0\0\x85".to_vec();
+    for next in [0x85, 0x85, 0x85, 0] {
+        gtp.push(255);
+        gtp.resize(gtp.len() + 4 * 255 - 2, 0);
+        gtp.push(next);
+    }
+    gtp.extend(with_extensions(TCP, &usual()));
+    with_extensions(UDP, &udp(2152, &gtp))
+}

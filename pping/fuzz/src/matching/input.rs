@@ -1,0 +1,142 @@
+//! What the octets of an input stand for. The layout is fixed and every field stands alone, so that inputs
+//! keep their meaning, can be written by hand, and change little when the fuzzer changes an octet.
+
+use pping_common::{
+    flow::Side,
+    limits::SECOND,
+    parse::{Echo, Kind, Segment, TcpFlags, Timestamps, Transport},
+    rtt::{Basis, Rules},
+};
+
+/// Flows that are talked in.
+pub const FLOWS: usize = 4;
+
+/// Octets before the events: limits, their basis, local addresses, where the clocks begin, the first `TSval`.
+pub const HEADER: usize = 8;
+
+/// Octets of an event: what it is, flags, size, what it carries, what it echoes, and how the clock went on.
+pub const RECORD: usize = 6;
+
+/// Nanoseconds that the clock goes on by, or a small multiple of them.
+const STEPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, SECOND, 5 * SECOND, 1 << 40, 1 << 61];
+const RATE_LIMITS: [u64; 4] = [0, 20_000_000, 100_000_000, SECOND];
+const RTT_RATES: [u64; 4] = [0, 1 << 15, 3 << 16, 0x00ff_ffff];
+const STARTS: [u64; 3] = [1, 1_000 * SECOND, u64::MAX - 30 * SECOND];
+
+pub(super) struct Input<'a> {
+    pub(super) rules: Rules,
+    pub(super) local: [u32; FLOWS],
+    pub(super) sweeps: u32,
+    start: u64,
+    first_tsval: u32,
+    records: &'a [[u8; RECORD]],
+}
+
+pub(super) enum Event {
+    Packet {
+        flow: usize,
+        from: Side,
+        now: u64,
+        transport: Transport,
+    },
+    /// A packet of a flow went by unseen.
+    Contention {
+        flow: usize,
+    },
+    ClockSetBack,
+    Sweep {
+        seconds: u32,
+    },
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn decode(input: &'a [u8]) -> Option<Self> {
+        let (&[limits, basis, local, start, first_tsval @ ..], records) =
+            input.split_first_chunk::<HEADER>()?;
+        let rules = Rules {
+            rate_limit: RATE_LIMITS[usize::from(limits % 4)],
+            rtt_rate: RTT_RATES[usize::from(limits / 4 % 4)],
+            rtt_basis: if basis & 1 == 0 { Basis::Smoothed } else { Basis::Min },
+            include_local: basis & 2 != 0,
+            ..Rules::UNLIMITED
+        };
+        Some(Self {
+            rules,
+            local: [0, 2, 4, 6].map(|shift| u32::from(local >> shift & 3)),
+            sweeps: if start & 0x80 == 0 { 0 } else { u32::MAX - 20 },
+            start: STARTS[usize::from(start & 0x7f) % STARTS.len()],
+            first_tsval: u32::from_be_bytes(first_tsval),
+            records: records.as_chunks().0,
+        })
+    }
+
+    pub(super) fn events(&self) -> impl Iterator<Item = Event> + use<'_> {
+        let mut now = self.start;
+        // Of each side of each flow, the TSval that the next ones are near.
+        let mut clocks = [[self.first_tsval; 2]; FLOWS];
+        self.records.iter().map(move |&[what, flags, size, carried, echoed, step]| {
+            now = moved(now, step);
+            let flow = usize::from(what) % FLOWS;
+            let from = if what & 4 == 0 { Side::Low } else { Side::High };
+            let mut transport = empty(flow as u16);
+            match what >> 3 & 7 {
+                0..=3 => {
+                    let (mine, other) = (from as usize, from.other() as usize);
+                    clocks[flow][mine] = near(clocks[flow][mine], carried);
+                    let segment = &mut transport.segment;
+                    segment.flags = TcpFlags(flags);
+                    segment.payload = size.into();
+                    segment.has_timestamps = what & 0x80 == 0;
+                    segment.timestamps =
+                        Timestamps { tsval: clocks[flow][mine], tsecr: near(clocks[flow][other], echoed) };
+                }
+                4..=6 => {
+                    transport.kind = Kind::Echo;
+                    transport.echo.sequence = u16::from_be_bytes([echoed & 1, carried]);
+                    transport.echo.is_reply = flags & 1 != 0;
+                    transport.echo.payload = size.into();
+                }
+                _ => return control(flags, size, flow, &mut now),
+            }
+            Event::Packet { flow, from, now, transport }
+        })
+    }
+}
+
+fn control(flags: u8, size: u8, flow: usize, now: &mut u64) -> Event {
+    match flags % 4 {
+        0 | 1 => Event::Contention { flow },
+        2 => {
+            *now = 1 + u64::from(size) * SECOND;
+            Event::ClockSetBack
+        }
+        _ => Event::Sweep { seconds: u32::from(size) * 2 },
+    }
+}
+
+/// A quarter of all steps goes back.
+fn moved(now: u64, step: u8) -> u64 {
+    let by = u64::from(step & 7).saturating_mul(STEPS[usize::from(step >> 3 & 7)]);
+    if step >> 6 == 3 { now.saturating_sub(by).max(1) } else { now.saturating_add(by) }
+}
+
+/// A clock that was near another: a few ticks before or after it, or a good part of all the way round.
+fn near(clock: u32, distance: u8) -> u32 {
+    let distance = i32::from(distance as i8);
+    clock.wrapping_add_signed(if distance.abs() < 64 { distance } else { distance << 25 })
+}
+
+fn empty(id: u16) -> Transport {
+    Transport {
+        kind: Kind::Tcp,
+        segment: Segment {
+            source_port: 40_000,
+            destination_port: 443,
+            flags: TcpFlags(0),
+            payload: 0,
+            has_timestamps: false,
+            timestamps: Timestamps { tsval: 0, tsecr: 0 },
+        },
+        echo: Echo { id, sequence: 0, is_reply: false, payload: 0 },
+    }
+}

@@ -1,0 +1,184 @@
+//! Any packets of a few flows, at any times, through the state machine.
+
+mod input;
+mod model;
+
+use pping_common::{
+    flow::{Changes, Flow, Lifecycle, Outcome, Side},
+    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, SLOTS},
+    parse::{Kind, Transport},
+    rtt::{Measured, Method, Rules, Sample},
+};
+
+use self::{
+    input::{Event, Input},
+    model::Model,
+};
+
+pub use self::input::{FLOWS, HEADER, RECORD};
+
+/// Sends packets past flows.
+///
+/// # Panics
+/// When a flow does anything that [`model`] does not, a sample is not above the lowest one, more waits than
+/// there are slots, a flow changes without being concerned, or it opens and closes out of turn.
+pub fn check(input: &[u8]) {
+    let Some(input) = Input::decode(input) else { return };
+    let rules = input.rules;
+    let mut talks: [Talk; FLOWS] = input.local.map(|local| Talk::new(local, rules, input.sweeps));
+    let mut sweeps = input.sweeps;
+    for event in input.events() {
+        match event {
+            Event::Packet { flow, from, now, transport } => {
+                talks[flow].flow.last_seen = sweeps;
+                talks[flow].packet(from, now, &transport);
+            }
+            Event::Contention { flow } => talks[flow].contend(),
+            Event::ClockSetBack => talks.iter_mut().for_each(Talk::set_clock_back),
+            Event::Sweep { seconds } => {
+                sweeps = sweeps.wrapping_add(seconds);
+                for talk in &mut talks {
+                    talk.sweep(sweeps);
+                }
+            }
+        }
+    }
+}
+
+/// A flow, and what is expected of it.
+struct Talk {
+    flow: Flow,
+    rules: Rules,
+    model: Model,
+    /// How many flows and directions were said to open and not yet to close.
+    open_flows: i32,
+    open_directions: i32,
+    /// The protocol of its last packet, which decides how long it may be idle.
+    number: u8,
+}
+
+impl Talk {
+    fn new(local: u32, rules: Rules, last_seen: u32) -> Self {
+        Self {
+            flow: Flow { local, last_seen, ..Flow::EMPTY },
+            rules,
+            model: Model::new(rules, local),
+            open_flows: 0,
+            open_directions: 0,
+            number: 0,
+        }
+    }
+
+    fn packet(&mut self, from: Side, now: u64, transport: &Transport) {
+        self.number = transport.number();
+        if self.begins_anew(from, transport) {
+            (self.open_flows, self.open_directions) = (0, 0);
+        }
+        // As the kernel programs do: a flow that is not concerned is left alone.
+        let outcome = if self.flow.concerns(from, transport) {
+            self.flow.step(from, transport, now, &self.rules)
+        } else {
+            self.assert_unconcerned(from, now, transport);
+            NOTHING
+        };
+        let expected = self.model.packet(from as usize, transport, now);
+        let sample = outcome.measured.sample();
+        let found = (sample.map(|sample| (sample.identifier, sample.rtt)), outcome.measured.slots_full);
+        assert_eq!(found, expected, "{transport:?} at {now}");
+        if let Some(sample) = sample {
+            let timed = self.flow.direction(from.other());
+            assert!(timed.min_rtt <= sample.rtt, "{sample:?} is below {}", timed.min_rtt);
+        }
+        self.assert_as_the_model();
+        self.assert_in_turn(&outcome.changes);
+    }
+
+    /// Whether the packet is a SYN on used ports, which ends what was there without a word.
+    fn begins_anew(&self, from: Side, transport: &Transport) -> bool {
+        let (forward, flags) = (self.flow.direction(from), transport.segment.flags);
+        transport.kind == Kind::Tcp
+            && (flags.syn() && !flags.ack())
+            && (forward.established || forward.lifecycle == Lifecycle::Closed)
+    }
+
+    /// A flow that says that it is not concerned does nothing.
+    fn assert_unconcerned(&self, from: Side, now: u64, transport: &Transport) {
+        // What it has not seen comes to light at the next packet that it is concerned by.
+        if self.flow.contended != 0 {
+            return;
+        }
+        let mut flow = self.flow;
+        let outcome = flow.step(from, transport, now, &self.rules);
+        assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
+        assert!(!outcome.measured.has_sample && !outcome.measured.slots_full, "{transport:?} at {now}");
+        for side in [Side::Low, Side::High] {
+            let (before, after) = (self.flow.direction(side), flow.direction(side));
+            assert_eq!(model::State::of(before), model::State::of(after), "{transport:?} at {now}");
+            assert_eq!(before.lifecycle, after.lifecycle, "{transport:?} at {now}");
+            assert_eq!(
+                (before.opened_at, before.opened_by, before.established),
+                (after.opened_at, after.opened_by, after.established),
+                "{transport:?} at {now}"
+            );
+            assert_eq!((before.min_rtt, before.smoothed_rtt), (after.min_rtt, after.smoothed_rtt));
+        }
+    }
+
+    fn assert_as_the_model(&self) {
+        if self.flow.contended != 0 {
+            return;
+        }
+        for side in [Side::Low, Side::High] {
+            let direction = self.flow.direction(side);
+            assert!(direction.slots.waiting() <= SLOTS);
+            assert_eq!(model::State::of(direction), self.model.state(side as usize));
+            if let Some(expected) = self.model.rtts(side as usize) {
+                assert_eq!((direction.min_rtt, direction.smoothed_rtt), expected);
+            }
+        }
+    }
+
+    /// Whoever counts openings and closings counts no flow twice, and misses none.
+    fn assert_in_turn(&mut self, changes: &Changes) {
+        self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
+        self.open_directions += i32::from(changes.opened);
+        self.open_directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
+        let is_open = |side| i32::from(self.flow.direction(side).lifecycle == Lifecycle::Open);
+        let open = is_open(Side::Low) + is_open(Side::High);
+        assert_eq!((self.open_directions, self.open_flows), (open, open.min(1)));
+    }
+
+    /// A packet went by that only the counters have seen.
+    fn contend(&mut self) {
+        self.flow.contended = 1;
+        self.model.miss();
+    }
+
+    fn set_clock_back(&mut self) {
+        self.flow.set_clock_back();
+        self.model.set_clock_back();
+        self.assert_as_the_model();
+    }
+
+    /// Forgets the flow if it has been idle too long.
+    fn sweep(&mut self, now: u32) {
+        let idle = now.wrapping_sub(self.flow.last_seen);
+        let is_expired = self.flow.is_expired(self.number, now);
+        if is_expired {
+            assert!(idle > CLOSED_IDLE_SECONDS);
+            *self = Self::new(self.flow.local, self.rules, now);
+        } else {
+            assert!(idle <= IDLE_SECONDS);
+        }
+    }
+}
+
+/// What a packet brings about that the flow is not concerned by.
+const NOTHING: Outcome = Outcome {
+    measured: Measured {
+        has_sample: false,
+        sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0 },
+        slots_full: false,
+    },
+    changes: Changes::NONE,
+};

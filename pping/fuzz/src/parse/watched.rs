@@ -1,0 +1,47 @@
+//! A frame that knows what was read of it.
+
+use std::cell::Cell;
+
+use pping_common::{
+    octets::{Captured, Octets},
+    parse::Untracked,
+};
+
+/// A frame that is read as strictly as in the kernel.
+pub(super) struct Watched<'a> {
+    frame: Captured<'a>,
+    /// Whether a read has failed: it must be the last.
+    has_failed: Cell<bool>,
+}
+
+impl<'a> Watched<'a> {
+    pub(super) fn new(frame: Captured<'a>) -> Self {
+        Self { frame, has_failed: Cell::new(false) }
+    }
+
+    /// A parse fails for what it could not read, and for nothing else.
+    pub(super) fn assert_reads_explain(&self, parsed: Result<(), Untracked>) {
+        assert_eq!(self.has_failed.get(), parsed == Err(Untracked::Truncated));
+    }
+}
+
+impl Octets for Watched<'_> {
+    fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        assert!(!self.has_failed.get(), "{N} octets at {offset} are read after a read that failed");
+        assert!(N >= 2, "the verifier does not follow a read of one octet at {offset}");
+        let read = self.frame.read(offset);
+        assert_eq!(read.is_some(), offset + N <= self.frame.octets.len());
+        self.has_failed.set(read.is_none());
+        read
+    }
+
+    /// In the kernel this masks, which must not turn an offset into another one.
+    fn below<const N: usize>(value: usize) -> usize {
+        assert!(value < N, "{value} is not below {N}");
+        value
+    }
+
+    fn frame_len(&self) -> usize {
+        self.frame.frame_len
+    }
+}

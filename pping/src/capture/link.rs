@@ -1,0 +1,37 @@
+//! The numbers that capture files have for what a frame begins with: <https://www.tcpdump.org/linktypes.html>.
+
+use pping_common::parse::LinkType;
+
+/// Those that [`of_number`] knows, for people.
+pub(super) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 12, 14, 228, 229), Linux cooked (113, 276), loopback (0, 108) and PPP (9, 50) are";
+
+/// What the frames of a link type begin with, if that is known here.
+pub(super) fn of_number(number: u32) -> Option<LinkType> {
+    match number {
+        1 => Some(LinkType::Ethernet),
+        // 101 by the list; the others are what some systems write for their own DLT_RAW, and for one version each.
+        12 | 14 | 101 | 228 | 229 => Some(LinkType::Ip),
+        113 => Some(LinkType::Cooked),
+        276 => Some(LinkType::CookedV2),
+        0 | 108 => Some(LinkType::Loopback),
+        9 | 50 => Some(LinkType::Ppp),
+        _ => None,
+    }
+}
+
+/// What the commonest of the others are, to be put behind their number.
+pub(super) fn name(number: u32) -> &'static str {
+    match number {
+        105 => " (IEEE 802.11)",
+        127 => " (IEEE 802.11 with radiotap)",
+        147..=162 => " (private use)",
+        187 | 201 => " (Bluetooth)",
+        189 | 220 | 249 => " (USB)",
+        195 | 230 => " (IEEE 802.15.4)",
+        227 => " (CAN)",
+        239 => " (netfilter log)",
+        252 => " (Wireshark's upper PDUs)",
+        253 => " (netlink)",
+        _ => "",
+    }
+}

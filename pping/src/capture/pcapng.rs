@@ -1,0 +1,270 @@
+//! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
+//!
+//! pcap-parser reads the blocks, each once it is there as a whole: given less, it cannot tell a block that is still
+//! coming from one whose inner lengths leave it. What it gets wrong is read here: resolutions by powers of 2, time
+//! offsets and flags in big-endian files, and the obsolete packet block, which it does not know.
+
+use std::borrow::Cow;
+
+use pcap_parser::{
+    InterfaceDescriptionBlock, OptionCode, PcapNGOption, nom, parse_enhancedpacketblock_be,
+    parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le,
+    parse_sectionheaderblock, traits::PcapNGPacketBlock as _,
+};
+use pping_common::{abi::Hook, octets::Octets as _, parse::LinkType};
+
+use super::{Fault, buffer::LONGEST_BLOCK, link, places::Places, time::Clock};
+
+/// The first octets of a file, and of every section: the type of a section header, which reads the same in both
+/// byte orders.
+pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const OBSOLETE_PACKET: u32 = 2;
+const SIMPLE_PACKET: u32 = 3;
+const ENHANCED_PACKET: u32 = 6;
+
+const VERSION: u16 = 1;
+/// Type, length, and length again at the end.
+const FRAME: usize = 12;
+/// Interfaces that are known at a time; others are only counted.
+const MOST_INTERFACES: usize = 65_536;
+
+/// `epb_flags`: bits 0 and 1 are the direction.
+const FLAGS: OptionCode = OptionCode(2);
+const NAME: OptionCode = OptionCode(2);
+const RESOLUTION: OptionCode = OptionCode(9);
+const OFFSET: OptionCode = OptionCode(14);
+
+/// What the section that is being read has said so far.
+#[derive(Default)]
+pub(super) struct Pcapng {
+    is_big_endian: bool,
+    interfaces: Vec<Interface>,
+    /// Whether any interface of any section can be looked into, and the link type of the first that cannot.
+    pub(super) has_usable: bool,
+    pub(super) unusable: Option<u32>,
+}
+
+/// How the packets of an interface are to be read.
+#[derive(Clone, Copy)]
+struct Interface {
+    /// `None` when there were too many before it.
+    place: Option<u16>,
+    /// The number of its link type if that is none that is known here.
+    link: Result<LinkType, u32>,
+    clock: Clock,
+}
+
+/// Why a packet is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Skip {
+    /// Its link type, of this number, is not supported.
+    LinkType(u32),
+    /// There are too many interfaces.
+    Interfaces,
+    /// Its interface was not described.
+    Undescribed,
+    /// It has no time.
+    Timeless,
+}
+
+/// What a block is.
+pub(super) enum Block {
+    /// None that matters here.
+    Other,
+    /// A packet that is left out.
+    Skipped(Skip),
+    /// A packet.
+    Packet(Record),
+}
+
+/// A packet: where it is, when it was, how long, and which way it went.
+pub(super) struct Record {
+    pub(super) place: u16,
+    pub(super) link: LinkType,
+    /// Octets from the start of the block to the packet.
+    pub(super) header: usize,
+    /// Octets of it that are there.
+    pub(super) captured: usize,
+    /// Octets it had.
+    pub(super) frame_len: usize,
+    /// Nanoseconds since 1970.
+    pub(super) time: u64,
+    pub(super) hook: Option<Hook>,
+}
+
+/// The next block: how long it is, and whether what is in it matters.
+pub(super) enum Next {
+    /// Not enough of it is there to tell, or to read it.
+    Incomplete,
+    /// Nothing in it matters.
+    Skip(u64),
+    /// It is there, with this length.
+    Read(usize),
+}
+
+impl Pcapng {
+    /// Looks at the start of a block.
+    #[inline]
+    pub(super) fn next(&mut self, data: &[u8]) -> Result<Next, Fault> {
+        let Some(mut number) = data.read(0).map(|octets| self.u32(octets)) else {
+            return Ok(Next::Incomplete);
+        };
+        if data.starts_with(&MAGIC) {
+            // From here on in the byte order of the new section.
+            match data.read(8) {
+                None => return Ok(Next::Incomplete),
+                Some([0x1a, 0x2b, 0x3c, 0x4d]) => self.is_big_endian = true,
+                Some([0x4d, 0x3c, 0x2b, 0x1a]) => self.is_big_endian = false,
+                Some(_) => return Err(Fault::Malformed("the byte order of a section is neither")),
+            }
+            number = SECTION_HEADER;
+        }
+        let Some(len) = data.read(4).map(|octets| self.u32(octets)) else { return Ok(Next::Incomplete) };
+        if (len as usize) < FRAME || !len.is_multiple_of(4) {
+            return Err(Fault::Malformed("a block has a length that cannot be"));
+        }
+        match number {
+            SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | ENHANCED_PACKET | SIMPLE_PACKET => {
+                match len as usize {
+                    len if len > LONGEST_BLOCK => Err(Fault::TooLong(len as u64)),
+                    len if len > data.len() => Ok(Next::Incomplete),
+                    len => Ok(Next::Read(len)),
+                }
+            }
+            // Name resolution, statistics, secrets, journals, what others made up.
+            _ => Ok(Next::Skip(u64::from(len))),
+        }
+    }
+
+    /// Reads a block that is there.
+    #[inline]
+    pub(super) fn read(&mut self, block: &[u8], places: &mut Places) -> Result<Block, Fault> {
+        match block.read(0).map(|octets| self.u32(octets)) {
+            Some(ENHANCED_PACKET) => self.enhanced_packet(block),
+            Some(OBSOLETE_PACKET) => self.obsolete_packet(block),
+            // It has neither a time nor the number of its interface.
+            Some(SIMPLE_PACKET) => Ok(Block::Skipped(Skip::Timeless)),
+            Some(INTERFACE_DESCRIPTION) => self.describe(block, places),
+            _ => self.begin_section(block),
+        }
+    }
+
+    fn begin_section(&mut self, block: &[u8]) -> Result<Block, Fault> {
+        let header = whole(parse_sectionheaderblock(block), "a section header")?;
+        if header.major_version != VERSION {
+            return Err(Fault::Version(header.major_version));
+        }
+        self.interfaces.clear();
+        Ok(Block::Other)
+    }
+
+    fn describe(&mut self, block: &[u8], places: &mut Places) -> Result<Block, Fault> {
+        let parsed = if self.is_big_endian {
+            parse_interfacedescriptionblock_be(block)
+        } else {
+            parse_interfacedescriptionblock_le(block)
+        };
+        let description: InterfaceDescriptionBlock<'_> = whole(parsed, "the description of an interface")?;
+        let number = description.linktype.0 as u32;
+        let link = link::of_number(number).ok_or(number);
+        self.has_usable |= link.is_ok();
+        if link.is_err() && self.unusable.is_none() {
+            self.unusable = Some(number);
+        }
+        if self.interfaces.len() < MOST_INTERFACES {
+            let option = |code| option(&description.options, code);
+            let name = option(NAME).map(|octets| String::from_utf8_lossy(octets));
+            let clock = match option(RESOLUTION).and_then(|octets| octets.first()) {
+                Some(&resolution) => Clock::MICROSECONDS.with_resolution(resolution),
+                None => Clock::MICROSECONDS,
+            };
+            let offset = option(OFFSET).and_then(|octets| octets.read(0)).map(|octets| self.i64(octets));
+            let position = self.interfaces.len() as u32;
+            let name = name.as_deref().filter(|name: &&str| !name.is_empty());
+            let place = link.ok().and_then(|_| places.of_described(position, name, number));
+            self.interfaces.push(Interface { place, link, clock: clock.with_offset(offset.unwrap_or(0)) });
+        }
+        Ok(Block::Other)
+    }
+
+    fn enhanced_packet(&self, block: &[u8]) -> Result<Block, Fault> {
+        const HEADER: usize = 28;
+        let parsed = if self.is_big_endian {
+            parse_enhancedpacketblock_be(block)
+        } else {
+            parse_enhancedpacketblock_le(block)
+        };
+        let packet = whole(parsed, "a packet's lengths")?;
+        let flags = option(&packet.options, FLAGS).and_then(|octets| octets.read(0)).map(|it| self.u32(it));
+        let hook = match flags.unwrap_or(0) & 3 {
+            1 => Some(Hook::Ingress),
+            2 => Some(Hook::Egress),
+            _ => None,
+        };
+        let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+        let captured = packet.packet_data().len();
+        Ok(self.packet(packet.if_id, time, (HEADER, captured, packet.origlen as usize), hook))
+    }
+
+    /// The packet block of before 2004: as the enhanced one, but for its first word.
+    fn obsolete_packet(&self, block: &[u8]) -> Result<Block, Fault> {
+        const HEADER: usize = 28;
+        const LENGTHS: Fault = Fault::Malformed("a packet's lengths");
+        let interface = block.read(8).ok_or(LENGTHS)?;
+        let interface =
+            if self.is_big_endian { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };
+        let word = |at| block.read(at).map(|octets| self.u32(octets)).ok_or(LENGTHS);
+        let time = u64::from(word(12)?) << 32 | u64::from(word(16)?);
+        let (captured, frame_len) = (word(20)? as usize, word(24)? as usize);
+        if captured > block.len().saturating_sub(HEADER + 4) {
+            return Err(LENGTHS);
+        }
+        Ok(self.packet(interface.into(), time, (HEADER, captured, frame_len), None))
+    }
+
+    #[inline]
+    fn packet(
+        &self,
+        interface: u32,
+        time: u64,
+        (header, captured, frame_len): (usize, usize, usize),
+        hook: Option<Hook>,
+    ) -> Block {
+        let Some(interface) = self.interfaces.get(interface as usize) else {
+            let is_beyond = self.interfaces.len() == MOST_INTERFACES;
+            return Block::Skipped(if is_beyond { Skip::Interfaces } else { Skip::Undescribed });
+        };
+        let link = match interface.link {
+            Ok(link) => link,
+            Err(number) => return Block::Skipped(Skip::LinkType(number)),
+        };
+        let Some(place) = interface.place else { return Block::Skipped(Skip::Interfaces) };
+        let time = interface.clock.nanoseconds(time);
+        Block::Packet(Record { place, link, header, captured, frame_len, time, hook })
+    }
+
+    #[inline]
+    fn u32(&self, octets: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+    }
+
+    fn i64(&self, octets: [u8; 8]) -> i64 {
+        if self.is_big_endian { i64::from_be_bytes(octets) } else { i64::from_le_bytes(octets) }
+    }
+}
+
+/// What was parsed of a block that is there as a whole.
+fn whole<T, E>(parsed: nom::IResult<&[u8], T, E>, what: &'static str) -> Result<T, Fault> {
+    parsed.map(|(_, block)| block).map_err(|_| Fault::Malformed(what))
+}
+
+/// The value of an option, up to the end mark.
+fn option<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> Option<&'a [u8]> {
+    let option =
+        options.iter().take_while(|it| it.code != OptionCode::EndOfOpt).find(|it| it.code == code)?;
+    let value: &Cow<'_, [u8]> = &option.value;
+    value.get(..usize::from(option.len))
+}

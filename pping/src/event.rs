@@ -1,0 +1,22 @@
+//! What happens to flows, as the kernel programs and the replay of a capture report it.
+
+use pping_common::abi::{Endpoints, FlowEvent, RttEvent};
+
+/// An event.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// A sample.
+    Rtt(RttEvent),
+    /// A flow direction opened or closed.
+    Flow(FlowEvent),
+}
+
+impl Event {
+    /// The flow it is of.
+    pub fn endpoints(&self) -> &Endpoints {
+        match self {
+            Self::Rtt(event) => &event.endpoints,
+            Self::Flow(event) => &event.endpoints,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Time without a clock: that of the packets.
+
+use pping_common::limits::SECOND;
+
+/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+const SETBACK: u64 = 60 * SECOND;
+
+/// Counts the seconds that flows are idle by: those since the first packet, as the newest one tells them.
+///
+/// A packet that is more than a minute older than the newest begins to count anew from itself, and the seconds
+/// before stay counted: captures that were put one after the other in the wrong order do not stop the time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IdleClock {
+    /// Where the count began last, and the newest packet since then; `None` before the first.
+    counted: Option<(u64, u64)>,
+    /// Whole seconds counted before that.
+    before: u64,
+}
+
+impl IdleClock {
+    /// Takes the time of a packet, and returns the whole seconds so far.
+    #[inline]
+    pub(super) fn advance(&mut self, time: u64) -> u32 {
+        let (mut origin, mut newest) = self.counted.unwrap_or((time, time));
+        if newest.saturating_sub(time) > SETBACK {
+            self.before = self.before.saturating_add((newest - origin) / SECOND);
+            (origin, newest) = (time, time);
+        }
+        newest = newest.max(time);
+        self.counted = Some((origin, newest));
+        u32::try_from(self.before.saturating_add((newest - origin) / SECOND)).unwrap_or(u32::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_are_whole_and_count_from_the_first_packet() {
+        let mut clock = IdleClock::default();
+        let start = 1_700_000_000_900_000_000;
+        assert_eq!(clock.advance(start), 0);
+        assert_eq!(clock.advance(start + SECOND - 1), 0);
+        assert_eq!(clock.advance(start + SECOND), 1);
+        assert_eq!(clock.advance(start), 1, "a little disorder changes nothing");
+        assert_eq!(clock.advance(start + 90 * SECOND), 90);
+    }
+
+    #[test]
+    fn a_clock_set_back_keeps_the_seconds_it_counted() {
+        let mut clock = IdleClock::default();
+        clock.advance(200 * SECOND);
+        assert_eq!(clock.advance(300 * SECOND + 5), 100);
+        assert_eq!(clock.advance(240 * SECOND + 5), 100, "a minute is not more than a minute");
+        assert_eq!(clock.advance(240 * SECOND + 4), 100);
+        assert_eq!(clock.advance(250 * SECOND + 4), 110);
+        assert_eq!(clock.advance(0), 110);
+        assert_eq!(clock.advance(u64::MAX), u32::MAX);
+    }
+}

@@ -1,0 +1,65 @@
+//! The tracker with the time of the packets.
+
+use super::{
+    clock::IdleClock,
+    tracker::{Settings, Tracker},
+};
+use crate::capture::Packet;
+
+/// Packets per flow in the table that come between two sweeps at least, so that looking at all flows costs each
+/// packet as much as looking at a few: in a capture of months there may be a packet a second.
+const FLOWS_SWEPT_PER_PACKET: u64 = 8;
+
+/// Measures the packets of a capture. What time is, when there is no clock:
+///
+/// - A flow is idle by whole seconds from the first packet of the capture to the newest so far. It is forgotten by the
+///   same limits as in the kernel, exactly: a packet of a flow that has been idle too long begins a new one.
+/// - A packet that is more than a second older than the newest of its flow sets the flow's clock back: what waits is
+///   forgotten, and the flow goes on from there. An echo that is older than what it echoes gives no sample.
+/// - A packet that is more than a minute older than the newest of the capture sets the count of seconds back: it goes
+///   on from there, and no flow gets older by it.
+pub struct Engine {
+    /// What it counts and reports, and the flows.
+    pub tracker: Tracker,
+    clock: IdleClock,
+    swept: u32,
+    packets_since_sweep: u64,
+    /// The times of the oldest and the newest packet.
+    span: Option<(u64, u64)>,
+}
+
+impl Engine {
+    /// Without any packets yet. Nothing is local to a capture: `settings.rules.include_local` is taken as set.
+    pub fn new(mut settings: Settings) -> Self {
+        settings.rules.include_local = true;
+        Self {
+            tracker: Tracker::new(settings),
+            clock: IdleClock::default(),
+            swept: 0,
+            packets_since_sweep: 0,
+            span: None,
+        }
+    }
+
+    /// Takes the next packet.
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>) {
+        let (oldest, newest) = self.span.unwrap_or((packet.time, packet.time));
+        self.span = Some((oldest.min(packet.time), newest.max(packet.time)));
+        let second = self.clock.advance(packet.time);
+        self.packets_since_sweep += 1;
+        if second != self.swept
+            && self.packets_since_sweep * FLOWS_SWEPT_PER_PACKET >= self.tracker.flows() as u64
+        {
+            self.tracker.sweep(packet.time, second);
+            self.swept = second;
+            self.packets_since_sweep = 0;
+        }
+        self.tracker.packet(packet, second);
+    }
+
+    /// Nanoseconds between the oldest and the newest packet.
+    pub fn span(&self) -> u64 {
+        self.span.map_or(0, |(oldest, newest)| newest - oldest)
+    }
+}

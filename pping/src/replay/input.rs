@@ -1,0 +1,94 @@
+//! A file or standard input, read so that waiting for it can be broken off.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _, Read},
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+
+use crate::Error;
+
+/// How often to look whether to stop, while nothing comes in.
+const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// What octets come from.
+pub(super) struct Input {
+    file: File,
+    /// Its length, if it has one.
+    pub(super) len: Option<u64>,
+    /// Octets read so far.
+    pub(super) read: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Input {
+    /// Opens a file, or standard input for `-`; reading ends once `stop` is set.
+    ///
+    /// # Errors
+    /// When that is not to be had, or cannot be a capture.
+    pub(super) fn open(path: &Path, stop: Arc<AtomicBool>) -> Result<Self, Error> {
+        let failed =
+            |source| Error::OpenCapture { path: path.to_owned(), source, hint: rate_limit_hint(path) };
+        let refused = |reason| Error::NoCapture { path: path.to_owned(), reason };
+        let file = if path == Path::new("-") {
+            let stdin = io::stdin();
+            if stdin.is_terminal() {
+                return Err(refused("standard input is a terminal; have a capture written there"));
+            }
+            let descriptor: OwnedFd = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
+            File::from(descriptor)
+        } else {
+            File::open(path).map_err(failed)?
+        };
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return Err(refused("it is a directory; give one of the captures in it"));
+        }
+        let len = metadata.is_file().then_some(metadata.len());
+        Ok(Self { file, len, read: Arc::default(), stop })
+    }
+
+    /// Waits until there is something to read.
+    fn wait(&self) -> io::Result<()> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(io::Error::other("stopped"));
+            }
+            let mut polled = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut polled, Some(&LOOK_INTERVAL)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+        self.wait()?;
+        let read = self.file.read(octets)?;
+        self.read.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// `-r` of ePPing is the rate limit, in milliseconds.
+fn rate_limit_hint(path: &Path) -> String {
+    match path.to_str() {
+        Some(text) if text.parse::<f64>().is_ok() => {
+            format!("; to limit the rate of samples (-r of ePPing), use --rate-limit {text}ms")
+        }
+        _ => String::new(),
+    }
+}

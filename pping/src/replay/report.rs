@@ -1,0 +1,150 @@
+//! What is counted and reported of packets: the same as by the kernel programs.
+
+use pping_common::{
+    abi::{Counters, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
+    flow::{Address, Changes, Flow, FlowKey, Lifecycle, Reason, Side},
+    parse::{Frame, Kind, Protocol, Segment},
+    rtt::Sample,
+};
+
+use crate::event::Event;
+
+/// The number of no [`Hook`]: that of a packet of which nobody knows which way it went.
+const NO_HOOK: u8 = u8::MAX;
+
+/// What is known of a packet beside its octets.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) hook: Option<Hook>,
+    pub(super) place: u16,
+    /// Its time and 1 more: to a flow, 0 is no time.
+    pub(super) now: u64,
+    /// The count that flows are idle by.
+    pub(super) second: u32,
+}
+
+/// What has been counted and reported.
+pub struct Report {
+    /// What was counted, over all interfaces. Packets of which nobody knows which way they went count as coming in.
+    pub counters: Counters,
+    /// What is to be told, with times as those of the packets. Whoever takes an event removes it.
+    pub events: Vec<Event>,
+}
+
+impl Report {
+    pub(super) fn new() -> Self {
+        Self { counters: Counters::ZERO, events: Vec::new() }
+    }
+
+    /// What a packet opened and closed, in the order of time: a sample belongs between [`Report::opened`] and this.
+    pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
+        self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
+        for (is_closed, by, endpoints) in [
+            (changes.closed_forward, TriggeredBy::Destination, endpoints.reversed()),
+            (changes.closed_reverse, TriggeredBy::Source, endpoints),
+        ] {
+            if is_closed {
+                self.flow(FlowEventKind::Closing, changes.closed_by, by, now, endpoints);
+            }
+        }
+    }
+
+    /// The direction that a packet opened by answering.
+    pub(super) fn opened(&mut self, changes: &Changes, endpoints: Endpoints) {
+        if changes.opened {
+            self.counters.opened[changes.opened_by as usize] += u64::from(changes.opened_first);
+            let (by, at) = (TriggeredBy::Destination, changes.opened_at);
+            self.flow(FlowEventKind::Opening, changes.opened_by, by, at, endpoints);
+        }
+    }
+
+    /// A sample of a packet that `from` sent.
+    pub(super) fn sample(
+        &mut self,
+        sample: &Sample,
+        (flow, from): (&Flow, Side),
+        frame: &Frame,
+        seen: Seen,
+        endpoints: Endpoints,
+    ) {
+        let hook = seen.hook.unwrap_or(Hook::Ingress);
+        self.counters.samples[hook as usize][sample.method as usize] += 1;
+        let (timed, other) = (flow.direction(from.other()), flow.direction(from));
+        self.events.push(Event::Rtt(RttEvent {
+            kind: EventKind::Rtt as u8,
+            method: sample.method as u8,
+            hook: seen.hook.map_or(NO_HOOK, |hook| hook as u8),
+            dscp: frame.traffic_class >> 2,
+            identifier: sample.identifier,
+            timestamp: seen.now - 1,
+            endpoints,
+            rtt: sample.rtt,
+            min_rtt: timed.min_rtt,
+            smoothed_rtt: timed.smoothed_rtt,
+            sent_packets: timed.packets,
+            sent_bytes: timed.bytes,
+            rec_packets: other.packets,
+            rec_bytes: other.bytes,
+            vlan: frame.vlan,
+        }));
+    }
+
+    /// A flow that has been idle too long, and is forgotten.
+    pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, now: u64) {
+        self.counters.entries_deleted[A::FAMILY as usize] += 1;
+        let open = [Side::Low, Side::High].map(|side| flow.direction(side).lifecycle == Lifecycle::Open);
+        self.counters.closed[Reason::Timeout as usize] += u64::from(open.contains(&true));
+        let low = Endpoints {
+            source: key.high.to_address().to_octets(),
+            destination: key.low.to_address().to_octets(),
+            source_port: key.high_port,
+            destination_port: key.low_port,
+            interface: key.interface,
+            protocol: protocol::<A>(key.protocol == Segment::NUMBER),
+            reserved: 0,
+        };
+        for (is_open, endpoints) in open.into_iter().zip([low, low.reversed()]) {
+            if is_open {
+                let by = TriggeredBy::GarbageCollection;
+                self.flow(FlowEventKind::Closing, Reason::Timeout, by, now, endpoints);
+            }
+        }
+    }
+
+    fn flow(
+        &mut self,
+        event: FlowEventKind,
+        reason: Reason,
+        triggered_by: TriggeredBy,
+        at: u64,
+        endpoints: Endpoints,
+    ) {
+        self.events.push(Event::Flow(FlowEvent {
+            kind: EventKind::Flow as u8,
+            event: event as u8,
+            reason: reason as u8,
+            triggered_by: triggered_by as u8,
+            reserved: 0,
+            timestamp: at.saturating_sub(1),
+            endpoints,
+        }));
+    }
+}
+
+/// The flow of a packet, whose sender is the one that replied.
+pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
+    let (source_port, destination_port) = frame.transport.ports();
+    Endpoints {
+        source: frame.source.to_octets(),
+        destination: frame.destination.to_octets(),
+        source_port,
+        destination_port,
+        interface: place,
+        protocol: protocol::<A>(frame.transport.kind == Kind::Tcp),
+        reserved: 0,
+    }
+}
+
+fn protocol<A: Address>(is_tcp: bool) -> u8 {
+    if is_tcp { Protocol::Tcp as u8 } else { A::ECHO as u8 }
+}

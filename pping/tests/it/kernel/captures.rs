@@ -1,0 +1,116 @@
+//! Captures of the real world: what the programs match in the kernel is what a replay of the file matches.
+
+use std::{env, fs, path::PathBuf};
+
+use pping::{
+    capture::{self, Capture},
+    event::Event,
+    replay::{self, Engine},
+    source::load::Settings,
+};
+use pping_common::{
+    abi::{Endpoints, RttEvent},
+    octets::Captured,
+    parse::{Decap, LinkType},
+};
+
+use super::rig::{Program, Rig, SETTINGS, samples};
+
+/// The longest frame that the kernel takes for a test run: about a page. Headers are nowhere near.
+const LONGEST: usize = 3000;
+
+/// What is the same whenever a capture is measured: who echoed what of whom, by which method.
+type Pair = (u8, u32, Endpoints);
+
+fn pair(sample: &RttEvent) -> Pair {
+    (sample.method, sample.identifier, Endpoints { interface: 0, ..sample.endpoints })
+}
+
+/// The captures there are. Saying that there are none is all that can be done without them.
+fn files() -> Vec<PathBuf> {
+    let folder = env::var_os("PPING_CAPTURES").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/captures")),
+        PathBuf::from,
+    );
+    let Ok(entries) = fs::read_dir(&folder) else {
+        eprintln!("no captures in {}: set PPING_CAPTURES; nothing is tested here", folder.display());
+        return Vec::new();
+    };
+    let mut files: Vec<_> = entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "no capture in {}", folder.display());
+    files
+}
+
+/// The frames of a capture of Ethernet with their times; none of any other.
+fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
+    let mut capture = Capture::new(capture::undone(fs::File::open(file).unwrap()).unwrap());
+    let mut frames = Vec::new();
+    loop {
+        while let Some(packet) = capture.next_packet().unwrap() {
+            if packet.link == LinkType::Ethernet {
+                let octets = packet.octets.octets;
+                frames.push((packet.time, octets[..octets.len().min(LONGEST)].to_vec()));
+            }
+        }
+        if !capture.fill().unwrap() {
+            return frames;
+        }
+    }
+}
+
+/// What a replay with the capture's own time matches.
+fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
+    let Settings { rules, max_flows, .. } = SETTINGS;
+    let mut engine = Engine::new(replay::Settings { rules, max_flows, decap });
+    for (time, octets) in frames {
+        engine.packet(&capture::Packet {
+            time: *time,
+            interface: 0,
+            link: LinkType::Ethernet,
+            hook: None,
+            octets: Captured { octets, frame_len: octets.len() },
+        });
+    }
+    let events: Vec<Event> = engine.tracker.report.events;
+    samples(&events).iter().map(pair).collect()
+}
+
+/// What the programs match, one after the other or by turns, and what user space does at the same time.
+fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what: &str) -> Vec<Pair> {
+    let mut rig = Rig::with(Settings { decap, ..SETTINGS }, LinkType::Ethernet);
+    let mut pairs = Vec::new();
+    for (number, (_, octets)) in frames.iter().enumerate() {
+        rig.send(programs[number % programs.len()], octets);
+        if number % 1000 == 999 || number + 1 == frames.len() {
+            let what = format!("{what}, {decap:?}, {programs:?}, up to packet {}", number + 1);
+            pairs.extend(samples(&rig.agree(&what)).iter().map(pair));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn captures_match_in_the_kernel_what_they_match_in_a_replay() {
+    let mut compared = 0;
+    for file in files() {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let frames = frames(&file);
+        let (inside, outside) = (replayed(&frames, Decap::ALL), replayed(&frames, Decap::NONE));
+        // Where there is no tunnel, both would be the same again, and a test run of XDP takes its time.
+        let off = (inside != outside).then_some((Decap::NONE, outside));
+        for (decap, expected) in [(Decap::ALL, inside)].into_iter().chain(off) {
+            for programs in [&[Program::Ingress, Program::Egress][..], &[Program::Xdp]] {
+                let found = in_kernel(&frames, decap, programs, &name);
+                let first = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+                assert_eq!(first, None, "{name}: {:?}", first.map(|at| (found[at], expected[at])));
+                assert_eq!(found.len(), expected.len(), "{name}, {decap:?}, {programs:?}");
+                compared += found.len();
+            }
+        }
+    }
+    eprintln!("{compared} samples compared");
+}

@@ -1,0 +1,20 @@
+//! `pping -r`: what its users type, and what they get. Needs neither root nor a kernel; the witness needs tshark.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; clippy only knows the functions that are tests themselves"
+)]
+
+mod captures;
+mod formats;
+mod generate;
+mod golden;
+mod hostile;
+mod made;
+mod program;
+mod reading;
+mod samples;
+mod streams;
+mod times;
+mod usage;

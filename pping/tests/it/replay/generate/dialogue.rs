@@ -1,0 +1,165 @@
+//! What two hosts say to each other.
+
+use std::mem::swap;
+
+use super::Frame;
+use crate::frames::{ACK, AUTHENTICATION, ICMP, Ip, PSH, SYN, TCP, Tcp, ethernet, icmp};
+
+const MILLISECOND: u64 = 1_000_000;
+/// When the first dialogue of a capture begins, ns since 1970.
+const BEGIN: u64 = 1_700_000_000_123_456_789;
+/// How far apart the beginnings of two dialogues are, in milliseconds.
+const APART: u64 = 100;
+
+/// An IP packet that passes.
+#[derive(Clone)]
+pub(super) struct Passing {
+    pub(super) at: u64,
+    /// From the client to the server.
+    pub(super) is_outward: bool,
+    pub(super) ethertype: u16,
+    pub(super) octets: Vec<u8>,
+}
+
+impl Passing {
+    /// The packet behind what `link` puts before it.
+    pub(super) fn frame(&self, link: impl Fn(&Self) -> Vec<u8>) -> Frame {
+        let octets = link(self);
+        Frame { at: self.at, len: octets.len(), octets }
+    }
+
+    pub(super) fn on_ethernet(&self) -> Frame {
+        self.frame(|packet| ethernet(&[], packet.ethertype, &packet.octets))
+    }
+}
+
+/// All packets on Ethernet.
+pub(super) fn on_ethernet(packets: impl IntoIterator<Item = Passing>) -> Vec<Frame> {
+    packets.into_iter().map(|packet| packet.on_ethernet()).collect()
+}
+
+/// A dialogue in the making: methods add packets, with times in milliseconds since it began.
+#[derive(Clone)]
+pub(super) struct Dialogue {
+    ip: Ip,
+    /// Tells it from others of a capture: the client's port and the echo identifier.
+    number: u16,
+    begin: u64,
+    /// A segment of these timestamps.
+    stamped: fn(u32, u32) -> Tcp,
+    has_authentication: bool,
+    packets: Vec<Passing>,
+}
+
+impl Dialogue {
+    /// Between the hosts of an IP header. It begins after those with smaller numbers.
+    pub(super) fn new(ip: Ip, number: u16) -> Self {
+        let begin = BEGIN + u64::from(number) * APART * MILLISECOND;
+        Self { ip, number, begin, stamped: Tcp::stamped, has_authentication: false, packets: Vec::new() }
+    }
+
+    /// Its segments are made by another function of TSval and TSecr.
+    pub(super) fn with_segments(mut self, stamped: fn(u32, u32) -> Tcp) -> Self {
+        self.stamped = stamped;
+        self
+    }
+
+    /// With an authentication header behind the IP header.
+    pub(super) fn with_authentication(mut self) -> Self {
+        self.has_authentication = true;
+        self
+    }
+
+    /// A handshake, data and its acknowledgement: three samples.
+    pub(super) fn usual(self) -> Self {
+        self.there(0, SYN, 0, 1000, 0)
+            .back(20, SYN | ACK, 0, 5000, 1000)
+            .there(21, ACK | PSH, 4, 1021, 5000)
+            .back(42, ACK, 0, 5022, 1021)
+    }
+
+    /// What may follow it: data the other way, and more of it.
+    pub(super) fn answer(self) -> Self {
+        self.back(45, ACK | PSH, 4, 5025, 1021)
+            .there(46, ACK, 0, 1046, 5025)
+            .there(47, ACK | PSH, 4, 1047, 5025)
+            .back(68, ACK, 0, 5048, 1047)
+    }
+
+    /// An echo request and its reply.
+    pub(super) fn ping(self) -> Self {
+        self.request(70, 1).reply(91, 1)
+    }
+
+    /// A segment to the server, with this many octets of payload.
+    pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
+        let segment = Tcp { flags, payload, ..(self.stamped)(tsval, tsecr) };
+        self.segment(at, true, segment)
+    }
+
+    /// A segment to the client.
+    pub(super) fn back(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
+        let segment = Tcp { flags, payload, ..(self.stamped)(tsval, tsecr) };
+        self.segment(at, false, segment)
+    }
+
+    /// Any segment; its ports are replaced.
+    pub(super) fn segment(self, at: u64, is_outward: bool, mut segment: Tcp) -> Self {
+        segment.ports = (40_000 + self.number, 443);
+        if !is_outward {
+            swap(&mut segment.ports.0, &mut segment.ports.1);
+        }
+        self.pass(at, is_outward, TCP, &segment.octets())
+    }
+
+    pub(super) fn request(self, at: u64, sequence: u16) -> Self {
+        self.echo(at, true, sequence)
+    }
+
+    pub(super) fn reply(self, at: u64, sequence: u16) -> Self {
+        self.echo(at, false, sequence)
+    }
+
+    fn echo(self, at: u64, is_request: bool, sequence: u16) -> Self {
+        let (protocol, id) = (self.ip.icmp(), 100 + self.number);
+        let kind = match (protocol, is_request) {
+            (ICMP, true) => 8,
+            (ICMP, false) => 0,
+            (_, true) => 128,
+            (_, false) => 129,
+        };
+        self.pass(at, is_request, protocol, &icmp(kind, 0, id, sequence, 8))
+    }
+
+    pub(super) fn pass(mut self, at: u64, is_outward: bool, protocol: u8, transport: &[u8]) -> Self {
+        let mut ip = self.ip.clone();
+        if !is_outward {
+            swap(&mut ip.source, &mut ip.destination);
+        }
+        // Some nanoseconds more for each packet, so that a reader that drops them is found out.
+        let at = self.begin + at * MILLISECOND + 137 * self.packets.len() as u64;
+        let octets = if self.has_authentication {
+            ip.packet(AUTHENTICATION, &authenticated(protocol, transport))
+        } else {
+            ip.packet(protocol, transport)
+        };
+        self.packets.push(Passing { at, is_outward, ethertype: ip.ethertype(), octets });
+        self
+    }
+
+    pub(super) fn packets(self) -> Vec<Passing> {
+        self.packets
+    }
+
+    pub(super) fn on_ethernet(self) -> Vec<Frame> {
+        on_ethernet(self.packets)
+    }
+}
+
+/// An authentication header with 12 octets of integrity check (RFC 4302).
+fn authenticated(protocol: u8, transport: &[u8]) -> Vec<u8> {
+    let mut octets = vec![protocol, 4, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3];
+    octets.resize(24, 0xa5);
+    octets.extend(transport);
+    octets
+}

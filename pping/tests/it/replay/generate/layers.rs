@@ -1,0 +1,74 @@
+//! What is looked through without being asked: VLAN tags, `PPPoE` and MPLS.
+
+use super::{
+    Frame, Golden,
+    dialogue::{Dialogue, Passing},
+    pcap::{self, ETHERNET},
+};
+use crate::frames::{
+    IPV4, Ip, MPLS, OLD_SERVICE_VLAN, PPPOE_SESSION, SERVICE_VLAN, VLAN, ethernet, mpls, pppoe,
+};
+
+const MPLS_MULTICAST: u16 = 0x8848;
+
+pub(super) fn captures() -> Vec<Golden> {
+    let capture = |name, frames: Vec<Frame>| Golden::new(name, pcap::nanoseconds(ETHERNET, &frames));
+    vec![
+        capture("vlan.pcap", vlan()),
+        capture("pppoe.pcap", pppoe_sessions()),
+        capture("mpls.pcap", label_stacks()),
+    ]
+}
+
+/// A dialogue of either family, in frames made by `link`.
+fn frames(ip: Ip, number: u16, link: impl Fn(&Passing) -> Vec<u8>) -> Vec<Frame> {
+    Dialogue::new(ip, number).usual().packets().iter().map(|packet| packet.frame(&link)).collect()
+}
+
+/// One to four tags. A fifth is too much.
+fn vlan() -> Vec<Frame> {
+    let tags = [(SERVICE_VLAN, 0x2007), (VLAN, 8), (VLAN, 0xe009), (VLAN, 10), (VLAN, 11)];
+    let stacks =
+        [&tags[1..2], &tags[..2], &tags[..3], &tags[..4], &tags, &[(OLD_SERVICE_VLAN, 5), (VLAN, 6)]];
+    let mut all: Vec<Frame> = (0..)
+        .zip(stacks)
+        .flat_map(|(number, stack)| {
+            let ip = if number % 2 == 0 { Ip::v4() } else { Ip::v6() };
+            frames(ip, number, |packet| ethernet(stack, packet.ethertype, &packet.octets))
+        })
+        .collect();
+    // A flow of which only one direction is tagged is still one flow.
+    all.extend(frames(Ip::v4(), 10, |packet| {
+        let stack = if packet.is_outward { &tags[1..2] } else { &[] };
+        ethernet(stack, packet.ethertype, &packet.octets)
+    }));
+    all
+}
+
+fn session(packet: &Passing) -> Vec<u8> {
+    pppoe(if packet.ethertype == IPV4 { 0x21 } else { 0x57 }, &packet.octets)
+}
+
+fn pppoe_sessions() -> Vec<Frame> {
+    let tags = [(SERVICE_VLAN, 7), (VLAN, 8)];
+    [
+        frames(Ip::v4(), 0, |packet| ethernet(&[], PPPOE_SESSION, &session(packet))),
+        frames(Ip::v6(), 1, |packet| ethernet(&[], PPPOE_SESSION, &session(packet))),
+        frames(Ip::v4(), 2, |packet| ethernet(&tags[1..], PPPOE_SESSION, &session(packet))),
+        frames(Ip::v6(), 3, |packet| ethernet(&tags, PPPOE_SESSION, &session(packet))),
+    ]
+    .concat()
+}
+
+/// One to four labels. A fifth is too much.
+fn label_stacks() -> Vec<Frame> {
+    let mut all: Vec<Frame> = (1..=5)
+        .flat_map(|labels| {
+            let ip = if labels % 2 == 0 { Ip::v4() } else { Ip::v6() };
+            frames(ip, labels, |packet| ethernet(&[], MPLS, &mpls(labels.into(), &packet.octets)))
+        })
+        .collect();
+    all.extend(frames(Ip::v4(), 6, |packet| ethernet(&[], MPLS_MULTICAST, &mpls(1, &packet.octets))));
+    all.extend(frames(Ip::v4(), 7, |packet| ethernet(&[(VLAN, 5)], MPLS, &mpls(2, &packet.octets))));
+    all
+}

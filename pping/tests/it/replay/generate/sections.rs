@@ -1,0 +1,106 @@
+//! Captures with interfaces and sections.
+
+use super::{
+    Golden,
+    dialogue::{Dialogue, Passing},
+    links,
+    pcap::Endian,
+    pcapng::{Interface, Resolution, Section},
+};
+use crate::frames::Ip;
+
+const NULL: u16 = 0;
+const ETHERNET: u16 = 1;
+const PPP: u16 = 9;
+const RAW: u16 = 101;
+
+pub(super) fn captures() -> Vec<Golden> {
+    vec![
+        Golden::new("interfaces-little-endian.pcapng", interfaces(Endian::Little)).with_samples("interfaces"),
+        Golden::new("interfaces-big-endian.pcapng", interfaces(Endian::Big)).with_samples("interfaces"),
+        Golden::new("resolutions.pcapng", resolutions()),
+        Golden::new("sections.pcapng", sections()),
+    ]
+}
+
+fn interface(link_type: u16, name: Option<&'static str>) -> Interface {
+    Interface { link_type, name, resolution: Resolution::Ten(9), offset: 0 }
+}
+
+fn usual(number: u16) -> Vec<Passing> {
+    Dialogue::new(Ip::v4(), number).usual().packets()
+}
+
+/// One flow passes four interfaces, which makes it four flows. Of another, no packet has a time.
+fn interfaces(endian: Endian) -> Vec<u8> {
+    let mut section = Section::new(endian);
+    section.interface(interface(ETHERNET, Some("eth0")));
+    section.interface(interface(PPP, Some("ppp0")));
+    section.others();
+    for packet in usual(0) {
+        section.frame(0, &packet.on_ethernet());
+        section.frame(1, &Passing { at: packet.at + 1_000_001, ..packet.clone() }.frame(links::ppp));
+        section.simple(&packet.on_ethernet());
+    }
+    section.others();
+    // An interface may be described when others have been used already, and need not have a name.
+    section.interface(interface(NULL, None));
+    section.interface(interface(RAW, None));
+    for packet in usual(0) {
+        section.frame(3, &packet.frame(links::raw));
+        section.frame(
+            2,
+            &Passing { at: packet.at + 2_000_003, ..packet.clone() }.frame(links::null_little_endian),
+        );
+    }
+    section.octets()
+}
+
+fn resolutions() -> Vec<u8> {
+    let offset = 1_699_999_999;
+    let mut section = Section::new(Endian::Little);
+    let resolutions = [
+        (Resolution::Default, 0),
+        (Resolution::Default, offset),
+        (Resolution::Ten(3), 0),
+        (Resolution::Ten(7), 0),
+        (Resolution::Ten(9), offset),
+        (Resolution::Ten(10), offset),
+        (Resolution::Two(10), 0),
+        (Resolution::Two(20), offset),
+        (Resolution::Two(30), 0),
+        (Resolution::Two(34), offset),
+    ];
+    for (number, (resolution, offset)) in (0..).zip(resolutions) {
+        section.interface(Interface { resolution, offset, ..interface(ETHERNET, Some("eth0")) });
+        for packet in usual(number) {
+            section.frame(number.into(), &packet.on_ethernet());
+        }
+    }
+    section.octets()
+}
+
+/// The flows of an interface go on when the next section has one of that number and name.
+fn sections() -> Vec<u8> {
+    let packets = usual(0);
+    let (before, after) = packets.split_at(1);
+    let mut first = Section::new(Endian::Little);
+    first.interface(interface(ETHERNET, Some("eth0")));
+    for packet in before {
+        first.frame(0, &packet.on_ethernet());
+    }
+    let mut second = Section::new(Endian::Big);
+    second.others();
+    second.interface(interface(ETHERNET, Some("eth0")));
+    second.interface(interface(RAW, Some("tun0")));
+    for packet in after {
+        second.frame(0, &packet.on_ethernet());
+        second.frame(1, &packet.frame(links::raw));
+    }
+    let mut third = Section::new(Endian::Little);
+    third.interface(Interface { resolution: Resolution::Default, ..interface(PPP, Some("ppp0")) });
+    for packet in usual(1) {
+        third.frame(0, &packet.frame(links::ppp));
+    }
+    [first.octets(), second.octets(), third.octets()].concat()
+}

@@ -1,0 +1,251 @@
+//! What a recording is, for how long it waits, and what becomes of a flow. Times are in milliseconds.
+
+use super::{
+    Frame, Golden,
+    dialogue::Dialogue,
+    pcap::{self, ETHERNET},
+};
+use crate::frames::{ACK, FIN, Ip, PSH, RST, SYN, Tcp};
+
+const DATA: u8 = ACK | PSH;
+const SECOND: u64 = 1000;
+const MINUTE: u64 = 60 * SECOND;
+
+pub(super) fn captures() -> Vec<Golden> {
+    [
+        ("segments", vec![ticks(), retransmissions(), delayed_acks(), wrap(), midstream()]),
+        ("slots", vec![slots(), echoes()]),
+        ("connections", vec![connections(), resets()]),
+        ("idle", idle()),
+        ("backwards-a-little", vec![a_little_back()]),
+        ("backwards", vec![seconds_back()]),
+        ("backwards-an-hour", vec![an_hour_back()]),
+    ]
+    .map(|(name, dialogues)| {
+        let mut frames: Vec<Frame> = dialogues.into_iter().flat_map(Dialogue::on_ethernet).collect();
+        if name == "idle" {
+            frames.sort_by_key(|frame| frame.at);
+        }
+        Golden::new(&format!("{name}.pcap"), pcap::nanoseconds(ETHERNET, &frames))
+    })
+    .into()
+}
+
+fn new(number: u16) -> Dialogue {
+    Dialogue::new(Ip::v4(), number)
+}
+
+fn handshake(number: u16) -> Dialogue {
+    new(number).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000).there(21, ACK, 0, 1021, 5000)
+}
+
+/// Only the first segment of a tick is timed, only once, and never a pure ACK.
+fn ticks() -> Dialogue {
+    handshake(0)
+        .there(22, DATA, 9, 1022, 5000)
+        .there(23, DATA, 9, 1022, 5000)
+        .back(42, ACK, 0, 5022, 1022)
+        .back(43, ACK, 0, 5023, 1022)
+        .there(44, ACK, 0, 1044, 5023)
+        .there(44, DATA, 9, 1044, 5023)
+        .back(64, ACK, 0, 5044, 1044)
+}
+
+/// A retransmitted segment has a new TSval, and its echo tells which one arrived.
+fn retransmissions() -> Dialogue {
+    handshake(1)
+        .there(22, DATA, 9, 1022, 5000)
+        .there(222, DATA, 9, 1222, 5000)
+        .back(242, ACK, 0, 5222, 1222)
+        .back(243, ACK, 0, 5223, 1022)
+        .there(250, DATA, 9, 1250, 5222)
+        .there(460, DATA, 9, 1460, 5222)
+        .back(461, ACK, 0, 5461, 1250)
+        .back(480, ACK, 0, 5480, 1460)
+}
+
+/// The echo is that of the first segment that is acknowledged; the others never come back.
+fn delayed_acks() -> Dialogue {
+    handshake(2)
+        .there(22, DATA, 9, 1022, 5000)
+        .there(30, DATA, 9, 1030, 5000)
+        .back(62, ACK, 0, 5062, 1022)
+        .there(70, DATA, 9, 1070, 5062)
+        .there(75, DATA, 9, 1075, 5062)
+        .there(80, DATA, 9, 1080, 5062)
+        .back(90, ACK, 0, 5090, 1075)
+        .back(91, ACK, 0, 5091, 1070)
+        .back(110, DATA, 9, 5110, 1080)
+        .there(112, FIN | ACK, 0, 1112, 5110)
+        .back(135, FIN | ACK, 0, 5135, 1112)
+        .there(136, ACK, 0, 1136, 5135)
+}
+
+fn wrap() -> Dialogue {
+    new(3)
+        .there(0, SYN, 0, u32::MAX - 1, 0)
+        .back(20, SYN | ACK, 0, u32::MAX, u32::MAX - 1)
+        .there(21, DATA, 9, u32::MAX, u32::MAX)
+        .back(41, DATA, 9, 0, u32::MAX)
+        .there(42, DATA, 9, 0, 0)
+        .there(43, DATA, 9, 1, 0)
+        .back(62, ACK, 0, 3, 0)
+        .back(64, ACK, 0, 4, 1)
+        // More than half the circle ahead is behind.
+        .there(70, DATA, 9, 1 << 31 | 1, 4)
+        .back(90, ACK, 0, 5, 1 << 31 | 1)
+        .there(91, DATA, 9, 1 << 31, 5)
+        .back(111, ACK, 0, 6, 1 << 31)
+}
+
+/// Without SYN, the first TSval seen may not be the first of its tick.
+fn midstream() -> Dialogue {
+    new(4)
+        .there(0, DATA, 9, 1000, 4990)
+        .there(1, DATA, 9, 1001, 4990)
+        .back(20, DATA, 9, 5000, 1000)
+        .back(21, DATA, 9, 5001, 1001)
+        .there(22, ACK, 0, 1022, 5000)
+        .there(23, ACK, 0, 1023, 5001)
+}
+
+/// Eight wait, a ninth has no room, and one that has waited for 10 s makes room.
+fn slots() -> Dialogue {
+    let mut dialogue = handshake(0);
+    for number in 0..9 {
+        dialogue = dialogue.there(100 + 10 * u64::from(number), DATA, 9, 1100 + number, 5000);
+    }
+    dialogue = dialogue.back(300, ACK, 0, 5300, 1107).back(301, ACK, 0, 5301, 1108);
+    for number in 0..9 {
+        dialogue = dialogue.there(400 + 10 * u64::from(number), DATA, 9, 1400 + number, 5301);
+    }
+    dialogue
+        .there(10_390, DATA, 9, 11_390, 5301)
+        .there(10_405, DATA, 9, 11_405, 5301)
+        .back(10_500, ACK, 0, 15_500, 1400)
+        .back(10_501, ACK, 0, 15_501, 1401)
+        .back(10_502, ACK, 0, 15_502, 11_390)
+        .back(10_503, ACK, 0, 15_503, 11_405)
+}
+
+fn echoes() -> Dialogue {
+    let mut dialogue = new(1).request(0, 1).request(10, 1).reply(20, 1).reply(21, 1).reply(22, 2);
+    // The ninth has no room, but the repetition of one that waits needs none.
+    for sequence in 10..19 {
+        dialogue = dialogue.request(100 + u64::from(sequence), sequence);
+    }
+    dialogue = dialogue.request(150, 12);
+    for sequence in [18, 17, 12, 10, 16, 11] {
+        dialogue = dialogue.reply(200 + u64::from(sequence), sequence);
+    }
+    dialogue
+}
+
+/// The same ports again: nothing of the old connection is kept.
+fn connections() -> Dialogue {
+    handshake(0)
+        .there(30, DATA, 9, 1030, 5000)
+        .there(1000, SYN, 0, 7, 0)
+        .back(1020, SYN | ACK, 0, 8, 7)
+        .there(1021, ACK, 0, 9, 8)
+        .back(1030, ACK, 0, 10, 1030)
+        // A SYN before anything else was said is a retransmission.
+        .there(2000, SYN, 0, 100, 0)
+        .there(3000, SYN, 0, 1100, 0)
+        .back(3020, SYN | ACK, 0, 9000, 1100)
+        .back(3030, SYN | ACK, 0, 9010, 1100)
+        .there(3031, ACK, 0, 1131, 9000)
+        .there(3032, DATA, 9, 1132, 9010)
+        .back(3060, ACK, 0, 9040, 1132)
+        // Segments without timestamps neither match nor record.
+        .there(3070, DATA, 9, 1170, 9040)
+        .segment(3080, false, Tcp { flags: ACK, payload: 0, ..Tcp::with_options([]) })
+        .back(3090, ACK, 0, 9070, 1170)
+}
+
+fn resets() -> Dialogue {
+    new(1)
+        // A reset begins no flow.
+        .there(0, RST, 0, 990, 0)
+        .there(10, SYN, 0, 1000, 0)
+        .back(30, RST | ACK, 0, 0, 1000)
+        .there(1010, SYN, 0, 900, 0)
+        .back(1030, SYN | ACK, 0, 5000, 900)
+        .there(1031, DATA, 9, 931, 5000)
+        .back(1040, RST | ACK, 0, 5010, 931)
+        .back(1051, ACK, 0, 5021, 931)
+}
+
+/// Flows fall silent for as long as they may, and for longer.
+fn idle() -> Vec<Dialogue> {
+    let open = |number| handshake(number).back(40, DATA, 9, 5020, 1021).there(60, DATA, 9, 1060, 5020);
+    let closing =
+        |number| handshake(number).there(40, FIN | ACK, 0, 1040, 5000).back(50, FIN | ACK, 0, 5030, 1021);
+    let later = |dialogue: Dialogue, seconds: u64| {
+        let at = seconds * SECOND + 60;
+        dialogue.back(at, ACK, 0, 90_000, 1040).back(at + 1, ACK, 0, 90_001, 1060)
+    };
+    let ping = |number, from, to| new(number).request(from, 1).reply(to, 1);
+    vec![
+        later(closing(0), 9),
+        later(closing(100), 12),
+        ping(110, 0, 29 * SECOND),
+        ping(120, 0, 32 * SECOND),
+        new(1000).there(0, SYN, 0, 1000, 0).back(29 * SECOND, SYN | ACK, 0, 5000, 1000),
+        new(1300).there(0, SYN, 0, 1000, 0).back(32 * SECOND, SYN | ACK, 0, 5000, 1000),
+        // The clock counts whole seconds since the first packet: one more than 30 here, and 30 there.
+        ping(2000, SECOND - 1, 31 * SECOND),
+        ping(2400, 1, 31 * SECOND - 1),
+        later(open(2500), 299),
+        later(open(2510), 302),
+    ]
+}
+
+/// Less than a second back: nothing is forgotten, and no sample is negative.
+fn a_little_back() -> Dialogue {
+    handshake(0)
+        .there(1000, DATA, 9, 2000, 5000)
+        .back(900, ACK, 0, 5900, 2000)
+        .back(1010, ACK, 0, 6000, 2000)
+        .there(1020, DATA, 9, 2020, 6000)
+        .there(500, DATA, 9, 2021, 6000)
+        .back(1030, ACK, 0, 6010, 2020)
+        .back(1031, ACK, 0, 6011, 2021)
+        .request(2000, 1)
+        .reply(1990, 1)
+        .reply(2010, 1)
+}
+
+/// More than a second back, as where files were put together: what waits is forgotten, and each direction leaves
+/// out its first new TSval.
+fn seconds_back() -> Dialogue {
+    let again = 10 * SECOND;
+    handshake(0)
+        .there(again, DATA, 9, 11_000, 5000)
+        .request(again, 1)
+        .there(100, DATA, 9, 11_001, 5000)
+        .reply(100, 1)
+        .back(120, DATA, 9, 5100, 11_000)
+        .back(121, DATA, 9, 5101, 11_001)
+        .there(122, DATA, 9, 11_002, 5100)
+        .there(123, DATA, 9, 11_003, 5101)
+        .back(142, ACK, 0, 5122, 11_002)
+        .back(143, ACK, 0, 5123, 11_003)
+        .request(200, 2)
+        .reply(220, 2)
+}
+
+/// The clock by which flows grow old goes on from where time went back to.
+fn an_hour_back() -> Dialogue {
+    let hour = 60 * MINUTE;
+    let dialogue = handshake(0).there(hour, SYN, 0, 70_000, 0).request(hour, 1);
+    dialogue
+        .request(0, 2)
+        .reply(20, 2)
+        .request(30, 3)
+        .reply(29 * SECOND, 3)
+        .request(30 * SECOND, 4)
+        .reply(62 * SECOND, 4)
+        .request(63 * SECOND, 5)
+        .reply(64 * SECOND, 5)
+}

@@ -1,0 +1,187 @@
+//! What is in tunnels, which pping only looks into when asked.
+
+use std::mem::swap;
+
+use super::{
+    Frame, Golden,
+    dialogue::{Dialogue, Passing},
+    pcap::{self, ETHERNET},
+};
+use crate::frames::{IPV4, Ip, UDP, VLAN, ethernet, v4, v6};
+
+const IPV4_IN_IP: u8 = 4;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const VXLAN: u16 = 4789;
+const OLD_VXLAN: u16 = 8472;
+const GENEVE: u16 = 6081;
+const GTP_U: u16 = 2152;
+const BRIDGING: u16 = 0x6558;
+
+/// What is behind the outer IP header: the number of its protocol, and its octets.
+type Inside = (u8, Vec<u8>);
+
+pub(super) fn captures() -> Vec<Golden> {
+    let all = "ipip,gre,vxlan,geneve,gtp-u";
+    [
+        ("ipip", "ipip", ip_in_ip()),
+        ("gre", "gre", gre_tunnels()),
+        ("vxlan", "vxlan", vxlan_tunnels()),
+        ("geneve", "geneve", geneve_tunnels()),
+        ("gtp-u", "gtp-u", gtp_tunnels()),
+        ("nested", all, nested()),
+    ]
+    .map(|(name, decap, frames)| {
+        let octets = pcap::nanoseconds(ETHERNET, &frames.concat());
+        Golden { decap: Some(decap), ..Golden::new(&format!("{name}.pcap"), octets) }
+    })
+    .into()
+}
+
+fn outer_v4() -> Ip {
+    Ip::between(v4(101), v4(102))
+}
+
+fn outer_v6() -> Ip {
+    Ip::between(v6(101), v6(102))
+}
+
+/// A packet with an outer header, whose ends are those of the tunnel.
+fn within(outer: &Ip, packet: &Passing, (protocol, octets): &Inside) -> Passing {
+    let mut outer = outer.clone();
+    if !packet.is_outward {
+        swap(&mut outer.source, &mut outer.destination);
+    }
+    let octets = outer.packet(*protocol, octets);
+    Passing { octets, ethertype: outer.ethertype(), ..packet.clone() }
+}
+
+/// A dialogue in a tunnel.
+fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&Passing) -> Inside) -> Vec<Frame> {
+    let packets = Dialogue::new(inner, number).usual().packets();
+    packets.iter().map(|packet| within(outer, packet, &inside(packet)).on_ethernet()).collect()
+}
+
+fn in_ip(packet: &Passing) -> Inside {
+    (if packet.ethertype == IPV4 { IPV4_IN_IP } else { IPV6_IN_IP }, packet.octets.clone())
+}
+
+fn ip_in_ip() -> Vec<Vec<Frame>> {
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, in_ip),
+        tunnel(&outer_v4(), Ip::v6(), 1, in_ip),
+        tunnel(&outer_v6(), Ip::v4(), 2, in_ip),
+        tunnel(&outer_v6(), Ip::v6(), 3, in_ip),
+    ]
+}
+
+/// Flags and version, then a word for each of checksum, key and sequence number that the flags announce.
+fn gre(flags: u16, ethertype: u16, octets: &[u8]) -> Inside {
+    let mut header = [flags.to_be_bytes(), ethertype.to_be_bytes()].concat();
+    header.resize(4 + 4 * (flags & 0xb000).count_ones() as usize, 0x5a);
+    header.extend(octets);
+    (GRE, header)
+}
+
+fn frame_of(packet: &Passing) -> Vec<u8> {
+    ethernet(&[(VLAN, 9)], packet.ethertype, &packet.octets)
+}
+
+fn gre_tunnels() -> Vec<Vec<Frame>> {
+    let with = |flags| move |packet: &Passing| gre(flags, packet.ethertype, &packet.octets);
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, with(0)),
+        tunnel(&outer_v6(), Ip::v6(), 1, with(0x2000)),
+        tunnel(&outer_v4(), Ip::v6(), 2, with(0x1000)),
+        tunnel(&outer_v6(), Ip::v4(), 3, with(0x8000)),
+        tunnel(&outer_v4(), Ip::v4(), 4, with(0xb000)),
+        tunnel(&outer_v4(), Ip::v4(), 5, |packet| gre(0x2000, BRIDGING, &frame_of(packet))),
+        // Source routes and the version of PPTP are not looked through.
+        tunnel(&outer_v4(), Ip::v4(), 6, with(0x4000)),
+        tunnel(&outer_v4(), Ip::v4(), 7, |packet| gre(0x2001, 0x880b, &packet.octets)),
+    ]
+}
+
+fn udp(port: u16, header: &[u8], octets: &[u8]) -> Inside {
+    let mut datagram =
+        [50_000_u16, port, (8 + header.len() + octets.len()) as u16, 0].map(u16::to_be_bytes).concat();
+    datagram.extend(header);
+    datagram.extend(octets);
+    (UDP, datagram)
+}
+
+fn vxlan(port: u16, packet: &Passing) -> Inside {
+    udp(port, &[8, 0, 0, 0, 0, 0, 42, 0], &ethernet(&[], packet.ethertype, &packet.octets))
+}
+
+fn vxlan_tunnels() -> Vec<Vec<Frame>> {
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, |packet| vxlan(VXLAN, packet)),
+        tunnel(&outer_v6(), Ip::v6(), 1, |packet| vxlan(OLD_VXLAN, packet)),
+        tunnel(&outer_v4(), Ip::v6(), 2, |packet| udp(VXLAN, &[8, 0, 0, 0, 0, 0, 42, 0], &frame_of(packet))),
+        // That of the generic protocol extension has the same header, and tells from another field what it carries.
+        tunnel(&outer_v4(), Ip::v4(), 3, |packet| vxlan(4790, packet)),
+    ]
+}
+
+/// A header with `words` of options.
+fn geneve(words: u8, ethertype: u16, octets: &[u8]) -> Inside {
+    let mut header = [[words, 0], ethertype.to_be_bytes(), [0, 0], [42, 0]].concat();
+    if words > 0 {
+        header.extend([1, 2, 3, words - 1]);
+        header.resize(8 + 4 * usize::from(words), 0x77);
+    }
+    udp(GENEVE, &header, octets)
+}
+
+fn geneve_tunnels() -> Vec<Vec<Frame>> {
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, |packet| geneve(0, BRIDGING, &frame_of(packet))),
+        tunnel(&outer_v6(), Ip::v6(), 1, |packet| geneve(1, BRIDGING, &frame_of(packet))),
+        tunnel(&outer_v4(), Ip::v4(), 2, |packet| geneve(9, packet.ethertype, &packet.octets)),
+        tunnel(&outer_v4(), Ip::v6(), 3, |packet| geneve(2, packet.ethertype, &packet.octets)),
+    ]
+}
+
+/// A message of GTP-U: flags, type, and what is behind the first 8 octets.
+fn gtp(flags: u8, message: u8, optional: &[u8], octets: &[u8]) -> Inside {
+    let [high, low] = ((optional.len() + octets.len()) as u16).to_be_bytes();
+    let header = [&[flags, message, high, low, 0, 0, 0, 9], optional].concat();
+    udp(GTP_U, &header, octets)
+}
+
+fn gtp_tunnels() -> Vec<Vec<Frame>> {
+    let with =
+        |flags, optional: &'static [u8]| move |packet: &Passing| gtp(flags, 255, optional, &packet.octets);
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, with(0x30, &[])),
+        tunnel(&outer_v6(), Ip::v6(), 1, with(0x32, &[0, 7, 0, 0])),
+        // A container of the PDU session, as between a 5G base station and its core.
+        tunnel(&outer_v4(), Ip::v6(), 2, with(0x34, &[0, 0, 0, 0x85, 1, 0x10, 9, 0])),
+        // The container, then the PDCP number.
+        tunnel(&outer_v4(), Ip::v4(), 3, with(0x36, &[0, 8, 0, 0x85, 1, 0x10, 9, 0xc0, 1, 0, 3, 0])),
+        // An end marker and an echo request carry nothing.
+        tunnel(&outer_v4(), Ip::v4(), 4, |packet| gtp(0x30, 254, &[], &packet.octets)),
+        tunnel(&outer_v4(), Ip::v4(), 5, |packet| gtp(0x32, 1, &[0, 9, 0, 0], &packet.octets)),
+    ]
+}
+
+/// Tunnels in tunnels: counted, and not measured.
+fn nested() -> Vec<Vec<Frame>> {
+    let in_middle =
+        |packet: &Passing, inside: Inside| within(&Ip::between(v4(201), v4(202)), packet, &inside);
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, |packet| in_ip(&in_middle(packet, in_ip(packet)))),
+        tunnel(&outer_v6(), Ip::v6(), 1, |packet| {
+            in_ip(&in_middle(packet, gre(0, packet.ethertype, &packet.octets)))
+        }),
+        tunnel(&outer_v4(), Ip::v4(), 2, |packet| vxlan(VXLAN, &in_middle(packet, vxlan(VXLAN, packet)))),
+        tunnel(&outer_v4(), Ip::v4(), 3, |packet| {
+            gtp(0x30, 255, &[], &in_middle(packet, gtp(0x30, 255, &[], &packet.octets)).octets)
+        }),
+        tunnel(&outer_v4(), Ip::v4(), 4, |packet| {
+            let middle = in_middle(packet, geneve(0, packet.ethertype, &packet.octets));
+            gre(0, middle.ethertype, &middle.octets)
+        }),
+    ]
+}

@@ -1,0 +1,94 @@
+//! The captures in `tests/golden`, and the samples that they hold.
+//!
+//! `PPING_BLESS=1 cargo test -p pping --test it golden` writes both anew. What the witness says then is what is
+//! expected from then on: read the difference before committing it.
+
+use std::{env, fs, path::PathBuf, sync::Once};
+
+use super::{
+    generate::{self, Golden},
+    samples::{Sample, agree, expected, measured, parse},
+};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+
+/// What all of the folder may take, octets.
+const SIZE: u64 = 150_000;
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(FOLDER).join(name)
+}
+
+/// Writes all of the folder anew, if told to, before the first test looks at it.
+fn bless() {
+    static BLESSING: Once = Once::new();
+    if env::var_os("PPING_BLESS").is_none() {
+        return;
+    }
+    BLESSING.call_once(|| {
+        for golden in generate::all() {
+            fs::write(path(&golden.name), &golden.octets).unwrap();
+            for (decap, samples) in readings(&golden) {
+                let lines = expected(&path(&golden.name), decap).iter().map(Sample::line).collect::<String>();
+                fs::write(samples, lines).unwrap();
+            }
+        }
+    });
+}
+
+/// Each way to read a capture: `--decap`, and the file of the samples that are expected.
+fn readings(golden: &Golden) -> Vec<(&str, PathBuf)> {
+    let mut readings = vec![("", path(&format!("{}.samples.jsonl", golden.samples)))];
+    if let Some(decap) = golden.decap {
+        readings.push((decap, path(&format!("{}.decap.samples.jsonl", golden.samples))));
+    }
+    readings
+}
+
+#[test]
+fn the_captures_are_those_of_the_generator() {
+    bless();
+    let mut names = Vec::new();
+    for golden in generate::all() {
+        let committed = fs::read(path(&golden.name)).unwrap_or_default();
+        assert!(committed == golden.octets, "{} is not what the generator makes", golden.name);
+        names.extend(readings(&golden).into_iter().map(|(_, samples)| samples));
+        names.push(path(&golden.name));
+    }
+    let mut size = 0;
+    for entry in fs::read_dir(FOLDER).unwrap() {
+        let entry = entry.unwrap();
+        assert!(names.contains(&entry.path()), "nothing makes {:?}", entry.path());
+        size += entry.metadata().unwrap().len();
+    }
+    assert!(size < SIZE, "the golden captures take {size} octets");
+}
+
+#[test]
+fn the_witness_finds_the_golden_samples() {
+    bless();
+    for golden in generate::all() {
+        for (decap, samples) in readings(&golden) {
+            let found = expected(&path(&golden.name), decap);
+            let committed = parse(&fs::read_to_string(samples).unwrap());
+            assert_eq!(agree(&found, &committed), Ok(()), "{} with --decap '{decap}'", golden.name);
+        }
+    }
+}
+
+#[test]
+fn pping_finds_the_golden_samples() {
+    bless();
+    let mut differences = Vec::new();
+    for golden in generate::all() {
+        for (decap, samples) in readings(&golden) {
+            let committed = parse(&fs::read_to_string(samples).unwrap());
+            if let Err(difference) =
+                measured(&path(&golden.name), decap).and_then(|found| agree(&found, &committed))
+            {
+                differences.push(format!("{} with --decap '{decap}': {difference}", golden.name));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}

@@ -1,0 +1,132 @@
+//! Captures, made by octets.
+
+/// When they begin: a second that is not round in any way, ns since 1970.
+pub(super) const START: u64 = 1_700_000_007_123_456_789;
+pub(super) const SECOND: u64 = 1_000_000_000;
+pub(super) const MILLISECOND: u64 = 1_000_000;
+
+pub(super) const ETHERNET: u32 = 1;
+
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+/// Octets of each data segment.
+const PAYLOAD: u16 = 100;
+
+/// A packet, and when it was captured, ns since 1970.
+#[derive(Clone)]
+pub(super) struct Packet {
+    pub(super) at: u64,
+    pub(super) octets: Vec<u8>,
+}
+
+/// A connection with timestamps: a SYN at `start`, then a data segment a second, each answered after `rtt`. That gives
+/// `segments` samples of `rtt`, and one of the SYN-ACK.
+pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for number in 0..segments {
+        let at = start + u64::from(number) * SECOND;
+        let (flags, payload) = if number == 0 { (SYN, 0) } else { (ACK, PAYLOAD) };
+        let tick = 100 + number;
+        packets.push(Packet {
+            at,
+            octets: segment(client_port, true, flags, (tick, 900 + number - number.min(1)), payload),
+        });
+        let octets = segment(client_port, false, flags | ACK, (900 + number, tick), 0);
+        packets.push(Packet { at: at + rtt, octets });
+    }
+    packets.sort_by_key(|packet| packet.at);
+    packets
+}
+
+/// A TCP segment with timestamps between 192.0.2.1 and 198.51.100.2, in an Ethernet frame.
+fn segment(
+    client_port: u16,
+    from_client: bool,
+    flags: u8,
+    (tsval, tsecr): (u32, u32),
+    payload: u16,
+) -> Vec<u8> {
+    let ends = [([192, 0, 2, 1], client_port), ([198, 51, 100, 2], 443)];
+    let [from, to] = if from_client { ends } else { [ends[1], ends[0]] };
+    let mut frame = vec![2; 12];
+    frame.extend([0x08, 0x00, 0x45, 0x00]);
+    frame.extend((52 + payload).to_be_bytes());
+    frame.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+    frame.extend(from.0);
+    frame.extend(to.0);
+    frame.extend(from.1.to_be_bytes());
+    frame.extend(to.1.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x80, flags, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 8, 10]);
+    frame.extend(tsval.to_be_bytes());
+    frame.extend(tsecr.to_be_bytes());
+    frame.resize(frame.len() + usize::from(payload), 0);
+    frame
+}
+
+/// The header of a pcap file with nanoseconds.
+pub(super) fn pcap_header(link_type: u32) -> Vec<u8> {
+    let mut file = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // A snap length of 0 is no limit.
+    file.extend([0; 4]);
+    file.extend(link_type.to_le_bytes());
+    file
+}
+
+/// A packet as a pcap file has it.
+pub(super) fn pcap_packet(packet: &Packet) -> Vec<u8> {
+    let len = packet.octets.len() as u32;
+    let times = [(packet.at / SECOND) as u32, (packet.at % SECOND) as u32];
+    let words = [times[0], times[1], len, len];
+    words.into_iter().flat_map(u32::to_le_bytes).chain(packet.octets.iter().copied()).collect()
+}
+
+/// A pcap file.
+pub(super) fn pcap(packets: &[Packet]) -> Vec<u8> {
+    let mut file = pcap_header(ETHERNET);
+    file.extend(packets.iter().flat_map(pcap_packet));
+    file
+}
+
+/// A block of a pcapng file.
+pub(super) fn block(number: u32, body: &[u8]) -> Vec<u8> {
+    let padding = body.len().next_multiple_of(4) - body.len();
+    let len = (12 + body.len() + padding) as u32;
+    let mut block = [number.to_le_bytes(), len.to_le_bytes()].concat();
+    block.extend(body);
+    block.extend(&[0; 3][..padding]);
+    block.extend(len.to_le_bytes());
+    block
+}
+
+/// What a pcapng section begins with.
+pub(super) fn section() -> Vec<u8> {
+    block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255])
+}
+
+/// The description of an interface with nanoseconds, and with a name unless that is empty.
+pub(super) fn interface(link_type: u16, name: &str) -> Vec<u8> {
+    let mut body = link_type.to_le_bytes().to_vec();
+    body.extend([0; 6]);
+    if !name.is_empty() {
+        body.extend([2, 0, name.len() as u8, 0]);
+        body.extend(name.as_bytes());
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    body.extend([9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    block(1, &body)
+}
+
+/// A packet as a pcapng file has it, with the flags option if `flags` is not 0.
+pub(super) fn enhanced_packet(interface: u32, packet: &Packet, flags: u32) -> Vec<u8> {
+    let len = packet.octets.len() as u32;
+    let words = [interface, (packet.at >> 32) as u32, packet.at as u32, len, len];
+    let mut body: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    body.extend(&packet.octets);
+    body.resize(body.len().next_multiple_of(4), 0);
+    if flags != 0 {
+        body.extend([2, 0, 4, 0]);
+        body.extend(flags.to_le_bytes());
+        body.extend([0; 4]);
+    }
+    block(6, &body)
+}

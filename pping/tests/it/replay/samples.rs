@@ -1,0 +1,98 @@
+//! The samples of a capture: those that pping finds, and those that the witness expects.
+
+use std::{net::IpAddr, path::Path, process::Command};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+const PPING: &str = env!("CARGO_BIN_EXE_pping");
+const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
+
+/// A sample, as pping writes it and as the witness does.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(super) struct Sample {
+    pub(super) method: String,
+    src_ip: IpAddr,
+    src_port: u16,
+    dest_ip: IpAddr,
+    dest_port: u16,
+    rtt: u64,
+    /// ns since 1970.
+    #[serde(alias = "matched_at")]
+    timestamp: u64,
+}
+
+impl Sample {
+    pub(super) fn line(&self) -> String {
+        serde_json::to_string(self).unwrap() + "\n"
+    }
+}
+
+/// The samples in lines of JSON. Those about the beginnings and ends of flows are left out.
+pub(super) fn parse(lines: &str) -> Vec<Sample> {
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON ({error}): {line}")))
+        .filter(|record: &Value| record.get("flow_event").is_none())
+        .inspect(assert_protocol)
+        .map(|record| {
+            serde_json::from_value(record.clone()).unwrap_or_else(|error| panic!("{error}: {record}"))
+        })
+        .collect()
+}
+
+/// pping also names the protocol, which the method and the addresses imply.
+#[track_caller]
+fn assert_protocol(record: &Value) {
+    let Some(protocol) = record.get("protocol") else { return };
+    let is_v6 = record["src_ip"].as_str().is_some_and(|address| address.contains(':'));
+    let implied = match record["method"].as_str() {
+        Some("icmp-echo") if is_v6 => "ICMPv6",
+        Some("icmp-echo") => "ICMP",
+        _ => "TCP",
+    };
+    assert_eq!(protocol, implied, "{record}");
+}
+
+/// What pping finds in a capture, or what it complained about.
+pub(super) fn measured(capture: &Path, decap: &str) -> Result<Vec<Sample>, String> {
+    let mut pping = Command::new(PPING);
+    pping.args(["--format", "jsonl", "--rate-limit", "0", "-r"]).arg(capture);
+    if !decap.is_empty() {
+        pping.args(["--decap", decap]);
+    }
+    let output = pping.output().unwrap();
+    if !output.status.success() {
+        return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    Ok(parse(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// What the witness expects of a capture.
+#[track_caller]
+pub(super) fn expected(capture: &Path, decap: &str) -> Vec<Sample> {
+    let output = Command::new("python3")
+        .args([WITNESS, "--decap", decap])
+        .arg(capture)
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("this test needs python3 and tshark, which `cargo xtask setup --tests` installs: {error}")
+        });
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    parse(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// Whether both are the same samples in the same order; else where they part.
+pub(super) fn agree(found: &[Sample], expected: &[Sample]) -> Result<(), String> {
+    let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
+    if same == found.len() && same == expected.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "{} samples instead of {}, and the one at {same} is\n    {:?}\n    instead of\n    {:?}",
+        found.len(),
+        expected.len(),
+        found.get(same),
+        expected.get(same),
+    ))
+}

@@ -1,0 +1,53 @@
+//! Time, of which there is only that of the packets.
+
+use super::{
+    made::{MILLISECOND, Packet, SECOND, START, connection, pcap},
+    program::{read, rtts, samples},
+};
+
+const RTT: u64 = 20 * MILLISECOND;
+
+/// The records of flows that closed for being idle.
+fn timeouts(packets: &[Packet]) -> usize {
+    let output = read(&pcap(packets), "");
+    samples(&output);
+    String::from_utf8_lossy(&output.stdout).matches("flow timeout").count()
+}
+
+#[test]
+fn time_that_goes_backwards_breaks_nothing() {
+    // Two captures in the wrong order, an hour apart, of the same connection.
+    let mut packets = connection(40_000, START + 3600 * SECOND, 5, RTT);
+    packets.extend(connection(40_000, START, 5, RTT));
+    let samples = samples(&read(&pcap(&packets), ""));
+    assert_eq!(samples.len(), 12, "{samples:?}");
+    assert!(rtts(&samples).iter().all(|&rtt| rtt == RTT || rtt == SECOND - RTT));
+}
+
+#[test]
+fn an_echo_before_what_it_echoes_is_no_sample() {
+    let mut packets = connection(40_000, START, 5, RTT);
+    packets[4].at += 2 * RTT;
+    let samples = samples(&read(&pcap(&packets), "--rate-limit 0"));
+    assert_eq!(samples.len(), 5, "{samples:?}");
+}
+
+#[test]
+fn flows_are_forgotten_when_idle_by_the_time_of_the_packets() {
+    let mut packets = connection(40_000, START, 2, RTT);
+    packets.extend(connection(40_001, START + 200 * SECOND, 2, RTT));
+    assert_eq!(timeouts(&packets), 0);
+    packets.extend(connection(40_001, START + 310 * SECOND, 2, RTT));
+    assert_eq!(timeouts(&packets), 2, "both directions of the first");
+    // Also when nothing comes in between, and no sweep does.
+    let mut packets = connection(40_000, START, 2, RTT);
+    packets.extend(connection(40_000, START + 400 * SECOND, 2, RTT));
+    assert_eq!(timeouts(&packets), 2);
+}
+
+#[test]
+fn a_clock_set_back_makes_no_flow_older() {
+    let mut packets = connection(40_000, START + 1000 * SECOND, 2, RTT);
+    packets.extend(connection(40_001, START, 200, RTT));
+    assert_eq!(timeouts(&packets), 0);
+}

@@ -1,0 +1,63 @@
+//! What wrong input gets: an exit code, and a message that names what was wrong and what would be right.
+
+use super::{
+    made::{START, connection, pcap},
+    program::{assert_fails, pping, read},
+};
+
+#[test]
+fn options_that_make_no_sense_with_a_capture_are_refused_with_a_reason() {
+    for (option, reason) in [
+        ("--ingress tc", "hook"),
+        ("--include-local", "all its packets are timed"),
+        ("--listen 127.0.0.1:9464", "summary"),
+        ("--bpf-log", "no kernel program"),
+    ] {
+        let output = pping(&format!("-r /dev/null {option}")).output().unwrap();
+        let name = option.split(' ').next().unwrap();
+        assert_fails(&output, 2, &[name, "--read", reason]);
+    }
+}
+
+#[test]
+fn either_an_interface_or_a_capture_is_needed_and_not_both() {
+    assert_fails(&pping("").output().unwrap(), 2, &["--interface"]);
+    assert_fails(&pping("-i lo -r trace.pcap").output().unwrap(), 2, &["--interface", "--read"]);
+    assert_fails(&pping("-r").output().unwrap(), 2, &["--read"]);
+}
+
+#[test]
+fn a_file_that_is_not_to_be_had_is_named() {
+    let output = |arguments| pping(arguments).output().unwrap();
+    assert_fails(&output("-r /nowhere/trace.pcap"), 2, &["--read /nowhere/trace.pcap", "No such file"]);
+    assert_fails(&output("-r /"), 2, &["--read /:", "directory"]);
+    // What was a rate limit to another program.
+    assert_fails(&output("-r 250"), 2, &["--read 250", "--rate-limit 250ms"]);
+}
+
+#[test]
+fn a_file_that_is_no_capture_is_said_to_be_none() {
+    assert_fails(&read(b"", ""), 1, &["--read", "empty"]);
+    assert_fails(&read(b"{}", ""), 1, &["no capture", "7b 7d"]);
+    assert_fails(&read(b"#!/bin/sh\n", ""), 1, &["no capture", "23 21 2f 62"]);
+    let capture = pcap(&connection(40_000, START, 2, 1));
+    assert_fails(&read(&capture[..20], ""), 1, &["cut short"]);
+}
+
+#[test]
+fn what_compressed_it_is_said_where_that_is_not_undone() {
+    for (start, name) in
+        [(&b"\xfd7zXZ\0\0\x04"[..], "xz"), (b"BZh91AY&SY", "bzip2"), (b"\x04\x22\x4d\x18\x64\x40", "lz4")]
+    {
+        assert_fails(&read(start, ""), 1, &[&format!("{name} -dc FILE | pping -r -")]);
+    }
+}
+
+#[test]
+fn output_is_not_begun_when_the_capture_is_not_to_be_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records.json");
+    let output = pping(&format!("-r /nowhere/trace.pcap -w {}", file.display())).output().unwrap();
+    assert_fails(&output, 2, &["/nowhere/trace.pcap"]);
+    assert!(!file.exists());
+}

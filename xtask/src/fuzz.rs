@@ -1,0 +1,114 @@
+//! `cargo xtask fuzz`: any octets, packets and captures, and what must hold of them (pping-fuzz).
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+
+use crate::{command, environment, setup};
+
+/// Where the targets are, and the corpora they begin with.
+const DIRECTORY: &str = "pping/fuzz";
+
+/// Sanitizers need a nightly compiler, and would find nothing in code without `unsafe`.
+const BUILD: [&str; 6] = ["--fuzz-dir", DIRECTORY, "--sanitizer", "none", "--features", "libfuzzer"];
+
+/// Input that takes longer or more memory than any honest one is a finding.
+const LIMITS: [&str; 2] = ["-timeout=10", "-rss_limit_mb=512"];
+
+/// Of the inputs of [`Extent::Runs`].
+const SEED: u32 = 1;
+
+/// What is fuzzed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    /// The parser: any frame
+    Parse,
+    /// The state machine: any packets of a few flows
+    Matching,
+    /// The reader of captures, and what measures them: any file
+    Capture,
+}
+
+impl Target {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Matching => "matching",
+            Self::Capture => "capture",
+        }
+    }
+
+    /// Octets of the longest input.
+    fn max_len(self) -> usize {
+        match self {
+            // As far into a frame as a header can be.
+            Self::Parse => 32_768,
+            Self::Matching => 4_096,
+            Self::Capture => 16_384,
+        }
+    }
+}
+
+/// How long a target is fuzzed.
+#[derive(Clone, Copy)]
+pub(crate) enum Extent {
+    /// Seconds, from where the last run got to.
+    Seconds(u32),
+    /// Inputs, always from the corpus and with the same seed, so that it finds the same every time.
+    Runs(u32),
+}
+
+/// Installs what is missing, then fuzzes each target that far, after everything in its corpus.
+pub(crate) fn run(target: Option<Target>, extent: Extent) -> Result<()> {
+    setup::for_fuzzing()?;
+    let all = Target::value_variants();
+    all.iter()
+        .filter(|each| target.is_none_or(|only| only == **each))
+        .try_for_each(|each| fuzz(*each, extent))
+}
+
+fn fuzz(target: Target, extent: Extent) -> Result<()> {
+    let seeds = environment::repository().join(DIRECTORY).join("corpus").join(target.name());
+    let (found, limits) = match extent {
+        Extent::Seconds(seconds) => (found(target)?, vec![format!("-max_total_time={seconds}")]),
+        Extent::Runs(runs) => (fresh(target)?, vec![format!("-runs={runs}"), format!("-seed={SEED}")]),
+    };
+    let mut cargo = environment::cargo();
+    cargo
+        .args(["fuzz", "run"])
+        .args(BUILD)
+        .arg(target.name())
+        .args([found, seeds])
+        .arg("--")
+        .args(LIMITS)
+        .arg(format!("-max_len={}", target.max_len()))
+        .args(limits)
+        .args(["-verbosity=0", "-print_funcs=0", "-print_final_stats=1"]);
+    // libFuzzer ends with a page of words it has learnt.
+    command::run_and_read(&mut cargo, |line| {
+        if !line.contains("# Uses: ") {
+            eprintln!("{line}");
+        }
+    })
+}
+
+/// Where inputs are kept that have come further than all before: another run goes on from there.
+fn found(target: Target) -> Result<PathBuf> {
+    let directory = environment::target_directory().join("fuzz").join(target.name());
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("could not create the directory {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// The same for a run that is to know nothing of others.
+fn fresh(target: Target) -> Result<PathBuf> {
+    let directory = environment::target_directory().join("fuzz-fresh").join(target.name());
+    if directory.exists() {
+        fs::remove_dir_all(&directory)
+            .with_context(|| format!("could not empty the directory {}", directory.display()))?;
+    }
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("could not create the directory {}", directory.display()))?;
+    Ok(directory)
+}
