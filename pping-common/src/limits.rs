@@ -50,6 +50,23 @@ pub const DRAIN_INTERVAL_MS: u64 = 50;
 /// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`].
 pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
 
+/// Groups that are told apart, unless `--max-groups` says otherwise.
+pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
+
+/// Series that there is room for per group: most have samples of one method, and each method matches at one or two
+/// hooks. A group with more uses what others leave.
+pub const SERIES_PER_GROUP: u32 = 2;
+
+/// Series that there is room for beside: those of no group, and of the group of what there was no room for.
+pub const RESERVED_SERIES: u32 = 1_024;
+
+/// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
+/// the other's place.
+pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;
+
+/// Prefixes that can be left out.
+pub const MAX_EXCLUDED_PREFIXES: u32 = 65_536;
+
 /// Seconds an answered flow may be idle before it is swept.
 pub const IDLE_SECONDS: u32 = 300;
 

@@ -12,7 +12,7 @@ use pping_common::{
 use crate::maps::EVENTS;
 
 /// Octets that the largest event takes on the ring, with its header: within these the mark is passed.
-const WAKE_WINDOW: u64 = 128;
+const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 
 /// The packet that gives rise to an event.
 pub(crate) struct Context<'a> {
@@ -77,6 +77,8 @@ pub(crate) fn rtt<A: Address>(
         rec_packets: state.rec_packets,
         rec_bytes: state.rec_bytes,
         vlan: context.frame.vlan,
+        series: RttEvent::NO_SERIES,
+        reserved: 0,
     });
     counters.lost[Lost::Rtt as usize] += u64::from(!sent);
 }

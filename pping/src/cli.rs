@@ -1,9 +1,13 @@
 //! The command line, as typed.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+};
 
 use clap::{ArgAction, ArgGroup, Parser, ValueEnum};
-use pping_common::limits::DEFAULT_MAX_FLOWS;
+use ipnet::IpNet;
+use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -12,8 +16,13 @@ Examples:
   pping -i eth0 --format jsonl | jq .rtt one JSON record a line
   pping -r trace.pcapng                  the same of a capture, without root
   ssh gw tcpdump -w - | pping -r -       of one that is being made
-  pping -i eth0 -i eth1 --format none --listen 127.0.0.1:9464
-                                         nothing but metrics for Prometheus";
+  pping -i eth0 --aggregate 10s --group-by /24,/48
+                                         percentiles of each network every ten seconds
+  pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
+                                         nothing but metrics for Prometheus, by customer";
+
+/// Groups that metrics tell apart, unless `--prometheus-groups` says otherwise.
+const DEFAULT_PROMETHEUS_GROUPS: u32 = 100;
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
@@ -64,6 +73,49 @@ pub struct Arguments {
     #[arg(long, value_enum, value_name = "TUNNELS", value_delimiter = ',', help_heading = "Measuring")]
     pub decap: Vec<Tunnel>,
 
+    /// Leave out traffic of these networks (may be given several times, or separated by commas)
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = prefix, help_heading = "Measuring")]
+    pub exclude: Vec<IpNet>,
+
+    /// Report percentiles of each group in place of samples, once in this time (`10s`)
+    #[arg(short, long, value_name = "TIME", help_heading = "Aggregating")]
+    pub aggregate: Option<String>,
+
+    /// Make groups of networks, hosts or classes of service: `/24,/48`, `destination`, `both`, `dscp`
+    ///
+    /// A list, separated by commas. `/24,/48` makes a group of each IPv4 network of 24 bits and each IPv6 network of
+    /// 48. They are those of the host that replied (`source`, the default), of the host whose packets are timed
+    /// (`destination`), or of the two (`both`). `dscp` tells classes of service apart, with or without the rest.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Aggregating")]
+    pub group_by: Vec<String>,
+
+    /// Make the groups that this file lists: `prefix,group` lines (CSV), or TOML; SIGHUP reads it again
+    ///
+    /// The longest prefix wins. Hosts in none of them are in the group `unlisted`.
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    pub groups: Option<PathBuf>,
+
+    /// Groups that are told apart; the rest is `other`
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_GROUPS, value_parser = max_groups,
+        help_heading = "Aggregating")]
+    pub max_groups: u32,
+
+    /// Forget a group that had no packet for this time, and make room for another
+    #[arg(long, value_name = "TIME", default_value = "5m", help_heading = "Aggregating")]
+    pub group_timeout: String,
+
+    /// Report each flow once, at its end, in place of its samples
+    #[arg(long, help_heading = "Aggregating")]
+    pub flow_summary: bool,
+
+    /// With --aggregate or --flow-summary: report samples, and flows that open and close, as well
+    #[arg(long, help_heading = "Aggregating")]
+    pub with_samples: bool,
+
+    /// Write the distribution of each group and interval to this file, as a HdrHistogram V2 interval log
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    pub hdr_log: Option<PathBuf>,
+
     /// How records are written: `standard` on a terminal and `jsonl` elsewhere, unless given
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<Format>,
@@ -75,6 +127,15 @@ pub struct Arguments {
     /// Serve Prometheus metrics at this address, for instance 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
     pub listen: Option<SocketAddr>,
+
+    /// Groups that metrics tell apart: those with the most samples; the rest is `other`
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PROMETHEUS_GROUPS, value_parser = prometheus_groups,
+        help_heading = "Output")]
+    pub prometheus_groups: u32,
+
+    /// The lowest RTT of this time is what metrics of inflation compare with
+    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = "Output")]
+    pub baseline: String,
 
     /// Say more on standard error (`-vv`: even more)
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
@@ -89,6 +150,20 @@ pub struct Arguments {
 
 fn max_flows(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "give a number from 1 to 16777216")
+}
+
+fn max_groups(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "give a number from 1 to 262144")
+}
+
+fn prometheus_groups(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "give a number, and 0 for no groups at all")
+}
+
+fn prefix(text: &str) -> Result<IpNet, &'static str> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32")
 }
 
 fn rtt_rate(text: &str) -> Result<f64, &'static str> {

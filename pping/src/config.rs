@@ -1,8 +1,11 @@
 //! What the user asked for, checked.
 
-use std::{io::IsTerminal, net::SocketAddr, path::PathBuf};
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
+use ipnet::IpNet;
 use pping_common::{
+    abi::Emit,
+    group::Grouping,
     parse::Decap,
     rtt::{Basis, Rules},
 };
@@ -18,6 +21,9 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// Flows per family that a map can be asked to hold: beyond that it would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
 
+/// Groups that the kernel can be asked to tell apart: beyond that they would take more than 1 GB.
+const MAX_GROUPS: u32 = 262_144;
+
 /// Largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
@@ -32,13 +38,64 @@ pub struct Config {
     pub rules: Rules,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
+    /// What is aggregated, and how.
+    pub aggregation: Aggregation,
     /// How records are written.
     pub format: Format,
     /// Where records are written; standard output if nowhere.
     pub output: Option<PathBuf>,
 }
 
+/// What is aggregated, and how.
+#[derive(Clone, Debug)]
+pub struct Aggregation {
+    /// How often to report, if at all.
+    pub interval: Option<Duration>,
+    /// What groups there are.
+    pub grouping: Grouping,
+    /// Where their labels are, if they have any.
+    pub groups: Option<PathBuf>,
+    /// How many are told apart.
+    pub max_groups: u32,
+    /// How long one without traffic is kept.
+    pub group_timeout: Duration,
+    /// Networks whose traffic is left out.
+    pub exclude: Vec<IpNet>,
+    /// Whether flows are reported at their end.
+    pub flow_summary: bool,
+    /// Whether samples are reported one by one, and openings and closings of flows.
+    pub individual: bool,
+    /// Where distributions are logged, if anywhere.
+    pub hdr_log: Option<PathBuf>,
+}
+
+impl Aggregation {
+    /// One group, of which nothing is reported but samples.
+    pub const NONE: Self = Self {
+        interval: None,
+        grouping: Grouping::NONE,
+        groups: None,
+        max_groups: 1,
+        group_timeout: Duration::from_mins(5),
+        exclude: Vec::new(),
+        flow_summary: false,
+        individual: true,
+        hdr_log: None,
+    };
+}
+
 impl Config {
+    /// Which events that takes.
+    pub fn emit(&self) -> Emit {
+        let Aggregation { individual, flow_summary, .. } = self.aggregation;
+        if self.format == Format::None {
+            return Emit::NOTHING;
+        }
+        let individual = if individual { Emit::SAMPLES.and(Emit::FLOWS) } else { Emit::NOTHING };
+        let ends = if flow_summary { Emit::SAMPLES.and(Emit::ENDS) } else { Emit::NOTHING };
+        individual.and(ends)
+    }
+
     /// Whether no records go to standard output while that is a terminal.
     pub(crate) fn is_quiet_on_terminal(&self) -> bool {
         self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
@@ -69,6 +126,10 @@ pub struct Live {
     pub ingress: Ingress,
     /// Where metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// Groups that metrics tell apart.
+    pub prometheus_groups: u32,
+    /// The time of whose lowest RTT metrics take the distance.
+    pub baseline: Duration,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,
 }
@@ -86,6 +147,7 @@ impl TryFrom<Arguments> for Config {
             let value = arguments.rtt_rate.to_string();
             return Err(invalid("--rtt-rate", &value, "give a number from 0 to 255"));
         }
+        let aggregation = aggregation(&arguments)?;
         let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
             source,
@@ -101,6 +163,7 @@ impl TryFrom<Arguments> for Config {
                 reserved: [0; 3],
             },
             decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
+            aggregation,
             format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
             output: arguments.output,
         })
@@ -136,8 +199,71 @@ fn source(arguments: &Arguments) -> Result<Source, Error> {
         interfaces,
         ingress: arguments.ingress.unwrap_or(Ingress::Tc),
         listen: arguments.listen,
+        prometheus_groups: arguments.prometheus_groups,
+        baseline: time("--baseline", &arguments.baseline)?,
         bpf_log: arguments.bpf_log,
     }))
+}
+
+fn aggregation(arguments: &Arguments) -> Result<Aggregation, Error> {
+    if !(1..=MAX_GROUPS).contains(&arguments.max_groups) {
+        let value = arguments.max_groups.to_string();
+        return Err(invalid("--max-groups", &value, "give a number from 1 to 262144"));
+    }
+    let interval = arguments.aggregate.as_deref().map(|value| time("--aggregate", value)).transpose()?;
+    let is_aggregate = interval.is_some() || arguments.flow_summary;
+    Ok(Aggregation {
+        interval,
+        grouping: grouping(&arguments.group_by, arguments.groups.is_some())?,
+        groups: arguments.groups.clone(),
+        max_groups: arguments.max_groups,
+        group_timeout: time("--group-timeout", &arguments.group_timeout)?,
+        exclude: arguments.exclude.clone(),
+        flow_summary: arguments.flow_summary,
+        individual: arguments.with_samples || !is_aggregate,
+        hdr_log: arguments.hdr_log.clone(),
+    })
+}
+
+/// What groups a list of networks, ends and classes makes, and a file that has their prefixes if there is one.
+fn grouping(list: &[String], has_file: bool) -> Result<Grouping, Error> {
+    let refused = |value: &str, hint| Err(invalid("--group-by", value, hint));
+    let mut grouping = Grouping { by_label: u8::from(has_file), ..Grouping::NONE };
+    let (mut lens, mut has_end) = (Vec::new(), false);
+    for item in list {
+        match item.as_str() {
+            "source" => (grouping.by_source, has_end) = (1, true),
+            "destination" => (grouping.by_destination, has_end) = (1, true),
+            "both" => (grouping.by_source, grouping.by_destination, has_end) = (1, 1, true),
+            "dscp" => grouping.by_dscp = 1,
+            item => match item.strip_prefix('/').and_then(|len| len.parse::<u8>().ok()) {
+                Some(_) if has_file => {
+                    return refused(item, "the prefixes are those of --groups; leave this out");
+                }
+                Some(len) => lens.push(len),
+                None => {
+                    return refused(item, "give `/24,/48`, `source`, `destination`, `both` or `dscp`");
+                }
+            },
+        }
+    }
+    match *lens {
+        [] if !has_file && has_end => {
+            return refused(&list.join(","), "say how long the prefixes are too, as in `/24,/48,both`");
+        }
+        [] => {}
+        [v4_len @ ..=32, v6_len @ ..=128] => (grouping.v4_len, grouping.v6_len) = (v4_len, v6_len),
+        _ => {
+            return refused(
+                &list.join(","),
+                "give the bits of IPv4 prefixes, then those of IPv6 prefixes: `/24,/48`",
+            );
+        }
+    }
+    if !has_end && (has_file || !lens.is_empty()) {
+        grouping.by_source = 1;
+    }
+    Ok(grouping)
 }
 
 /// Refuses what makes no sense with a capture.
@@ -170,6 +296,14 @@ fn nanoseconds(option: &'static str, value: &str) -> Result<u64, Error> {
         .ok()
         .and_then(|duration| u64::try_from(duration.as_nanos()).ok())
         .ok_or_else(|| invalid(option, value, "give a number with its unit, like 100ms or 2s, or 0"))
+}
+
+/// A time that is not nothing.
+fn time(option: &'static str, value: &str) -> Result<Duration, Error> {
+    match nanoseconds(option, value)? {
+        0 => Err(invalid(option, value, "give a number with its unit, like 10s or 5m")),
+        nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
+    }
 }
 
 fn invalid(option: &'static str, value: &str, hint: &'static str) -> Error {

@@ -1,6 +1,6 @@
 //! What happens to flows, as the kernel programs and the replay of a capture report it.
 
-use pping_common::abi::{Endpoints, FlowEvent, RttEvent};
+use pping_common::abi::{EndEvent, Endpoints, FlowEvent, RttEvent};
 
 /// An event.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +9,8 @@ pub enum Event {
     Rtt(RttEvent),
     /// A flow direction opened or closed.
     Flow(FlowEvent),
+    /// A flow is over, and forgotten.
+    End(EndEvent),
 }
 
 impl Event {
@@ -17,6 +19,7 @@ impl Event {
         match self {
             Self::Rtt(event) => &event.endpoints,
             Self::Flow(event) => &event.endpoints,
+            Self::End(event) => &event.endpoints,
         }
     }
 }

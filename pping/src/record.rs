@@ -108,6 +108,7 @@ impl Record {
         match event {
             Event::Rtt(event) => RttRecord::new(event, interface, epoch(event.timestamp)).map(Self::Rtt),
             Event::Flow(event) => FlowRecord::new(event, interface, epoch(event.timestamp)).map(Self::Flow),
+            Event::End(_) => None,
         }
     }
 }
@@ -208,6 +209,7 @@ pub fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::NoFlow => "no_flow",
         Untracked::MapFull => "map_full",
         Untracked::NestedTunnel => "nested_tunnel",
+        Untracked::Excluded => "excluded",
     }
 }
 

@@ -29,11 +29,16 @@ pub enum Lost {
     Rtt,
     /// Flow events.
     Flow,
+    /// Events at the end of flows.
+    End,
 }
 
 impl Lost {
-    /// Both, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::Rtt, Self::Flow];
+    /// How many kinds are told apart, rounded up to a power of two.
+    pub const PLACES: usize = 4;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Rtt, Self::Flow, Self::End];
 }
 
 /// What is counted of an interface. Arrays are indexed by the enums named beside them, and where the
@@ -63,8 +68,14 @@ pub struct Counters {
     pub slots_full: u64,
     /// Packets not matched since another CPU was busy with their flow.
     pub contended: u64,
+    /// TCP segments sent again, of flows that are followed, by [`Hook`].
+    pub retransmissions: [u64; 2],
+    /// Flow directions aggregated as those of another group for want of room.
+    pub groups_refused: u64,
+    /// Samples that no series had room for.
+    pub unaggregated: u64,
     /// Events lost, by [`Lost`].
-    pub lost: [u64; 2],
+    pub lost: [u64; Lost::PLACES],
 }
 
 impl Counters {
@@ -81,7 +92,10 @@ impl Counters {
         entries_deleted: [0; 2],
         slots_full: 0,
         contended: 0,
-        lost: [0; 2],
+        retransmissions: [0; 2],
+        groups_refused: 0,
+        unaggregated: 0,
+        lost: [0; Lost::PLACES],
     };
 
     /// Adds what another CPU or interface counted.
@@ -99,6 +113,9 @@ impl Counters {
         add(&mut self.entries_deleted, &other.entries_deleted);
         self.slots_full += other.slots_full;
         self.contended += other.contended;
+        add(&mut self.retransmissions, &other.retransmissions);
+        self.groups_refused += other.groups_refused;
+        self.unaggregated += other.unaggregated;
         add(&mut self.lost, &other.lost);
     }
 }
@@ -110,9 +127,11 @@ fn add<const N: usize>(sum: &mut [u64; N], other: &[u64; N]) {
 }
 
 const _: () = {
-    assert!(size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 16 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2));
+    assert!(
+        size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 16 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2 + 2 + 4)
+    );
     assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
-    assert!(core::mem::offset_of!(Counters, lost) == 8 * 94);
+    assert!(core::mem::offset_of!(Counters, lost) == 8 * 98);
 };
 
 #[cfg(test)]
@@ -133,7 +152,10 @@ mod tests {
         ones.entries_deleted = [1; 2];
         ones.slots_full = 1;
         ones.contended = 1;
-        ones.lost = [1; 2];
+        ones.retransmissions = [1; 2];
+        ones.groups_refused = 1;
+        ones.unaggregated = 1;
+        ones.lost = [1; 4];
         let mut sum = Counters::ZERO;
         sum.add(&ones);
         assert_eq!(sum, ones);

@@ -2,7 +2,7 @@
 
 use super::Hook;
 use crate::{
-    flow::Reason,
+    flow::{Direction, Reason},
     parse::{Protocol, Vlan},
     rtt::Method,
 };
@@ -15,6 +15,36 @@ pub enum EventKind {
     Rtt = 1,
     /// A [`FlowEvent`].
     Flow = 2,
+    /// An [`EndEvent`].
+    End = 3,
+}
+
+/// Which events are wanted. Fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Emit(pub u32);
+
+impl Emit {
+    /// None: the series tell it all.
+    pub const NOTHING: Self = Self(0);
+    /// [`RttEvent`]s.
+    pub const SAMPLES: Self = Self(1);
+    /// [`FlowEvent`]s.
+    pub const FLOWS: Self = Self(2);
+    /// [`EndEvent`]s.
+    pub const ENDS: Self = Self(4);
+
+    /// These and those.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` are wanted.
+    #[inline(always)]
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 /// What happened to a flow direction.
@@ -108,6 +138,15 @@ pub struct RttEvent {
     pub rec_bytes: u64,
     /// VLAN tags of the matching packet.
     pub vlan: Vlan,
+    /// The place of its series, or [`RttEvent::NO_SERIES`].
+    pub series: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl RttEvent {
+    /// The place of no series.
+    pub const NO_SERIES: u32 = u32::MAX;
 }
 
 /// A flow direction opened or closed.
@@ -130,6 +169,55 @@ pub struct FlowEvent {
     pub endpoints: Endpoints,
 }
 
+/// What one endpoint of a flow sent, from beginning to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Volume {
+    /// Packets.
+    pub packets: u64,
+    /// Octets above the transport header.
+    pub bytes: u64,
+    /// TCP segments sent again.
+    pub retransmissions: u32,
+    /// Packets marked for congestion.
+    pub ce_packets: u32,
+}
+
+/// A flow is over, and forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct EndEvent {
+    /// [`EventKind::End`].
+    pub kind: u8,
+    /// [`Reason`] as a number.
+    pub reason: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: [u8; 6],
+    /// When its first packet was seen, ns of `CLOCK_MONOTONIC`.
+    pub began: u64,
+    /// When it closed, or, of one that was forgotten as nothing came any more, when its last packet was seen, to the
+    /// second; ns of `CLOCK_MONOTONIC`.
+    pub ended: u64,
+    /// The flow; `destination` is the one that began it.
+    pub endpoints: Endpoints,
+    /// What `destination` sent.
+    pub sent: Volume,
+    /// What `source` sent.
+    pub received: Volume,
+}
+
+impl From<&Direction> for Volume {
+    #[inline(always)]
+    fn from(direction: &Direction) -> Self {
+        Self {
+            packets: direction.packets,
+            bytes: direction.bytes,
+            retransmissions: direction.retransmissions,
+            ce_packets: direction.ce_packets,
+        }
+    }
+}
+
 /// Numbers back to names; `None` for a number that has none.
 macro_rules! from_number {
     ($($name:ident: $($variant:ident),+;)+) => {$(
@@ -143,7 +231,7 @@ macro_rules! from_number {
 }
 
 from_number! {
-    EventKind: Rtt, Flow;
+    EventKind: Rtt, Flow, End;
     FlowEventKind: Opening, Closing;
     TriggeredBy: Source, Destination, GarbageCollection;
     Hook: Ingress, Egress;
@@ -154,10 +242,14 @@ from_number! {
 
 const _: () = {
     assert!(size_of::<Endpoints>() == 40);
-    assert!(size_of::<RttEvent>() == 120);
+    assert!(size_of::<RttEvent>() == 128);
     assert!(core::mem::offset_of!(RttEvent, endpoints) == 16);
     assert!(core::mem::offset_of!(RttEvent, rtt) == 56);
     assert!(core::mem::offset_of!(RttEvent, vlan) == 112);
+    assert!(core::mem::offset_of!(RttEvent, series) == 120);
+    assert!(size_of::<EndEvent>() == 112);
+    assert!(core::mem::offset_of!(EndEvent, endpoints) == 24);
+    assert!(core::mem::offset_of!(EndEvent, sent) == 64);
     assert!(size_of::<FlowEvent>() == 56);
     assert!(core::mem::offset_of!(FlowEvent, endpoints) == 16);
 };

@@ -6,16 +6,24 @@
 mod counters;
 mod events;
 mod interface;
+mod series;
 
 pub use counters::{Counters, Hook, Lost};
-pub use events::{Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy};
+pub use events::{
+    Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
+};
 pub use interface::{Interface, place};
+pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
 
 /// Marks what the agent may read from, and write to, maps and globals octet by octet.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Counters, Interface};
-    use crate::{parse::Decap, rtt::Rules};
+    use super::{Control, Counters, Emit, Interface, SeriesKey};
+    use crate::{
+        group::{GroupKey, Grouping, LabelKey},
+        parse::Decap,
+        rtt::Rules,
+    };
 
     // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
     unsafe impl aya::Pod for Counters {}
@@ -25,4 +33,16 @@ mod pod {
     unsafe impl aya::Pod for Rules {}
     // SAFETY: a number.
     unsafe impl aya::Pod for Decap {}
+    // SAFETY: a number.
+    unsafe impl aya::Pod for Emit {}
+    // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
+    unsafe impl aya::Pod for Grouping {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for GroupKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for LabelKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for SeriesKey {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Control {}
 }

@@ -1,22 +1,25 @@
 //! A flow: its name, and what is kept of it between two packets.
 
 mod key;
+mod latest;
 mod lifecycle;
 #[cfg(test)]
 mod tests;
 
 pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
+pub use latest::{Latest, Noted};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 
 use crate::{
+    abi::{Hook, SeriesKey, SeriesRef, Traffic},
     parse::Transport,
     rtt::{self, Measured, Rules, Slots, TsvalState},
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
 ///
-/// The kernel programs update `packets`, `bytes`, `last_seen` and `contended` on their own; everything
-/// else changes in [`Flow::step`] only, by one CPU at a time.
+/// The kernel programs update `packets`, `bytes`, what is beside them, `last_seen`, `contended` and `latest` on their
+/// own, and the sweep what begins with `folded`; everything else changes in [`Flow::step`] only, by one CPU at a time.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Flow {
@@ -28,6 +31,12 @@ pub struct Flow {
     pub last_seen: u32,
     /// Which side is an address of this host: bit 0 the low one, bit 1 the high one.
     pub local: u32,
+    /// When the last direction closed, ns; 0 while one is open.
+    pub closed_at: u64,
+    /// Why it closed.
+    pub closed_by: Reason,
+    /// Fills up to a multiple of 8.
+    pub reserved: [u8; 7],
     /// What the lower endpoint sends.
     pub low: Direction,
     /// What the higher endpoint sends.
@@ -42,6 +51,12 @@ pub struct Direction {
     pub packets: u64,
     /// Octets sent above the transport header.
     pub bytes: u64,
+    /// Segments sent again.
+    pub retransmissions: u32,
+    /// Packets marked for congestion (RFC 3168, 5: CE).
+    pub ce_packets: u32,
+    /// What the latest packets were like.
+    pub latest: Latest,
     /// The newest `TSval` seen, where `tsval_state` says that there is one.
     pub newest_tsval: u32,
     /// What is known of `newest_tsval`.
@@ -62,6 +77,18 @@ pub struct Direction {
     pub smoothed_rtt: u64,
     /// What this endpoint sent and still waits for its echo.
     pub slots: Slots,
+    /// Where the samples of what this endpoint sent are aggregated.
+    pub series: SeriesRef,
+    /// As much of `bytes` as is part of a series.
+    pub folded_bytes: u64,
+    /// As much of `packets`, modulo 2^32.
+    pub folded_packets: u32,
+    /// As much of `retransmissions`.
+    pub folded_retransmissions: u32,
+    /// As much of `ce_packets`.
+    pub folded_ce_packets: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
 }
 
 /// What a packet brought about.
@@ -75,8 +102,17 @@ pub struct Outcome {
 
 impl Flow {
     /// A flow of which nothing is known yet.
-    pub const EMPTY: Self =
-        Self { busy: 0, contended: 0, last_seen: 0, local: 0, low: Direction::EMPTY, high: Direction::EMPTY };
+    pub const EMPTY: Self = Self {
+        busy: 0,
+        contended: 0,
+        last_seen: 0,
+        local: 0,
+        closed_at: 0,
+        closed_by: Reason::Timeout,
+        reserved: [0; 7],
+        low: Direction::EMPTY,
+        high: Direction::EMPTY,
+    };
 
     /// What `side` sends.
     #[inline(always)]
@@ -121,7 +157,15 @@ impl Flow {
             self.doubt();
         }
         let (forward, reverse) = self.directions(from);
-        lifecycle::step(forward, reverse, transport, now)
+        let changes = lifecycle::step(forward, reverse, transport, now);
+        if changes.opened {
+            self.closed_at = 0;
+        }
+        if changes.closed_last {
+            self.closed_at = now;
+            self.closed_by = changes.closed_by;
+        }
+        changes
     }
 
     /// Takes into account that packets went by unseen: each may have been the echo of anything that waits, or
@@ -149,6 +193,29 @@ impl Flow {
         rtt::step(forward, reverse, transport, now, timed, rules)
     }
 
+    /// Where the samples of what `timed` sends are matched, as the number of a [`Hook`]: where the packets of the other
+    /// pass, or will when there are any.
+    #[inline(always)]
+    pub fn matched_at(&self, timed: Side) -> u8 {
+        let (forward, reverse) = (self.direction(timed), self.direction(timed.other()));
+        if reverse.packets > 0 {
+            reverse.latest.hook
+        } else if forward.latest.hook == SeriesKey::NO_HOOK {
+            SeriesKey::NO_HOOK
+        } else if forward.latest.hook == Hook::Ingress as u8 {
+            Hook::Egress as u8
+        } else {
+            Hook::Ingress as u8
+        }
+    }
+
+    /// Which endpoint began the flow as far as that was seen, and when, ns.
+    #[inline(always)]
+    pub fn beginning(&self) -> (Side, u64) {
+        let (low, high) = (self.low.opened_at, self.high.opened_at);
+        if low != 0 && (high == 0 || low <= high) { (Side::Low, low) } else { (Side::High, high) }
+    }
+
     /// What `from` sends, and what it is sent.
     #[inline(always)]
     fn directions(&mut self, from: Side) -> (&mut Direction, &mut Direction) {
@@ -174,6 +241,9 @@ impl Direction {
     pub const EMPTY: Self = Self {
         packets: 0,
         bytes: 0,
+        retransmissions: 0,
+        ce_packets: 0,
+        latest: Latest::EMPTY,
         newest_tsval: 0,
         tsval_state: TsvalState::Unknown,
         lifecycle: Lifecycle::Unseen,
@@ -184,7 +254,32 @@ impl Direction {
         min_rtt: Self::NO_RTT,
         smoothed_rtt: 0,
         slots: Slots::EMPTY,
+        series: SeriesRef::NONE,
+        folded_bytes: 0,
+        folded_packets: 0,
+        folded_retransmissions: 0,
+        folded_ce_packets: 0,
+        reserved: 0,
     };
+
+    /// What was sent since this was last asked for, and for one asker only. Less than 2^32 packets, since those are
+    /// counted modulo that.
+    #[inline(always)]
+    pub fn fold(&mut self) -> Traffic {
+        let (packets, bytes) = (self.packets as u32, self.bytes);
+        let (retransmissions, ce_packets) = (self.retransmissions, self.ce_packets);
+        let traffic = Traffic {
+            packets: u64::from(packets.wrapping_sub(self.folded_packets)),
+            bytes: bytes.wrapping_sub(self.folded_bytes),
+            retransmissions: u64::from(retransmissions.wrapping_sub(self.folded_retransmissions)),
+            ce: u64::from(ce_packets.wrapping_sub(self.folded_ce_packets)),
+        };
+        self.folded_packets = packets;
+        self.folded_bytes = bytes;
+        self.folded_retransmissions = retransmissions;
+        self.folded_ce_packets = ce_packets;
+        traffic
+    }
 
     /// Takes a sample into the lowest and the smoothed RTT.
     #[inline(always)]
@@ -201,9 +296,10 @@ impl Direction {
 }
 
 const _: () = {
-    assert!(size_of::<Direction>() == 160);
-    assert!(size_of::<Flow>() == 336);
-    assert!(core::mem::offset_of!(Flow, low) == 16);
-    assert!(core::mem::offset_of!(Flow, high) == 176);
-    assert!(core::mem::offset_of!(Direction, slots) == 56);
+    assert!(size_of::<Direction>() == 208);
+    assert!(size_of::<Flow>() == 448);
+    assert!(core::mem::offset_of!(Flow, low) == 32);
+    assert!(core::mem::offset_of!(Flow, high) == 240);
+    assert!(core::mem::offset_of!(Direction, slots) == 72);
+    assert!(core::mem::offset_of!(Direction, series) == 176);
 };

@@ -67,6 +67,27 @@ impl IpAddress {
         Self([(number >> 64) as u64, number as u64])
     }
 
+    /// Whether it is an IPv4 address.
+    #[inline(always)]
+    pub fn is_mapped(self) -> bool {
+        let [high, low] = self.0;
+        high == 0 && low >> 32 == 0xffff
+    }
+
+    /// The first `len` of its 128 bits, the others 0.
+    #[inline(always)]
+    #[must_use]
+    pub fn prefix(self, len: u8) -> Self {
+        let [high, low] = self.0;
+        match len {
+            0 => Self([0; 2]),
+            1..=63 => Self([high & !(u64::MAX >> len), 0]),
+            64 => Self([high, 0]),
+            65..=127 => Self([high, low & !(u64::MAX >> (len - 64))]),
+            _ => self,
+        }
+    }
+
     /// Whether the address always means the host itself.
     #[inline(always)]
     pub fn is_loopback(self) -> bool {

@@ -68,6 +68,8 @@ pub enum Untracked {
     MapFull,
     /// There is a tunnel inside the tunnel.
     NestedTunnel,
+    /// One of its hosts is to be left out.
+    Excluded,
 }
 
 impl Untracked {
@@ -75,7 +77,7 @@ impl Untracked {
     pub const PLACES: usize = 16;
 
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -85,6 +87,7 @@ impl Untracked {
         Self::NoFlow,
         Self::MapFull,
         Self::NestedTunnel,
+        Self::Excluded,
     ];
 }
 

@@ -61,6 +61,8 @@ pub struct Segment {
     pub destination_port: u16,
     /// Control bits.
     pub flags: TcpFlags,
+    /// Sequence number of the first octet, or of the SYN.
+    pub sequence: u32,
     /// Octets of payload, by the IP header: padding of short frames is none.
     pub payload: u32,
     /// Whether there is a well-formed timestamps option.
@@ -74,6 +76,7 @@ impl Segment {
         source_port: 0,
         destination_port: 0,
         flags: TcpFlags(0),
+        sequence: 0,
         payload: 0,
         has_timestamps: false,
         timestamps: Timestamps { tsval: 0, tsecr: 0 },
@@ -86,6 +89,15 @@ impl Segment {
     #[inline(always)]
     pub fn timestamps(&self) -> Option<Timestamps> {
         self.has_timestamps.then_some(self.timestamps)
+    }
+
+    /// The sequence number after its last (RFC 9293, 3.3.1: SEG.SEQ + SEG.LEN).
+    #[inline(always)]
+    pub fn sequence_end(&self) -> u32 {
+        self.sequence
+            .wrapping_add(self.payload)
+            .wrapping_add(u32::from(self.flags.syn()))
+            .wrapping_add(u32::from(self.flags.fin()))
     }
 
     /// Whether the other side must acknowledge this segment: it has payload, SYN or FIN.
@@ -113,6 +125,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     segment.source_port = u16::from_be_bytes([header[0], header[1]]);
     segment.destination_port = u16::from_be_bytes([header[2], header[3]]);
     segment.flags = TcpFlags(header[13]);
+    segment.sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
     segment.payload = (len - header_len) as u32;
     parse_timestamps(octets, offset + HEADER, header_len - HEADER, segment)
 }

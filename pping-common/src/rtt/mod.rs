@@ -10,6 +10,7 @@ mod tests;
 pub use rules::{Basis, Rules};
 pub use slots::Slots;
 pub use tcp_ts::TsvalState;
+pub(crate) use tcp_ts::is_newer;
 
 use crate::{
     flow::Direction,

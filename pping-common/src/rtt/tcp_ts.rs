@@ -26,7 +26,7 @@ impl TsvalState {
 
 /// Whether `a` is newer than `b`: `0 < a - b < 2^31`, modulo 2^32 (RFC 7323, 5.2).
 #[inline(always)]
-fn is_newer(a: u32, b: u32) -> bool {
+pub(crate) fn is_newer(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).wrapping_sub(1) < (1 << 31) - 1
 }
 

@@ -17,6 +17,7 @@ pub(crate) fn segment(flags: u8, payload: u32, tsval: u32, tsecr: u32) -> Transp
     Transport {
         kind: Kind::Tcp,
         segment: Segment {
+            sequence: 0,
             source_port: 40_000,
             destination_port: 443,
             flags: TcpFlags(flags),

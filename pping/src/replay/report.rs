@@ -86,6 +86,8 @@ impl Report {
             rec_packets: other.packets,
             rec_bytes: other.bytes,
             vlan: frame.vlan,
+            series: RttEvent::NO_SERIES,
+            reserved: 0,
         }));
     }
 

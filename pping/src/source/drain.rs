@@ -1,7 +1,7 @@
 //! Reading events off the ring buffer.
 
 use aya::maps::{MapData, RingBuf};
-use pping_common::abi::{EventKind, FlowEvent, RttEvent};
+use pping_common::abi::{EndEvent, EventKind, FlowEvent, RttEvent};
 
 pub use crate::event::Event;
 
@@ -19,7 +19,11 @@ fn decode(octets: &[u8]) -> Option<Event> {
             // SAFETY: as above.
             Some(Event::Flow(unsafe { octets.as_ptr().cast::<FlowEvent>().read_unaligned() }))
         }
-        EventKind::Rtt | EventKind::Flow => None,
+        EventKind::End if octets.len() >= size_of::<EndEvent>() => {
+            // SAFETY: as above.
+            Some(Event::End(unsafe { octets.as_ptr().cast::<EndEvent>().read_unaligned() }))
+        }
+        EventKind::Rtt | EventKind::Flow | EventKind::End => None,
     }
 }
 

@@ -130,6 +130,7 @@ fn empty(id: u16) -> Transport {
     Transport {
         kind: Kind::Tcp,
         segment: Segment {
+            sequence: 0,
             source_port: 40_000,
             destination_port: 443,
             flags: TcpFlags(0),

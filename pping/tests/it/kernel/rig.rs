@@ -11,7 +11,7 @@ use pping::source::{
     sweep,
 };
 use pping_common::{
-    abi::{Counters, FlowEvent, Hook, RttEvent},
+    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent},
     parse::{Decap, LinkType},
     rtt::Rules,
 };
@@ -84,15 +84,25 @@ pub(super) const SETTINGS: Settings =
 pub(super) enum Timeless {
     Rtt(RttEvent),
     Flow(FlowEvent),
+    End(EndEvent),
 }
 
 impl From<&Event> for Timeless {
     fn from(event: &Event) -> Self {
         match *event {
             Event::Rtt(event) => {
-                Self::Rtt(RttEvent { timestamp: 0, rtt: 0, min_rtt: 0, smoothed_rtt: 0, ..event })
+                Self::Rtt(RttEvent {
+                    timestamp: 0,
+                    rtt: 0,
+                    min_rtt: 0,
+                    smoothed_rtt: 0,
+                    // Where it is in the kernel's array is the kernel's own business.
+                    series: RttEvent::NO_SERIES,
+                    ..event
+                })
             }
             Event::Flow(event) => Self::Flow(FlowEvent { timestamp: 0, ..event }),
+            Event::End(event) => Self::End(EndEvent { began: 0, ended: 0, ..event }),
         }
     }
 }
@@ -105,7 +115,7 @@ pub(super) fn timeless(events: &[Event]) -> Vec<Timeless> {
 pub(super) fn samples(events: &[Event]) -> Vec<RttEvent> {
     let sample = |event: &Event| match event {
         Event::Rtt(event) => Some(*event),
-        Event::Flow(_) => None,
+        Event::Flow(_) | Event::End(_) => None,
     };
     events.iter().filter_map(sample).collect()
 }
@@ -114,7 +124,7 @@ pub(super) fn samples(events: &[Event]) -> Vec<RttEvent> {
 pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
     let flow = |event: &Event| match event {
         Event::Flow(event) => Some(*event),
-        Event::Rtt(_) => None,
+        Event::Rtt(_) | Event::End(_) => None,
     };
     events.iter().filter_map(flow).collect()
 }

@@ -52,6 +52,7 @@ impl Twin {
         let lost = match event {
             Event::Rtt(_) => Lost::Rtt,
             Event::Flow(_) => Lost::Flow,
+            Event::End(_) => Lost::End,
         };
         self.counters.lost[lost as usize] += 1;
     }

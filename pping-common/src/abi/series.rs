@@ -1,0 +1,256 @@
+//! Series: what is aggregated of the samples that belong together.
+
+use super::Hook;
+use crate::{
+    group::GroupKey,
+    hist::{self, BINS},
+    rtt::Method,
+};
+
+/// What the samples of a series have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct SeriesKey {
+    /// The group.
+    pub group: GroupKey,
+    /// The interface's place in the table of monitored interfaces.
+    pub interface: u16,
+    /// [`Method`] as a number.
+    pub method: u8,
+    /// [`Hook`] that matched, as a number; [`SeriesKey::NO_HOOK`] where a capture does not say.
+    pub hook: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl SeriesKey {
+    /// The number of no [`Hook`]: that of a packet of which nobody knows which way it went.
+    pub const NO_HOOK: u8 = u8::MAX;
+
+    /// A series of a hook that is known.
+    #[inline(always)]
+    pub fn new(group: GroupKey, interface: u16, method: Method, hook: Hook) -> Self {
+        Self { group, interface, method: method as u8, hook: hook as u8, reserved: 0 }
+    }
+}
+
+/// What flows of a series sent one way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Octets above the transport header.
+    pub bytes: u64,
+    /// TCP segments sent again.
+    pub retransmissions: u64,
+    /// Packets that were marked on their way for congestion (RFC 3168, 5: CE).
+    pub ce: u64,
+}
+
+impl Traffic {
+    /// Adds what others sent.
+    pub fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.retransmissions += other.retransmissions;
+        self.ce += other.ce;
+    }
+}
+
+/// What a series got in some time. All octets zero is nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Tally {
+    /// Sum of the RTTs, ns.
+    pub sum: u64,
+    /// The longest RTT, ns.
+    pub max: u64,
+    /// What the shortest RTT, in ns, is short of `u64::MAX`: so that the greatest is looked for here too, and 0 is none.
+    pub min_complement: u64,
+    /// Sent by the hosts whose packets are timed.
+    pub sent: Traffic,
+    /// Sent to them by the hosts that reply.
+    pub received: Traffic,
+    /// Samples by [`hist::bin`].
+    pub bins: [u32; BINS],
+}
+
+impl Tally {
+    /// Nothing.
+    pub const EMPTY: Self = Self {
+        sum: 0,
+        max: 0,
+        min_complement: 0,
+        sent: Traffic { packets: 0, bytes: 0, retransmissions: 0, ce: 0 },
+        received: Traffic { packets: 0, bytes: 0, retransmissions: 0, ce: 0 },
+        bins: [0; BINS],
+    };
+
+    /// Takes a sample, ns. (The kernel programs do the same by atomic instructions.)
+    pub fn sample(&mut self, rtt: u64) {
+        self.bins[hist::bin(rtt)] += 1;
+        self.sum += rtt;
+        self.max = self.max.max(rtt);
+        self.min_complement = self.min_complement.max(!rtt);
+    }
+
+    /// Whether there was neither a sample nor a packet.
+    pub fn is_empty(&self) -> bool {
+        !self.has_samples() && self.sent.packets == 0 && self.received.packets == 0
+    }
+
+    /// Whether there was a sample.
+    pub fn has_samples(&self) -> bool {
+        self.min_complement != 0
+    }
+
+    /// Samples.
+    pub fn count(&self) -> u64 {
+        self.bins.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// The shortest RTT, ns, if there is any.
+    pub fn min(&self) -> Option<u64> {
+        self.has_samples().then_some(!self.min_complement)
+    }
+
+    /// The longest RTT, ns, if there is any.
+    pub fn max(&self) -> Option<u64> {
+        self.has_samples().then_some(self.max)
+    }
+}
+
+/// A series in the kernel's array. The agent makes two intervals of time: into one of the tallies the programs write,
+/// the other belongs to the agent.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Series {
+    /// What it is of, once it is `used`.
+    pub key: SeriesKey,
+    /// Counts the series that had this place before. The agent's to write.
+    pub life: u32,
+    /// Not 0 from when the programs made it until the agent has freed it.
+    pub used: u32,
+    /// The two tallies, one for each [`Control::phase`].
+    pub tallies: [Tally; 2],
+}
+
+/// What the agent tells the programs while they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Control {
+    /// Which of the two tallies of a series is written to: 0 or 1.
+    pub phase: u32,
+    /// Which prefixes have their labels; another number makes each flow look for its group again.
+    pub generation: u32,
+    /// The first place in the array of series that was never used. The programs count it up.
+    pub unused: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+/// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct SeriesRef(pub u64);
+
+impl SeriesRef {
+    /// None yet.
+    pub const NONE: Self = Self(0);
+
+    /// Series that an array can have.
+    pub const MAX_SERIES: u32 = 1 << INDEX_BITS;
+
+    /// A reference to the series in place `index` that lives for the `life`th time.
+    #[inline(always)]
+    pub fn new(index: u32, life: u32, purpose: Purpose) -> Self {
+        Self(purpose.0 | u64::from(life & LIFE_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK))
+    }
+
+    /// Whether it is good for that.
+    #[inline(always)]
+    pub fn is_for(self, purpose: Purpose) -> bool {
+        self.0 >> PURPOSE_SHIFT == purpose.0 >> PURPOSE_SHIFT
+    }
+
+    /// The place of the series.
+    #[inline(always)]
+    pub fn index(self) -> u32 {
+        self.0 as u32 & INDEX_MASK
+    }
+
+    /// Whether the series is still the one that was meant.
+    #[inline(always)]
+    pub fn is_alive(self, life: u32) -> bool {
+        (self.0 >> INDEX_BITS) as u32 & LIFE_MASK == life & LIFE_MASK
+    }
+}
+
+const INDEX_BITS: u32 = 20;
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+const LIFE_MASK: u32 = (1 << 12) - 1;
+const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
+
+/// What a reference is good for: all that decides on the series but what does not change in a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Purpose(u64);
+
+impl Purpose {
+    /// Samples of a method that match at a hook, with echoes of `dscp` (0, where that makes no difference) and the labels
+    /// of `generation`.
+    #[inline(always)]
+    pub fn new(generation: u32, method: u8, hook: u8, dscp: u8) -> Self {
+        let is_one = 1;
+        let purpose = generation << 13
+            | u32::from(dscp & 63) << 7
+            | u32::from(method & 7) << 4
+            | u32::from(hook & 1) << 1
+            | is_one;
+        Self(u64::from(purpose) << PURPOSE_SHIFT)
+    }
+}
+
+const _: () = {
+    assert!(size_of::<SeriesKey>() == 48);
+    assert!(size_of::<Traffic>() == 32);
+    assert!(size_of::<Tally>() == 24 + 64 + 4 * BINS);
+    assert!(core::mem::offset_of!(Tally, bins) == 88);
+    assert!(size_of::<Series>() == 56 + 2 * size_of::<Tally>());
+    assert!(core::mem::offset_of!(Series, tallies) == 56);
+    assert!(size_of::<Control>() == 16);
+    assert!(Method::PLACES <= 8);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tally_tells_what_it_was_given() {
+        let mut tally = Tally::EMPTY;
+        assert_eq!((tally.min(), tally.max(), tally.is_empty()), (None, None, true));
+        tally.sample(0);
+        assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(0), 1));
+        tally.sample(5_000_000);
+        tally.sample(70_000_000_000);
+        assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(70_000_000_000), 3));
+        assert_eq!(tally.sum, 70_005_000_000);
+        assert_eq!((tally.bins[hist::UNDERFLOW], tally.bins[hist::OVERFLOW]), (1, 1));
+    }
+
+    #[test]
+    fn a_reference_is_good_for_what_it_was_made_for_alone() {
+        let purpose = Purpose::new(5, 1, 1, 46);
+        let reference = SeriesRef::new(0x000a_bcde, 0x1234, purpose);
+        assert_eq!(reference.index(), 0x000a_bcde);
+        assert!(reference.is_alive(0x1234) && !reference.is_alive(0x1235));
+        assert!(reference.is_for(purpose));
+        for other in [(6, 1, 1, 46), (5, 0, 1, 46), (5, 1, 0, 46), (5, 1, 1, 0)] {
+            let (generation, method, hook, dscp) = other;
+            assert!(!reference.is_for(Purpose::new(generation, method, hook, dscp)));
+        }
+        assert!(!SeriesRef::NONE.is_for(Purpose::new(0, 0, 0, 0)));
+    }
+}

@@ -1,0 +1,292 @@
+//! Groups of hosts whose round-trip times are taken together: a network, a customer, a class of service.
+
+use crate::parse::IpAddress;
+
+/// What stands for a class of service where groups do not tell them apart.
+const ANY_DSCP: u8 = u8::MAX;
+
+/// How flow directions are grouped. Fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Grouping {
+    /// Not 0 to group by the host that replied, which is the source of a record.
+    pub by_source: u8,
+    /// Not 0 to group by the host whose packets are timed, which is its destination.
+    pub by_destination: u8,
+    /// Not 0 to group by the differentiated services codepoint (RFC 2474) of the echo.
+    pub by_dscp: u8,
+    /// Not 0 if a file gives the prefixes and their labels; else the next two say how long prefixes are.
+    pub by_label: u8,
+    /// Bits of the prefix of an IPv4 address, 0 to 32.
+    pub v4_len: u8,
+    /// Bits of the prefix of an IPv6 address, 0 to 128.
+    pub v6_len: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: [u8; 2],
+}
+
+impl Grouping {
+    /// Everything in one group.
+    pub const NONE: Self = Self {
+        by_source: 0,
+        by_destination: 0,
+        by_dscp: 0,
+        by_label: 0,
+        v4_len: 0,
+        v6_len: 0,
+        reserved: [0; 2],
+    };
+
+    /// Whether there is more than one group.
+    #[inline(always)]
+    pub fn is_on(self) -> bool {
+        self.by_source | self.by_destination | self.by_dscp != 0
+    }
+
+    /// The group of a flow direction: that of packets from `destination`, which `source` answers with packets of `dscp`.
+    /// `label` finds the number of an address' label by the longest prefix, and is asked only where a file gives them.
+    #[inline(always)]
+    pub fn key(
+        self,
+        source: IpAddress,
+        destination: IpAddress,
+        dscp: u8,
+        label: impl Fn(IpAddress) -> u32,
+    ) -> GroupKey {
+        if !self.is_on() {
+            return GroupKey::ALL;
+        }
+        let mut key = GroupKey { kind: Kind::Group as u8, ..GroupKey::ALL };
+        if self.by_source != 0 {
+            key.source = self.end(source, &label);
+            key.source_len = self.len(source);
+        }
+        if self.by_destination != 0 {
+            key.destination = self.end(destination, &label);
+            key.destination_len = self.len(destination);
+        }
+        if self.by_dscp != 0 {
+            key.dscp = dscp;
+        }
+        key
+    }
+
+    #[inline(always)]
+    fn end(self, address: IpAddress, label: impl Fn(IpAddress) -> u32) -> IpAddress {
+        if self.by_label != 0 {
+            return IpAddress([0, u64::from(label(address))]);
+        }
+        address.prefix(self.len(address))
+    }
+
+    /// Bits of the prefix, an IPv4 address being mapped.
+    #[inline(always)]
+    fn len(self, address: IpAddress) -> u8 {
+        if self.by_label != 0 {
+            LABEL
+        } else if address.is_mapped() {
+            96 + self.v4_len
+        } else {
+            self.v6_len
+        }
+    }
+}
+
+/// The length of a prefix that is none, but the number of a label.
+const LABEL: u8 = 254;
+
+/// The length of a prefix that groups are not told apart by.
+const ANY: u8 = 255;
+
+/// What a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    /// Everything, where there are no groups.
+    All,
+    /// What there was no room for.
+    Other,
+    /// A group.
+    Group,
+}
+
+/// A group, as the kernel programs know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct GroupKey {
+    source: IpAddress,
+    destination: IpAddress,
+    source_len: u8,
+    destination_len: u8,
+    dscp: u8,
+    kind: u8,
+    reserved: u32,
+}
+
+/// What a group's hosts at one end of a flow have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// Nothing that matters.
+    Any,
+    /// The label with this number; 0 is for addresses that have none.
+    Label(u32),
+    /// The prefix of their addresses.
+    Prefix {
+        /// Its first address; an IPv4 address is mapped.
+        address: IpAddress,
+        /// Its bits, of 32 or 128.
+        len: u8,
+    },
+}
+
+impl GroupKey {
+    /// The group of everything.
+    pub const ALL: Self = Self {
+        source: IpAddress([0; 2]),
+        destination: IpAddress([0; 2]),
+        source_len: ANY,
+        destination_len: ANY,
+        dscp: ANY_DSCP,
+        kind: Kind::All as u8,
+        reserved: 0,
+    };
+
+    /// The group of those for whose own there was no room.
+    pub const OTHER: Self = Self { kind: Kind::Other as u8, ..Self::ALL };
+
+    /// What the hosts that reply have in common.
+    pub fn source(&self) -> End {
+        End::new(self.source, self.source_len)
+    }
+
+    /// What the hosts whose packets are timed have in common.
+    pub fn destination(&self) -> End {
+        End::new(self.destination, self.destination_len)
+    }
+
+    /// The class of service, if groups are told apart by it.
+    pub fn dscp(&self) -> Option<u8> {
+        (self.dscp != ANY_DSCP).then_some(self.dscp)
+    }
+}
+
+impl End {
+    fn new(address: IpAddress, len: u8) -> Self {
+        match len {
+            ANY => Self::Any,
+            LABEL => Self::Label(address.0[1] as u32),
+            // The prefix of a mapped address is 0 bits long when all of IPv4 is one group.
+            96.. if address.is_mapped() => Self::Prefix { address, len: len - 96 },
+            len => Self::Prefix { address, len },
+        }
+    }
+}
+
+/// What the label of an address is looked up by, beside the number of bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LabelKey {
+    /// Which set of prefixes: a reload makes a new one beside the old.
+    pub generation: [u8; 3],
+    /// 4 or 6.
+    pub version: u8,
+    /// The address; IPv4 mapped.
+    pub address: [u8; 16],
+}
+
+impl LabelKey {
+    /// The key of an address.
+    #[inline(always)]
+    pub fn new(generation: u32, address: IpAddress) -> Self {
+        let [_, a, b, c] = generation.to_be_bytes();
+        let version = if address.is_mapped() { 4 } else { 6 };
+        Self { generation: [a, b, c], version, address: address.to_octets() }
+    }
+
+    /// Bits of a whole key.
+    pub const BITS: u32 = 8 * size_of::<Self>() as u32;
+
+    /// Bits of the key of a prefix that has `len` of 32 or 128.
+    pub fn bits(&self, len: u8) -> u32 {
+        u32::from(len) + if self.version == 4 { 32 + 96 } else { 32 }
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Grouping>() == 8);
+    assert!(size_of::<GroupKey>() == 40);
+    assert!(core::mem::offset_of!(GroupKey, source_len) == 32);
+    assert!(size_of::<LabelKey>() == 20);
+};
+
+#[cfg(test)]
+mod tests {
+    use core::net::Ipv6Addr;
+
+    use super::*;
+
+    fn address(text: &str) -> IpAddress {
+        let address: std::net::IpAddr = text.parse().unwrap();
+        IpAddress::from_octets(match address {
+            std::net::IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            std::net::IpAddr::V6(address) => Ipv6Addr::octets(&address),
+        })
+    }
+
+    fn unasked(_: IpAddress) -> u32 {
+        panic!("no file gives labels")
+    }
+
+    #[test]
+    fn everything_is_one_group_unless_asked_otherwise() {
+        let key = Grouping::NONE.key(address("192.0.2.1"), address("2001:db8::1"), 46, unasked);
+        assert_eq!(key, GroupKey::ALL);
+        assert_eq!((key.source(), key.destination(), key.dscp()), (End::Any, End::Any, None));
+    }
+
+    #[test]
+    fn prefixes_are_of_the_host_that_replied_or_of_the_other() {
+        let by = |by_source, by_destination| Grouping {
+            by_source,
+            by_destination,
+            v4_len: 24,
+            v6_len: 48,
+            ..Grouping::NONE
+        };
+        let (source, destination) = (address("192.0.2.77"), address("2001:db8:1:2::9"));
+        let v4 = End::Prefix { address: address("192.0.2.0"), len: 24 };
+        let v6 = End::Prefix { address: address("2001:db8:1::"), len: 48 };
+        let key = by(1, 0).key(source, destination, 46, unasked);
+        assert_eq!((key.source(), key.destination(), key.dscp()), (v4, End::Any, None));
+        let key = by(0, 1).key(source, destination, 46, unasked);
+        assert_eq!((key.source(), key.destination()), (End::Any, v6));
+        let key = by(1, 1).key(source, destination, 46, unasked);
+        assert_eq!((key.source(), key.destination()), (v4, v6));
+    }
+
+    #[test]
+    fn all_of_a_family_is_a_prefix_too() {
+        let grouping = Grouping { by_source: 1, ..Grouping::NONE };
+        for (host, all) in [("198.51.100.1", "0.0.0.0"), ("2001:db8::1", "::")] {
+            let key = grouping.key(address(host), address("::1"), 0, unasked);
+            assert_eq!(key.source(), End::Prefix { address: address(all), len: 0 });
+        }
+    }
+
+    #[test]
+    fn labels_and_classes_of_service_make_groups() {
+        let grouping = Grouping { by_source: 1, by_label: 1, by_dscp: 1, ..Grouping::NONE };
+        let host = address("192.0.2.1");
+        let key = grouping.key(host, address("192.0.2.2"), 46, |asked| if asked == host { 7 } else { 8 });
+        assert_eq!((key.source(), key.destination(), key.dscp()), (End::Label(7), End::Any, Some(46)));
+    }
+
+    #[test]
+    fn the_keys_of_two_families_share_no_prefix() {
+        let (v4, v6) = (LabelKey::new(1, address("0.0.0.0")), LabelKey::new(1, address("::")));
+        assert_eq!((v4.bits(0), v6.bits(0)), (128, 32));
+        assert_eq!((v4.bits(32), v6.bits(128)), (LabelKey::BITS, LabelKey::BITS));
+        assert_ne!(v4.version, v6.version);
+        assert_ne!(LabelKey::new(1, address("::")), LabelKey::new(2, address("::")));
+    }
+}

@@ -1,0 +1,173 @@
+//! Series by name.
+
+use std::{collections::HashMap, net::Ipv6Addr, sync::Arc};
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use pping_common::{
+    abi::{Hook, SeriesKey},
+    group::{End, GroupKey},
+    parse::IpAddress,
+    rtt::Method,
+};
+
+use super::{ALL, Labels, OTHER};
+
+/// What a group is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroupName {
+    /// The one word for it, as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
+    pub label: Arc<str>,
+    /// The prefix, where it is of a prefix: `192.0.2.0/24`; that of the host that replied first, if it is of two.
+    pub prefix: Option<Arc<str>>,
+    /// The differentiated services codepoint, where groups are told apart by it.
+    pub dscp: Option<u8>,
+    /// What else the groups file says of it: column and value.
+    pub more: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// What a series is called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SeriesName {
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// How RTTs were measured.
+    pub method: Method,
+    /// Where echoes were seen, if that is known.
+    pub matched: Option<Hook>,
+    /// The group.
+    pub group: Arc<GroupName>,
+}
+
+/// Finds names, and remembers them.
+#[derive(Debug, Default)]
+pub struct Names {
+    labels: Labels,
+    groups: HashMap<GroupKey, Arc<GroupName>>,
+}
+
+impl Names {
+    /// Takes other labels.
+    pub fn relabel(&mut self, labels: Labels) {
+        self.labels = labels;
+        self.groups.clear();
+    }
+
+    /// Forgets the name of a group that is no more.
+    pub fn forget(&mut self, group: &GroupKey) {
+        self.groups.remove(group);
+    }
+
+    /// What a group is called.
+    pub fn group(&mut self, key: &GroupKey) -> Arc<GroupName> {
+        let name = self.groups.entry(*key).or_insert_with(|| Arc::new(GroupName::new(key, &self.labels)));
+        Arc::clone(name)
+    }
+
+    /// What a series is called; `None` for one of a method that no program of ours has.
+    pub fn series(&mut self, key: &SeriesKey, interface: Option<Arc<str>>) -> Option<SeriesName> {
+        Some(SeriesName {
+            interface,
+            method: Method::from_number(key.method)?,
+            matched: Hook::from_number(key.hook),
+            group: self.group(&key.group),
+        })
+    }
+}
+
+impl GroupName {
+    /// The name of a group.
+    pub fn new(key: &GroupKey, labels: &Labels) -> Self {
+        let named = |label: &str| Self { label: label.into(), prefix: None, dscp: None, more: Vec::new() };
+        if *key == GroupKey::ALL {
+            return named(ALL);
+        }
+        if *key == GroupKey::OTHER {
+            return named(OTHER);
+        }
+        let (mut words, mut prefixes, mut more) = (Vec::new(), Vec::new(), Vec::new());
+        for end in [key.source(), key.destination()] {
+            match end {
+                End::Any => {}
+                End::Label(number) => {
+                    let (label, known) = labels.get(number);
+                    words.push(label.to_string());
+                    more.extend_from_slice(known);
+                }
+                End::Prefix { address, len } => {
+                    prefixes.push(prefix(address, len));
+                    words.push(prefix(address, len));
+                }
+            }
+        }
+        let mut label = words.join("+");
+        if let Some(dscp) = key.dscp() {
+            if !label.is_empty() {
+                label.push(' ');
+            }
+            label.push_str(&format!("dscp {dscp}"));
+        }
+        let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
+        Self { label: label.into(), prefix, dscp: key.dscp(), more }
+    }
+}
+
+/// A prefix as people write it.
+fn prefix(address: IpAddress, len: u8) -> String {
+    let octets = Ipv6Addr::from(address.to_octets());
+    let net = match octets.to_ipv4_mapped() {
+        Some(address) => Ipv4Net::new(address, len).map(IpNet::from),
+        None => Ipv6Net::new(octets, len).map(IpNet::from),
+    };
+    net.map_or_else(|_| octets.to_canonical().to_string(), |net| net.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::group::Grouping;
+
+    use super::*;
+
+    fn address(text: &str) -> IpAddress {
+        let address: std::net::IpAddr = text.parse().unwrap();
+        IpAddress::from_octets(match address {
+            std::net::IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            std::net::IpAddr::V6(address) => address.octets(),
+        })
+    }
+
+    #[test]
+    fn groups_are_called_by_what_they_have_in_common() {
+        let mut names = Names::default();
+        let mut labels = Labels::default();
+        let number = labels.number("customer-7", vec![("site".into(), "berlin".into())]);
+        names.relabel(labels);
+        let prefixes = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+        let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+        let both = Grouping { by_destination: 1, by_dscp: 1, ..prefixes };
+        let class = Grouping { by_dscp: 1, ..Grouping::NONE };
+        for (grouping, label) in [
+            (Grouping::NONE, "all"),
+            (prefixes, "192.0.2.0/24"),
+            (both, "192.0.2.0/24+2001:db8:1::/48 dscp 46"),
+            (class, "dscp 46"),
+            (file, "customer-7"),
+        ] {
+            let key = grouping.key(address("192.0.2.1"), address("2001:db8:1:2::3"), 46, |_| number);
+            assert_eq!(&*names.group(&key).label, label);
+        }
+        let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| number);
+        assert_eq!(names.group(&key).more, [("site".into(), "berlin".into())]);
+        let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| 0);
+        assert_eq!(&*names.group(&key).label, "unlisted");
+        assert_eq!(&*names.group(&GroupKey::OTHER).label, "other");
+    }
+
+    #[test]
+    fn a_label_keeps_its_number() {
+        let mut labels = Labels::default();
+        let (a, b) = (labels.number("a", Vec::new()), labels.number("b", Vec::new()));
+        assert_eq!((labels.number("a", Vec::new()), labels.number("b", Vec::new())), (a, b));
+        assert_ne!(a, b);
+        assert_eq!(&*labels.get(b).0, "b");
+    }
+}
