@@ -51,7 +51,7 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
 
     // The default rate limit, so nothing but the first of a kind is recorded.
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
-    let settings = Settings { rules, max_flows: 131_072, decap: Decap::NONE, log: false };
+    let settings = Settings { rules, ..Settings::DEFAULT };
     let kernel = watching_loopback(&settings)?;
     let mut repeated = 0.0_f64;
     for (name, packet) in [

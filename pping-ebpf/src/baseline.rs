@@ -7,9 +7,9 @@
 
 use aya_ebpf::{
     bindings::{TC_ACT_UNSPEC, xdp_action::XDP_PASS},
-    helpers::bpf_ktime_get_ns,
+    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
     macros::{classifier, map, xdp},
-    maps::Array,
+    maps::PerCpuArray,
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
@@ -22,9 +22,9 @@ use pping_ebpf::octets::Linear;
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
 const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 
-/// The last `TSval` that was made.
+/// The last `TSval` that was made, by each CPU.
 #[map]
-static TSVAL: Array<u32> = Array::with_max_entries(1, 0);
+static TSVAL: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
 /// Nothing.
 #[classifier]
@@ -77,13 +77,15 @@ pub fn bench_echo(ctx: TcContext) -> i32 {
 #[inline(always)]
 fn exchange(ctx: &TcContext, observe: impl Fn(Hook)) {
     let Some(tsval) = TSVAL.get_ptr_mut(0) else { return };
-    // SAFETY: a valid pointer into the map, and the bench runs on one CPU.
+    // SAFETY: a valid pointer into the map, and this CPU's own.
     let tsval = unsafe { &mut *tsval };
     *tsval = tsval.wrapping_add(1);
     let [a, b, c, d] = tsval.to_be_bytes();
-    // 10.0.0.1:40000 to 10.0.0.2:443, and back.
-    let there = [10_u8, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x01, 0xbb];
-    let back = [10_u8, 0, 0, 2, 10, 0, 0, 1, 0x01, 0xbb, 0x9c, 0x40];
+    // SAFETY: this helper only reads a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() } as u8;
+    // 10.0.0.1:40000 to 10.0.0.2:443 and back, or the next port on the next CPU.
+    let there = [10_u8, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40 + (cpu & 63), 0x01, 0xbb];
+    let back = [10_u8, 0, 0, 2, 10, 0, 0, 1, 0x01, 0xbb, 0x9c, 0x40 + (cpu & 63)];
     let _ = ctx.store(ADDRESSES_AND_PORTS, &there, 0);
     let _ = ctx.store(TIMESTAMPS, &[a, b, c, d, 0, 0, 0, 7], 0);
     observe(Hook::Egress);

@@ -2,7 +2,7 @@
 //! are constants, and what they switch off costs nothing.
 
 use aya_ebpf::Global;
-use pping_common::{parse::Decap, rtt::Rules};
+use pping_common::{abi::Emit, group::Grouping, limits::RESERVED_SERIES, parse::Decap, rtt::Rules};
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
@@ -20,4 +20,40 @@ static DECAP: Global<Decap> = Global::new(Decap::NONE);
 #[inline(always)]
 pub(crate) fn decap() -> Decap {
     DECAP.load()
+}
+
+#[unsafe(no_mangle)]
+static EMIT: Global<Emit> = Global::new(Emit(Emit::SAMPLES.0 | Emit::FLOWS.0));
+
+/// Which events to tell the agent of.
+#[inline(always)]
+pub(crate) fn emit() -> Emit {
+    EMIT.load()
+}
+
+#[unsafe(no_mangle)]
+static GROUPING: Global<Grouping> = Global::new(Grouping::NONE);
+
+/// What groups there are.
+#[inline(always)]
+pub(crate) fn grouping() -> Grouping {
+    GROUPING.load()
+}
+
+#[unsafe(no_mangle)]
+static MAX_SERIES: Global<u32> = Global::new(RESERVED_SERIES);
+
+/// Series that there is room for.
+#[inline(always)]
+pub(crate) fn max_series() -> u32 {
+    MAX_SERIES.load()
+}
+
+#[unsafe(no_mangle)]
+static EXCLUDES: Global<u32> = Global::new(0);
+
+/// Whether some prefixes are left out.
+#[inline(always)]
+pub(crate) fn excludes() -> bool {
+    EXCLUDES.load() != 0
 }

@@ -2,14 +2,17 @@
 
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use pping_common::{
-    abi::{Counters, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent, TriggeredBy},
-    flow::{Address, Changes, Reason},
+    abi::{
+        Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent,
+        TriggeredBy, Volume,
+    },
+    flow::{Address, Changes, Direction, Reason},
     limits::RING_WAKE_OCTETS,
     parse::{Frame, Kind, Protocol},
     rtt::Sample,
 };
 
-use crate::maps::EVENTS;
+use crate::{config, maps::EVENTS};
 
 /// Octets that the largest event takes on the ring, with its header: within these the mark is passed.
 const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
@@ -60,7 +63,11 @@ pub(crate) fn rtt<A: Address>(
     sample: &Sample,
     state: &State,
     now: u64,
+    series: u32,
 ) {
+    if !config::emit().has(Emit::SAMPLES) {
+        return;
+    }
     let sent = push(|| RttEvent {
         kind: EventKind::Rtt as u8,
         method: sample.method as u8,
@@ -77,7 +84,7 @@ pub(crate) fn rtt<A: Address>(
         rec_packets: state.rec_packets,
         rec_bytes: state.rec_bytes,
         vlan: context.frame.vlan,
-        series: RttEvent::NO_SERIES,
+        series,
         reserved: 0,
     });
     counters.lost[Lost::Rtt as usize] += u64::from(!sent);
@@ -86,6 +93,9 @@ pub(crate) fn rtt<A: Address>(
 /// Reports that the direction towards the packet's sender opened.
 #[inline(always)]
 pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: &mut Counters, changes: &Changes) {
+    if !config::emit().has(Emit::FLOWS) {
+        return;
+    }
     let sent = flow(
         FlowEventKind::Opening,
         changes.opened_by,
@@ -104,6 +114,9 @@ pub(crate) fn closing<A: Address>(
     changes: &Changes,
     now: u64,
 ) {
+    if !config::emit().has(Emit::FLOWS) {
+        return;
+    }
     if changes.closed_forward {
         let endpoints = context.endpoints::<A>().reversed();
         let sent = flow(FlowEventKind::Closing, changes.closed_by, TriggeredBy::Destination, now, endpoints);
@@ -138,6 +151,27 @@ pub(crate) fn flow(
         reserved: 0,
         timestamp,
         endpoints,
+    })
+}
+
+/// Reports that a flow is over. `timed` is what `endpoints.destination` sent, `other` what it was sent.
+#[inline(always)]
+pub(crate) fn end(
+    reason: Reason,
+    (began, ended): (u64, u64),
+    endpoints: Endpoints,
+    timed: &Direction,
+    other: &Direction,
+) -> bool {
+    push(|| EndEvent {
+        kind: EventKind::End as u8,
+        reason: reason as u8,
+        reserved: [0; 6],
+        began,
+        ended,
+        endpoints,
+        sent: Volume::from(timed),
+        received: Volume::from(other),
     })
 }
 

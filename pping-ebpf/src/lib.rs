@@ -1,6 +1,7 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
 //! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow and lets
-//! `pping-common` decide, [`emit`] tells the agent. [`sweep`] deletes what is idle.
+//! `pping-common` decide, [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
+//! flows sent, and deletes what is idle.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its hook returns the verdict that means "as if I were not here".
@@ -12,6 +13,7 @@
 )]
 #![feature(asm_experimental_arch, core_intrinsics)]
 
+mod aggregate;
 mod bounds;
 mod config;
 mod emit;

@@ -3,15 +3,20 @@
 use core::arch::asm;
 
 use aya_ebpf::{
-    bindings::BPF_NOEXIST,
+    bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
     macros::map,
-    maps::{Array, HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, LpmTrie, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Counters, Interface, place},
+    abi::{Control, Counters, Interface, Series, SeriesKey, place},
     flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6},
-    limits::{DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, MAX_LOCAL_ADDRESSES, RING_OCTETS},
+    group::{GroupKey, LabelKey},
+    limits::{
+        DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, MAX_EXCLUDED_PREFIXES, MAX_LABELLED_PREFIXES,
+        MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
+    },
     parse::{Frame, IpAddress},
+    rtt::Measured,
 };
 
 use crate::emit::State;
@@ -47,9 +52,48 @@ pub(crate) struct Scratch {
     pub(crate) frame: Frame,
     /// What it changed in the life of its flow.
     pub(crate) changes: Changes,
+    /// What it matched and recorded.
+    pub(crate) measured: Measured,
     /// What its flow was like then.
     pub(crate) state: State,
+    /// The series of its sample.
+    pub(crate) series: SeriesKey,
+    /// The place of that.
+    pub(crate) series_index: u32,
 }
+
+/// The same for the sweep, which a packet may interrupt.
+#[map]
+static SWEEP_SCRATCH: PerCpuArray<SeriesKey> = PerCpuArray::with_max_entries(1, 0);
+
+/// What the agent tells while programs run. It writes to this and to the series by a mapping into its memory, without
+/// system calls.
+#[map]
+static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+#[map]
+static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
+
+/// The places of series.
+#[map]
+static SERIES_INDEX: HashMap<SeriesKey, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
+
+/// Places of series that were in use and are free again.
+#[map]
+static FREE_SERIES: Queue<u32> = Queue::with_max_entries(RESERVED_SERIES, 0);
+
+/// The groups that are told apart; nothing is known of them but that. Only as large as there are groups, so that when it
+/// is full there are enough.
+#[map]
+pub(crate) static GROUPS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
+
+/// The labels of prefixes.
+#[map]
+static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
+
+/// The prefixes that are left out.
+#[map]
+static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED_PREFIXES, 0);
 
 /// The number of the present sweep.
 #[map]
@@ -123,6 +167,70 @@ pub(crate) fn counters(place: u16) -> Option<*mut Counters> {
 pub(crate) fn is_local(address: IpAddress) -> bool {
     // SAFETY: only whether there is an entry matters; its value is not read.
     address.is_loopback() || unsafe { LOCAL_ADDRESSES.get(address.to_octets()) }.is_some()
+}
+
+/// The same for the sweep.
+#[inline(always)]
+pub(crate) fn sweep_scratch() -> Option<&'static mut SeriesKey> {
+    // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
+    SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
+}
+
+/// What the agent tells.
+#[inline(always)]
+pub(crate) fn control() -> Option<*mut Control> {
+    CONTROL.get_ptr_mut(0)
+}
+
+/// The series in a place.
+#[inline(always)]
+pub(crate) fn series(index: u32) -> Option<*mut Series> {
+    SERIES.get_ptr_mut(index)
+}
+
+/// The place of a series, if it has one.
+#[inline(always)]
+pub(crate) fn series_index(key: &SeriesKey) -> Option<u32> {
+    // SAFETY: a value is written once, before others can find it.
+    unsafe { SERIES_INDEX.get(key) }.copied()
+}
+
+/// Gives a series its place; `false` when it has one already.
+#[inline(always)]
+pub(crate) fn insert_series(key: &SeriesKey, index: u32) -> bool {
+    SERIES_INDEX.insert(key, &index, u64::from(BPF_NOEXIST)).is_ok()
+}
+
+/// Tells a group apart from now on; `false` when there are enough.
+#[inline(always)]
+pub(crate) fn insert_group(group: &GroupKey) -> bool {
+    // Another CPU may have been faster, so it need not be new.
+    GROUPS.insert(group, &0, 0).is_ok()
+}
+
+/// A place that was in use and is free again.
+#[inline(always)]
+pub(crate) fn take_free_series() -> Option<u32> {
+    FREE_SERIES.pop().ok().flatten()
+}
+
+/// Gives a place back.
+#[inline(always)]
+pub(crate) fn give_free_series(index: u32) {
+    // There is room for all of them, so this fails when another CPU keeps the queue, and the place is lost.
+    let _ = FREE_SERIES.push(&index, 0);
+}
+
+/// The number of an address' label, by the longest prefix; 0 if it has none.
+#[inline(always)]
+pub(crate) fn label(generation: u32, address: IpAddress) -> u32 {
+    LABELS.get(Key::new(LabelKey::BITS, LabelKey::new(generation, address))).copied().unwrap_or(0)
+}
+
+/// Whether an address is to be left out.
+#[inline(always)]
+pub(crate) fn is_excluded(address: IpAddress) -> bool {
+    EXCLUDED.get(Key::new(LabelKey::BITS, LabelKey::new(0, address))).is_some()
 }
 
 /// The number of the present sweep.

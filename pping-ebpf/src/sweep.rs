@@ -1,4 +1,4 @@
-//! Deleting idle flows.
+//! Adding up what flows sent, and deleting idle ones.
 
 use core::ffi::c_void;
 
@@ -8,16 +8,23 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Endpoints, FlowEventKind, Lost, TriggeredBy},
+    abi::{Counters, Emit, Endpoints, FlowEventKind, Lost, TriggeredBy},
     flow::{Flow, FlowKey, Ipv4, Ipv6, Lifecycle, Reason, Side},
+    limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::{Protocol, Segment},
+    rtt::Method,
 };
 
 use crate::{
-    emit,
+    aggregate::{self, Belonging},
+    config, emit,
     maps::{self, FLOWS_V4, FLOWS_V6, Flows},
     sync,
 };
+
+/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
+/// by a whole sweep.
+const FOLD_SWEEPS: u32 = 2;
 
 /// What a sweep tells its callbacks.
 #[repr(C)]
@@ -27,7 +34,7 @@ struct Sweep {
     now: u64,
 }
 
-/// Begins the next sweep: deletes the flows that have been idle too long and reports those that were
+/// Begins the next sweep: adds to the series what flows sent, deletes the flows that have been idle too long and reports those that were
 /// open. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
@@ -64,36 +71,99 @@ extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flo
 #[inline(always)]
 fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *mut Sweep) {
     // SAFETY: the kernel calls back with pointers to an element of the map and to the walk's own context.
-    let (key, flow, sweep) = unsafe { (*key, &*flow, &*sweep) };
-    if !flow.is_expired(key.protocol, sweep.number) {
-        return;
-    }
-    let is_open = |side| flow.direction(side).lifecycle == Lifecycle::Open;
-    let (low_open, high_open) = (is_open(Side::Low), is_open(Side::High));
-    // A packet that comes between the look and this begins the flow anew.
-    if A::map().remove(&key).is_err() {
+    let (key, sweep) = unsafe { (*key, &*sweep) };
+    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
+    let flow_ref = unsafe { &*flow };
+    let is_expired = flow_ref.is_expired(key.protocol, sweep.number);
+    let idle = sweep.number.wrapping_sub(flow_ref.last_seen);
+    if !is_expired && idle > FOLD_SWEEPS {
         return;
     }
     let Some(counters) = maps::counters(key.interface) else { return };
-    let mut lost = 0;
-    if low_open {
-        lost += u64::from(!timeout(sweep, high_to_low(&key)));
-    }
-    if high_open {
-        lost += u64::from(!timeout(sweep, high_to_low(&key).reversed()));
-    }
     // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
     // in one instruction.
-    let (deleted, closed, lost_flows) = unsafe {
-        (
-            &raw mut (*counters).entries_deleted[A::FAMILY as usize],
-            &raw mut (*counters).closed[Reason::Timeout as usize],
-            &raw mut (*counters).lost[Lost::Flow as usize],
-        )
+    let counters = unsafe { &mut *counters };
+    fold(&key, flow, counters);
+    if is_expired {
+        expire(&key, flow_ref, sweep, counters);
+    }
+}
+
+/// Adds to its series what a flow sent since the last sweep.
+#[inline(always)]
+fn fold<A: Flows>(key: &FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
+    let Some(scratch) = maps::sweep_scratch() else { return };
+    // SAFETY: a map value, valid for the walk. Only the sweep writes to what is folded.
+    let flow_ref = unsafe { &mut *flow };
+    let (low, high) = (flow_ref.low.fold(), flow_ref.high.fold());
+    if low.packets == 0 && high.packets == 0 {
+        return;
+    }
+    let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
+    for timed in [Side::Low, Side::High] {
+        let is_timed = config::rules().include_local || !flow_ref.is_local(timed.other());
+        if !is_timed || flow_ref.direction(timed).packets == 0 {
+            continue;
+        }
+        let (source, destination) = match timed {
+            Side::Low => (key.high, key.low),
+            Side::High => (key.low, key.high),
+        };
+        let belonging = Belonging {
+            place: key.interface,
+            method: method as u8,
+            hook: flow_ref.matched_at(timed),
+            dscp: flow_ref.direction(timed.other()).latest.dscp,
+            source: source.to_address(),
+            destination: destination.to_address(),
+        };
+        let ways = match timed {
+            Side::Low => (&low, &high),
+            Side::High => (&high, &low),
+        };
+        aggregate::traffic(flow, timed, &belonging, counters, scratch, ways);
+    }
+}
+
+/// Reports a flow that has been idle too long, and deletes it.
+#[inline(always)]
+fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) {
+    let is_open = |side| flow.direction(side).lifecycle == Lifecycle::Open;
+    let (low_open, high_open) = (is_open(Side::Low), is_open(Side::High));
+    let mut lost = 0;
+    if config::emit().has(Emit::FLOWS) {
+        if low_open {
+            lost += u64::from(!timeout(sweep, high_to_low(key)));
+        }
+        if high_open {
+            lost += u64::from(!timeout(sweep, high_to_low(key).reversed()));
+        }
+    }
+    if config::emit().has(Emit::ENDS) {
+        let is_sent = end(key, flow, sweep);
+        sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
+    }
+    // A packet that comes between the look at the flow and this begins it anew.
+    let _ = A::map().remove(key);
+    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
+    sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(low_open || high_open));
+    sync::add(&raw mut counters.lost[Lost::Flow as usize], lost);
+}
+
+#[inline(always)]
+fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep) -> bool {
+    let (first, began) = flow.beginning();
+    let idle = u64::from(sweep.number.wrapping_sub(flow.last_seen) * SWEEP_INTERVAL_SECONDS) * SECOND;
+    let (reason, ended) = match flow.closed_at {
+        0 => (Reason::Timeout, sweep.now.saturating_sub(idle)),
+        closed_at => (flow.closed_by, closed_at),
     };
-    sync::add(deleted, 1);
-    sync::add(closed, u64::from(low_open || high_open));
-    sync::add(lost_flows, lost);
+    let endpoints = match first {
+        Side::Low => high_to_low(key),
+        Side::High => high_to_low(key).reversed(),
+    };
+    let (sent, received) = (flow.direction(first), flow.direction(first.other()));
+    emit::end(reason, (began, ended), endpoints, sent, received)
 }
 
 #[inline(always)]

@@ -4,12 +4,13 @@ use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Counters, Hook},
-    flow::{Flow, FlowKey, Reason, Side},
+    flow::{Flow, FlowKey, Noted, Reason, Side},
     parse::{Transport, Untracked},
     rtt::Method,
 };
 
 use crate::{
+    aggregate::{self, Belonging},
     bounds::within,
     config,
     emit::{self, Context, State},
@@ -32,7 +33,9 @@ pub(crate) fn track<A: Flows>(
         Some(flow) => flow,
         None => begin(ctx, counters, &key, transport)?,
     };
-    count(flow, from, transport.payload());
+    let noted = count(flow, from, hook, scratch);
+    counters.retransmissions[hook as usize] += u64::from(noted.is_retransmission);
+    let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     if unsafe { &*flow }.concerns(from, transport) {
@@ -53,6 +56,11 @@ fn begin<A: Flows>(
     key: &FlowKey<A>,
     transport: &Transport,
 ) -> Result<*mut Flow, Untracked> {
+    if config::excludes()
+        && (maps::is_excluded(key.low.to_address()) || maps::is_excluded(key.high.to_address()))
+    {
+        return Err(Untracked::Excluded);
+    }
     transport.begins_flow()?;
     let is_made = maps::insert_flow(key);
     // When it was not made here, another CPU may have been faster.
@@ -72,24 +80,42 @@ fn begin<A: Flows>(
 }
 
 #[inline(always)]
-fn count(flow: *mut Flow, from: Side, payload: u32) {
+fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &Scratch) -> Noted {
     let sweeps = maps::sweeps();
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
-    let (packets, bytes, last_seen) = unsafe {
+    let (direction, last_seen) = unsafe {
         let direction = match from {
             Side::Low => &raw mut (*flow).low,
             Side::High => &raw mut (*flow).high,
         };
-        (&raw mut (*direction).packets, &raw mut (*direction).bytes, &raw mut (*flow).last_seen)
+        (direction, &raw mut (*flow).last_seen)
+    };
+    // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
+    let noted = unsafe { &mut *direction }.note(&scratch.frame, hook as u8);
+    // SAFETY: as above.
+    let (packets, bytes, retransmissions, ce_packets) = unsafe {
+        (
+            &raw mut (*direction).packets,
+            &raw mut (*direction).bytes,
+            &raw mut (*direction).retransmissions,
+            &raw mut (*direction).ce_packets,
+        )
     };
     sync::add(packets, 1);
-    sync::add(bytes, u64::from(payload));
+    sync::add(bytes, u64::from(scratch.frame.transport.payload()));
+    if noted.is_retransmission {
+        sync::add_32(retransmissions, 1);
+    }
+    if noted.is_ce {
+        sync::add_32(ce_packets, 1);
+    }
     // SAFETY: as above. Written only when it changes, which leaves the cache line alone.
     unsafe {
         if *last_seen != sweeps {
             *last_seen = sweeps;
         }
     }
+    noted
 }
 
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
@@ -115,7 +141,7 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(&mut scratch.changes);
-    let measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
+    scratch.measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
     // What the record tells of the two directions, before another CPU can change it.
     let (timed, other) = match from {
         Side::Low => (&flow_ref.high, &flow_ref.low),
@@ -131,23 +157,54 @@ fn step<A: Flows>(
     };
     // Telling the agent takes longer than all the rest, so it is done when others can have the flow again.
     sync::unlock(flow);
+    maps::settle(scratch);
 
-    counters.slots_full += u64::from(measured.slots_full);
-    let context = Context { hook, place, frame: &scratch.frame };
-    let changes = &scratch.changes;
-    if changes.opened {
-        let reason = within::<{ Reason::PLACES }>(changes.opened_by as usize);
-        counters.opened[reason] += u64::from(changes.opened_first);
-        emit::opening::<A>(&context, counters, changes);
+    counters.slots_full += u64::from(scratch.measured.slots_full);
+    if scratch.changes.opened {
+        let reason = within::<{ Reason::PLACES }>(scratch.changes.opened_by as usize);
+        counters.opened[reason] += u64::from(scratch.changes.opened_first);
+        let context = Context { hook, place, frame: &scratch.frame };
+        emit::opening::<A>(&context, counters, &scratch.changes);
+        maps::settle(scratch);
     }
-    if measured.has_sample {
-        let method = within::<{ Method::PLACES }>(measured.sample.method as usize);
+    if scratch.measured.has_sample {
+        let method = within::<{ Method::PLACES }>(scratch.measured.sample.method as usize);
         counters.samples[hook as usize][method] += 1;
-        emit::rtt::<A>(&context, counters, &measured.sample, &scratch.state, now);
+        aggregate(hook, place, counters, scratch, flow, from);
+        maps::settle(scratch);
+        let context = Context { hook, place, frame: &scratch.frame };
+        let sample = &scratch.measured.sample;
+        emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series_index);
+        maps::settle(scratch);
     }
-    if changes.closed_forward || changes.closed_reverse {
-        let reason = within::<{ Reason::PLACES }>(changes.closed_by as usize);
-        counters.closed[reason] += u64::from(changes.closed_last);
-        emit::closing::<A>(&context, counters, changes, now);
+    if scratch.changes.closed_forward || scratch.changes.closed_reverse {
+        let reason = within::<{ Reason::PLACES }>(scratch.changes.closed_by as usize);
+        counters.closed[reason] += u64::from(scratch.changes.closed_last);
+        let context = Context { hook, place, frame: &scratch.frame };
+        emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
+}
+
+/// Adds the sample of a packet that `from` sent to the series of what it echoes.
+#[inline(always)]
+fn aggregate(
+    hook: Hook,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+    flow: *mut Flow,
+    from: Side,
+) {
+    let frame = &scratch.frame;
+    let belonging = Belonging {
+        place,
+        method: scratch.measured.sample.method as u8,
+        hook: hook as u8,
+        dscp: frame.traffic_class >> 2,
+        source: frame.source,
+        destination: frame.destination,
+    };
+    let rtt = scratch.measured.sample.rtt;
+    scratch.series_index =
+        aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
 }

@@ -65,8 +65,16 @@ pub(crate) async fn run(
         tokio::spawn(http::serve(listener, metrics.clone(), readiness.clone()));
     }
 
-    let settings =
-        Settings { rules: config.rules, max_flows: config.max_flows, decap: config.decap, log: live.bpf_log };
+    let settings = Settings {
+        rules: config.rules,
+        max_flows: config.max_flows,
+        decap: config.decap,
+        emit: config.emit(),
+        grouping: config.aggregation.grouping,
+        max_groups: config.aggregation.max_groups,
+        excludes: !config.aggregation.exclude.is_empty(),
+        log: live.bpf_log,
+    };
     let mut kernel = load::load(&settings, live.ingress != Ingress::Tc)?;
     if live.bpf_log {
         forward_log(&mut kernel)?;

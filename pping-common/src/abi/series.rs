@@ -142,12 +142,12 @@ pub struct Series {
 pub struct Control {
     /// Which of the two tallies of a series is written to: 0 or 1.
     pub phase: u32,
-    /// Which prefixes have their labels; another number makes each flow look for its group again.
+    /// Which set of prefixes has the labels in force.
     pub generation: u32,
+    /// Another number makes each flow look for its series again.
+    pub epoch: u32,
     /// The first place in the array of series that was never used. The programs count it up.
     pub unused: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
 }
 
 /// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
@@ -198,12 +198,12 @@ const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 pub struct Purpose(u64);
 
 impl Purpose {
-    /// Samples of a method that match at a hook, with echoes of `dscp` (0, where that makes no difference) and the labels
-    /// of `generation`.
+    /// Samples of a method that match at a hook, with echoes of `dscp` (0, where that makes no difference), as of an
+    /// [`Control::epoch`].
     #[inline(always)]
-    pub fn new(generation: u32, method: u8, hook: u8, dscp: u8) -> Self {
+    pub fn new(epoch: u32, method: u8, hook: u8, dscp: u8) -> Self {
         let is_one = 1;
-        let purpose = generation << 13
+        let purpose = epoch << 13
             | u32::from(dscp & 63) << 7
             | u32::from(method & 7) << 4
             | u32::from(hook & 1) << 1
@@ -248,8 +248,8 @@ mod tests {
         assert!(reference.is_alive(0x1234) && !reference.is_alive(0x1235));
         assert!(reference.is_for(purpose));
         for other in [(6, 1, 1, 46), (5, 0, 1, 46), (5, 1, 0, 46), (5, 1, 1, 0)] {
-            let (generation, method, hook, dscp) = other;
-            assert!(!reference.is_for(Purpose::new(generation, method, hook, dscp)));
+            let (epoch, method, hook, dscp) = other;
+            assert!(!reference.is_for(Purpose::new(epoch, method, hook, dscp)));
         }
         assert!(!SeriesRef::NONE.is_for(Purpose::new(0, 0, 0, 0)));
     }

@@ -147,6 +147,7 @@ impl Link {
         for probe in 0..INTERFACE_PROBES {
             let place = place(self.ifindex, probe);
             if kernel.interfaces.get(&place, 0)?.ifindex == 0 {
+                kernel.series.keep(place as u16)?;
                 kernel.interfaces.set(place, entry, 0)?;
                 return Ok(place as u16);
             }

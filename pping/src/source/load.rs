@@ -4,15 +4,18 @@ use std::io::ErrorKind;
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
-    maps::{Array, HashMap, MapData, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray, RingBuf},
     programs::{ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
-    abi::{Counters, Interface},
+    abi::{Counters, Emit, Interface},
+    group::{Grouping, LabelKey},
+    limits::{DEFAULT_MAX_FLOWS, RESERVED_SERIES, SERIES_PER_GROUP},
     parse::Decap,
     rtt::Rules,
 };
 
+use super::series::SeriesTable;
 use crate::Error;
 
 /// Attempts to load a program while signals come in; as many as libbpf makes.
@@ -32,11 +35,25 @@ pub struct Kernel {
     pub interfaces: Array<MapData, Interface>,
     /// The addresses that they take for this host's.
     pub local_addresses: HashMap<MapData, [u8; 16], u8>,
+    /// What they aggregate.
+    pub series: SeriesTable,
+    /// The labels of prefixes.
+    pub labels: LpmTrie<MapData, LabelKey, u32>,
+    /// The prefixes that they leave out.
+    pub excluded: LpmTrie<MapData, LabelKey, u32>,
 }
 
 /// What is fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// Which events are reported.
+    pub emit: Emit,
+    /// What groups there are.
+    pub grouping: Grouping,
+    /// How many are told apart.
+    pub max_groups: u32,
+    /// Whether some prefixes are left out.
+    pub excludes: bool,
     /// How often to record.
     pub rules: Rules,
     /// Flows per address family.
@@ -47,37 +64,79 @@ pub struct Settings {
     pub log: bool,
 }
 
+impl Settings {
+    /// Every sample of every flow, in one group.
+    pub const DEFAULT: Self = Self {
+        rules: Rules::UNLIMITED,
+        max_flows: DEFAULT_MAX_FLOWS,
+        decap: Decap::NONE,
+        emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
+        grouping: Grouping::NONE,
+        max_groups: 1,
+        excludes: false,
+        log: false,
+    };
+
+    /// Series that there is room for.
+    pub fn max_series(&self) -> u32 {
+        let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
+        RESERVED_SERIES + of_groups
+    }
+}
+
 /// Loads the programs; XDP only where it will be used, since not every kernel that can do without it can
 /// do with it.
 ///
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
+    let mut kernel = open(OBJECT, settings)?;
+    let programs = &mut kernel.programs;
+    for name in ["pping_ingress", "pping_egress"] {
+        let program = classifier(programs, name)?;
+        undisturbed(|| program.load()).map_err(|error| refused(name, error))?;
+    }
+    if with_xdp {
+        let program = xdp(programs)?;
+        undisturbed(|| program.load()).map_err(|error| refused("pping_xdp", error))?;
+    }
+    let program = sweep(programs)?;
+    undisturbed(|| program.load()).map_err(|error| refused("pping_sweep", error))?;
+    Ok(kernel)
+}
+
+/// Makes the maps of an object with kernel programs, which are not loaded yet.
+///
+/// # Errors
+/// When the kernel does not make them.
+pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
+    let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("RULES", &settings.rules, true)
         .override_global("DECAP", &settings.decap, true)
+        .override_global("EMIT", &settings.emit, true)
+        .override_global("GROUPING", &settings.grouping, true)
+        .override_global("MAX_SERIES", &max_series, true)
+        .override_global("EXCLUDES", &excludes, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
+        .map_max_entries("SERIES", max_series)
+        .map_max_entries("SERIES_INDEX", max_series)
+        .map_max_entries("FREE_SERIES", max_series)
+        .map_max_entries("GROUPS", settings.max_groups)
         .map_max_entries("FLOWS_V4", settings.max_flows)
         .map_max_entries("FLOWS_V6", settings.max_flows);
-    let mut programs = loader.load(OBJECT).map_err(|error| refused("the maps", error))?;
-    for name in ["pping_ingress", "pping_egress"] {
-        let program = classifier(&mut programs, name)?;
-        undisturbed(|| program.load()).map_err(|error| refused(name, error))?;
-    }
-    if with_xdp {
-        let program = xdp(&mut programs)?;
-        undisturbed(|| program.load()).map_err(|error| refused("pping_xdp", error))?;
-    }
-    let program = sweep(&mut programs)?;
-    undisturbed(|| program.load()).map_err(|error| refused("pping_sweep", error))?;
+    let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
         interfaces: Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
+        series: SeriesTable::new(&mut programs, max_series, settings.grouping)?,
+        labels: LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?,
+        excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         programs,
     })
 }
@@ -120,7 +179,7 @@ where
         .map_err(|error| refused(name, error))
 }
 
-fn take_map(programs: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
+pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
     programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
 }
 

@@ -8,7 +8,10 @@ pub mod clock;
 pub mod counters;
 pub mod drain;
 pub mod interfaces;
+pub mod labels;
 pub mod load;
+mod memory;
+pub mod series;
 pub mod sweep;
 
 impl From<aya::maps::MapError> for Error {

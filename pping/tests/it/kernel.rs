@@ -17,6 +17,7 @@ mod loss;
 mod map_full;
 mod random;
 mod rig;
+mod series;
 mod settings;
 mod shapes;
 mod sweep;

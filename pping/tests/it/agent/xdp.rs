@@ -29,8 +29,7 @@ impl Foreign {
     fn attach(topology: &Topology) -> Self {
         let arguments = Arguments::parse_from(["pping", "-i", Topology::WAN, "--max-flows", "16"]);
         let config = Config::try_from(arguments).unwrap();
-        let settings =
-            Settings { rules: config.rules, max_flows: config.max_flows, decap: config.decap, log: false };
+        let settings = Settings { rules: config.rules, ..Settings::DEFAULT };
         let mut kernel = load::load(&settings, true).unwrap();
         let program = load::xdp(&mut kernel.programs).unwrap();
         let number = program.info().unwrap().id();

@@ -12,7 +12,7 @@ use pping::source::{
 };
 use pping_common::{
     abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent},
-    parse::{Decap, LinkType},
+    parse::LinkType,
     rtt::Rules,
 };
 
@@ -77,7 +77,7 @@ impl Program {
 
 /// No limits, room for some thousand flows.
 pub(super) const SETTINGS: Settings =
-    Settings { rules: Rules::UNLIMITED, max_flows: 4096, decap: Decap::NONE, log: false };
+    Settings { rules: Rules::UNLIMITED, max_flows: 4096, ..Settings::DEFAULT };
 
 /// An event without what the clock had to say.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use pping::source::load::{self, Kernel, Settings};
 use pping_common::{
+    abi::Emit,
+    group::Grouping,
     parse::{Decap, LinkType},
     rtt::{Basis, Rules},
 };
@@ -68,6 +70,26 @@ fn the_programs_load_within_the_budget_with_every_combination_of_tunnels() {
     for settings in some.chain(all) {
         let mut kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&mut kernel, &settings);
+    }
+}
+
+#[test]
+fn the_programs_load_within_the_budget_with_groups_and_every_event() {
+    let nets = Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+    let file = Grouping { by_source: 1, by_destination: 1, by_dscp: 1, by_label: 1, ..Grouping::NONE };
+    let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
+    for grouping in [nets, file, Grouping { by_dscp: 1, ..Grouping::NONE }] {
+        for (emit, excludes, decap) in [(Emit::NOTHING, false, Decap::NONE), (all, true, Decap::ALL)] {
+            // What limits how often to record has little to do with it.
+            for settings in combinations()
+                .into_iter()
+                .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min)
+            {
+                let settings = Settings { grouping, max_groups: 16, emit, excludes, decap, ..settings };
+                let mut kernel = load::load(&settings, true).unwrap();
+                assert_within_budget(&mut kernel, &settings);
+            }
+        }
     }
 }
 

@@ -1,0 +1,229 @@
+//! Adding samples, and what flows sent, to their series.
+
+use pping_common::{
+    abi::{Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, Tally, Traffic},
+    flow::{Flow, Side},
+    group::GroupKey,
+    hist::{self, BINS},
+    parse::IpAddress,
+};
+
+use crate::{
+    bounds, config,
+    maps::{self, GROUPS},
+    sync,
+};
+
+/// What decides on the series of a flow direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Belonging {
+    /// Interface's place in the table.
+    pub(crate) place: u16,
+    /// The number of a [`pping_common::rtt::Method`].
+    pub(crate) method: u8,
+    /// The number of the [`pping_common::abi::Hook`] that matches.
+    pub(crate) hook: u8,
+    /// Differentiated services codepoint of the echoes.
+    pub(crate) dscp: u8,
+    /// The host that replies.
+    pub(crate) source: IpAddress,
+    /// The host whose packets are timed.
+    pub(crate) destination: IpAddress,
+}
+
+/// Adds a sample of what `timed` sent, and returns the place of its series.
+#[inline(always)]
+pub(crate) fn sample(
+    flow: *mut Flow,
+    timed: Side,
+    belonging: &Belonging,
+    counters: &mut Counters,
+    key: &mut SeriesKey,
+    rtt: u64,
+) -> u32 {
+    let Some((tally, index)) = tally(flow, timed, belonging, counters, key) else {
+        return RttEvent::NO_SERIES;
+    };
+    let bin = bounds::opaque(hist::bin(rtt));
+    // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
+    let (sum, max, min_complement, bins) = unsafe {
+        (
+            &raw mut (*tally).sum,
+            &raw mut (*tally).max,
+            &raw mut (*tally).min_complement,
+            (&raw mut (*tally).bins).cast::<u32>(),
+        )
+    };
+    if bin < BINS {
+        // SAFETY: as above, and inside the array.
+        sync::add_32(unsafe { bins.add(bin) }, 1);
+    }
+    sync::add(sum, rtt);
+    sync::raise(max, rtt);
+    sync::raise(min_complement, !rtt);
+    index
+}
+
+/// Adds what both sides of a flow sent to the series of what `timed` sends.
+#[inline(always)]
+pub(crate) fn traffic(
+    flow: *mut Flow,
+    timed: Side,
+    belonging: &Belonging,
+    counters: &mut Counters,
+    key: &mut SeriesKey,
+    (sent, received): (&Traffic, &Traffic),
+) {
+    let Some((tally, _)) = tally(flow, timed, belonging, counters, key) else { return };
+    // SAFETY: as above.
+    let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
+    add(to, sent);
+    add(from, received);
+}
+
+#[inline(always)]
+fn add(sum: *mut Traffic, traffic: &Traffic) {
+    // SAFETY: part of a map value, valid for the program's run.
+    let (packets, bytes, retransmissions, ce) = unsafe {
+        (&raw mut (*sum).packets, &raw mut (*sum).bytes, &raw mut (*sum).retransmissions, &raw mut (*sum).ce)
+    };
+    sync::add(packets, traffic.packets);
+    sync::add(bytes, traffic.bytes);
+    sync::add(retransmissions, traffic.retransmissions);
+    sync::add(ce, traffic.ce);
+}
+
+/// The tally that is written to at present, and the place of its series. The flow remembers the place, so that all but the
+/// first sample find it without hashing.
+#[inline(always)]
+fn tally(
+    flow: *mut Flow,
+    timed: Side,
+    belonging: &Belonging,
+    counters: &mut Counters,
+    key: &mut SeriesKey,
+) -> Option<(*mut Tally, u32)> {
+    let control = maps::control()?;
+    // SAFETY: a map value, valid for the program's run. The agent writes to it one number at a time.
+    let (phase, epoch) = unsafe {
+        ((&raw const (*control).phase).read_volatile(), (&raw const (*control).epoch).read_volatile())
+    };
+    let dscp = if config::grouping().by_dscp != 0 { belonging.dscp } else { 0 };
+    let purpose = Purpose::new(epoch, belonging.method, belonging.hook, dscp);
+    // SAFETY: as above. One number, so never half of one and half of another.
+    let reference = unsafe {
+        match timed {
+            Side::Low => &raw mut (*flow).low.series,
+            Side::High => &raw mut (*flow).high.series,
+        }
+    };
+    // SAFETY: as above.
+    let known = unsafe { reference.read_volatile() };
+    let mut series = None;
+    if known.is_for(purpose) {
+        series = maps::series(known.index()).filter(|&series| known.is_alive(life(series)));
+    }
+    let (series, index) = match series {
+        Some(series) => (series, known.index()),
+        None => {
+            let index = find(control, belonging, counters, key)?;
+            let series = maps::series(index)?;
+            // SAFETY: as above.
+            unsafe { reference.write_volatile(SeriesRef::new(index, life(series), purpose)) };
+            (series, index)
+        }
+    };
+    // SAFETY: as above, and inside the array.
+    let tally =
+        unsafe { if phase & 1 == 0 { &raw mut (*series).tallies[0] } else { &raw mut (*series).tallies[1] } };
+    Some((tally, index))
+}
+
+#[inline(always)]
+fn life(series: *mut Series) -> u32 {
+    // SAFETY: a map value, valid for the program's run.
+    unsafe { (&raw const (*series).life).read_volatile() }
+}
+
+/// The place of the series of a flow direction, which is made if there is room for it. Else it is that of the group of
+/// others.
+#[inline(always)]
+fn find(
+    control: *mut Control,
+    belonging: &Belonging,
+    counters: &mut Counters,
+    key: &mut SeriesKey,
+) -> Option<u32> {
+    // SAFETY: a map value, valid for the program's run.
+    let generation = unsafe { (&raw const (*control).generation).read_volatile() };
+    let grouping = config::grouping();
+    key.group = grouping.key(belonging.source, belonging.destination, belonging.dscp, |address| {
+        maps::label(generation, address)
+    });
+    key.interface = belonging.place;
+    key.method = belonging.method;
+    key.hook = belonging.hook;
+    key.reserved = 0;
+    maps::settle(key);
+    if let Some(index) = maps::series_index(key) {
+        return Some(index);
+    }
+    if grouping.is_on() {
+        if is_admitted(&key.group)
+            && let Some(index) = make(control, key)
+        {
+            return Some(index);
+        }
+        sync::add(&raw mut counters.groups_refused, 1);
+        key.group = GroupKey::OTHER;
+        maps::settle(key);
+        if let Some(index) = maps::series_index(key) {
+            return Some(index);
+        }
+    }
+    // The agent makes those without a group, and those of others, before it attaches the programs.
+    sync::add(&raw mut counters.unaggregated, 1);
+    None
+}
+
+/// Whether a group is told apart, as it is if there still is room for one.
+#[inline(always)]
+fn is_admitted(group: &GroupKey) -> bool {
+    // SAFETY: only whether there is an entry matters; its value is not read.
+    unsafe { GROUPS.get(group) }.is_some() || maps::insert_group(group)
+}
+
+/// Gives a series a place.
+#[inline(always)]
+fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
+    let index = match maps::take_free_series() {
+        Some(index) => index,
+        None => unused(control)?,
+    };
+    let series = maps::series(index)?;
+    // SAFETY: a map value, valid for the program's run, and nobody else's before it can be found.
+    let used = unsafe {
+        (&raw mut (*series).key).write(*key);
+        &raw mut (*series).used
+    };
+    if maps::insert_series(key, index) {
+        sync::set(used);
+        return Some(index);
+    }
+    // Another CPU was faster.
+    maps::give_free_series(index);
+    maps::series_index(key)
+}
+
+/// The next place that was never used.
+#[inline(always)]
+fn unused(control: *mut Control) -> Option<u32> {
+    // SAFETY: a map value, valid for the program's run.
+    let unused = unsafe { &raw mut (*control).unused };
+    // SAFETY: as above. Looked at first, so that it does not count up for ever.
+    if unsafe { unused.read_volatile() } >= config::max_series() {
+        return None;
+    }
+    let index = sync::fetch_add_1(unused);
+    (index < config::max_series()).then_some(index)
+}

@@ -1,0 +1,55 @@
+//! The prefixes that the kernel programs know.
+
+use std::net::IpAddr;
+
+use aya::maps::{LpmTrie, MapData, MapError, lpm_trie::Key};
+use ipnet::IpNet;
+use pping_common::{group::LabelKey, parse::IpAddress};
+
+/// Prefixes in the kernel.
+pub type Prefixes = LpmTrie<MapData, LabelKey, u32>;
+
+/// Sets of prefixes are told apart by so many bits.
+const GENERATIONS: u32 = 1 << 24;
+
+/// The set of prefixes after this one.
+pub fn next(generation: u32) -> u32 {
+    (generation + 1) % GENERATIONS
+}
+
+/// Adds a set of prefixes, beside those that are there. To the programs they mean nothing until they are told of
+/// `generation`.
+///
+/// # Errors
+/// When the kernel has no room for them; then none are there.
+pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
+    for (position, (prefix, label)) in prefixes.iter().enumerate() {
+        if let Err(error) = map.insert(&key(generation, *prefix), label, 0) {
+            remove(map, generation, &prefixes[..position]);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Removes a set of prefixes that the programs no longer look at.
+pub fn remove(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) {
+    for (prefix, _) in prefixes {
+        // One that is there twice is gone by now.
+        map.remove(&key(generation, *prefix)).ok();
+    }
+}
+
+fn key(generation: u32, prefix: IpNet) -> Key<LabelKey> {
+    let address = match prefix.network() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let key = LabelKey::new(generation, IpAddress::from_octets(address));
+    let len = match prefix {
+        // A mapped address is an IPv4 address to the programs.
+        IpNet::V6(prefix) if key.version == 4 => prefix.prefix_len().saturating_sub(96),
+        _ => prefix.prefix_len(),
+    };
+    Key::new(key.bits(len), key)
+}

@@ -1,0 +1,49 @@
+//! What the kernel programs aggregate adds up, whatever happens meanwhile.
+
+mod concurrent;
+mod groups;
+mod labels;
+
+use std::collections::HashMap;
+
+use pping::{aggregate::Distribution, groups::Names, source::load::Kernel};
+use pping_common::abi::SeriesKey;
+
+use super::{
+    frames::{Ip, TCP, Tcp, echo, v4, v6},
+    rig::{self, Program, SETTINGS, run},
+};
+
+/// What all turns of a table brought, series by series.
+#[derive(Default)]
+struct Sums(HashMap<SeriesKey, Distribution>);
+
+impl Sums {
+    /// Sweeps, and ends the interval.
+    fn turn(&mut self, kernel: &mut Kernel) {
+        pping::source::sweep::sweep(kernel).unwrap();
+        self.end_interval(kernel);
+    }
+
+    /// Ends the interval.
+    fn end_interval(&mut self, kernel: &mut Kernel) {
+        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
+    }
+
+    /// Samples by the label of their group, of all methods and hooks.
+    fn samples(&self) -> HashMap<String, u64> {
+        self.by_label(Distribution::count)
+    }
+
+    fn by_label(&self, value: impl Fn(&Distribution) -> u64) -> HashMap<String, u64> {
+        let (mut names, mut sums) = (Names::default(), HashMap::new());
+        for (key, distribution) in &self.0 {
+            *sums.entry(names.group(&key.group).label.to_string()).or_default() += value(distribution);
+        }
+        sums
+    }
+
+    fn total(&self) -> u64 {
+        self.0.values().map(Distribution::count).sum()
+    }
+}

@@ -1,0 +1,156 @@
+//! Several CPUs write while intervals are taken.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicI64, Ordering},
+    thread,
+};
+
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+use pping::{
+    aggregate::Distribution,
+    source::{
+        drain::{Event, drain},
+        load::{self, Settings},
+    },
+};
+use pping_common::{
+    abi::{Emit, RttEvent, Tally},
+    limits::RING_OCTETS,
+    parse::LinkType,
+};
+
+use super::{
+    Ip, SETTINGS, Sums, TCP, Tcp,
+    rig::{counters, loopback},
+    v4,
+};
+
+/// The program that makes a segment with a new `TSval` and its echo at each run, on each CPU in a flow of its own, and has
+/// pping see both.
+static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
+
+const CPUS: usize = 2;
+
+/// Has each CPU make samples, `runs` at a time as long as there is `room`, while `meanwhile` is called over and over
+/// until it says that it is enough, and once more when all is done. Returns how many runs there were on each CPU.
+fn run_on_all_cpus(
+    kernel: &mut load::Kernel,
+    (runs, room): (u32, &AtomicI64),
+    mut meanwhile: impl FnMut(&mut load::Kernel) -> bool,
+) -> Vec<u64> {
+    let program: &mut SchedClassifier =
+        kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
+    program.load().unwrap();
+    let programs: Vec<SchedClassifier> = (0..CPUS)
+        .map(|_| SchedClassifier::from_program_info(program.info().unwrap(), "bench_echo".into()).unwrap())
+        .collect();
+    // The bench writes timestamps where nearly all segments have them.
+    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).octets());
+    let is_enough = AtomicBool::new(false);
+    let counts = thread::scope(|scope| {
+        let threads: Vec<_> = programs
+            .into_iter()
+            .enumerate()
+            .map(|(cpu, program)| {
+                let (packet, is_enough) = (&packet, &is_enough);
+                scope.spawn(move || {
+                    stay_on(cpu);
+                    let mut count = 0;
+                    while !is_enough.load(Ordering::SeqCst) {
+                        if room.load(Ordering::SeqCst) <= 0 {
+                            thread::yield_now();
+                            continue;
+                        }
+                        room.fetch_sub(i64::from(runs), Ordering::SeqCst);
+                        let options =
+                            TestRunOptions { data_in: Some(packet), repeat: runs, ..TestRunOptions::new() };
+                        program.test_run(options).unwrap();
+                        count += u64::from(runs);
+                    }
+                    count
+                })
+            })
+            .collect();
+        while !meanwhile(kernel) {}
+        is_enough.store(true, Ordering::SeqCst);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    meanwhile(kernel);
+    counts
+}
+
+/// Keeps the calling thread on a CPU.
+fn stay_on(cpu: usize) {
+    // SAFETY: a set of CPUs is a plain bit mask, for which all zeroes is the empty one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `cpu` is below the size of the set.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: a valid set of the size told.
+    assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }, 0);
+}
+
+#[test]
+fn millions_of_samples_over_hundreds_of_intervals_add_up() {
+    const INTERVALS: u32 = 250;
+    let settings = Settings { emit: Emit::NOTHING, ..SETTINGS };
+    let mut kernel = load::open(BASELINE, &settings).unwrap();
+    let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
+    let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
+        let before = sums.total();
+        sums.end_interval(kernel);
+        intervals += 1;
+        with_samples += u32::from(sums.total() > before);
+        with_samples >= INTERVALS
+    });
+    let counted = counters(&kernel, place);
+    let samples: u64 = counted.samples.iter().flatten().sum();
+    // All but the first of each flow, of which it is not known whether its TSval is the first of its tick.
+    assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
+    assert_eq!(sums.total(), samples, "in {intervals} intervals");
+    assert!(samples > 1_000_000, "{samples} in {intervals} intervals");
+    assert_eq!((counted.unaggregated, counted.contended), (0, 0));
+    let mut events = 0;
+    drain(&mut kernel.events, |_| events += 1);
+    assert_eq!(events, 0, "nothing is pushed for a sample");
+    eprintln!("{samples} samples in {with_samples} intervals of {intervals}");
+}
+
+#[test]
+fn each_interval_has_whole_samples_as_their_events_tell() {
+    let mut kernel = load::open(BASELINE, &SETTINGS).unwrap();
+    let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
+    // Half as many as the ring has room for.
+    let room = AtomicI64::new(i64::from(RING_OCTETS) / 2 / (8 + size_of::<RttEvent>() as i64));
+    run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
+        kernel
+            .series
+            .turn(|key, tally| {
+                // Whole: as many as there are, none is shorter than the shortest nor longer than the longest.
+                let (count, min, max) = (tally.count(), tally.min().unwrap(), tally.max().unwrap());
+                assert!(min * count <= tally.sum && tally.sum <= max * count, "{tally:?}");
+                sums.0.entry(*key).or_default().add(tally);
+            })
+            .unwrap();
+        while !drain(&mut kernel.events, |event| match event {
+            Event::Rtt(event) => {
+                told.sample(event.rtt);
+                room.fetch_add(1, Ordering::SeqCst);
+            }
+            Event::Flow(_) | Event::End(_) => {}
+        }) {}
+        told.count() > 50_000
+    });
+    let counted = counters(&kernel, place);
+    assert_eq!(counted.lost, [0; 4], "the ring was read in time");
+    let mut expected = Distribution::default();
+    expected.add(&told);
+    let mut aggregated = Distribution::default();
+    sums.0.values().for_each(|series| aggregated.merge(series));
+    assert!(aggregated.count() > 50_000);
+    assert_eq!(
+        (aggregated.bins, aggregated.sum, aggregated.range),
+        (expected.bins, expected.sum, expected.range)
+    );
+}

@@ -1,0 +1,179 @@
+//! Groups are told apart, up to their number, and their numbers stay their own.
+
+use std::collections::HashMap;
+
+use pping::source::load::{self, Kernel, Settings};
+use pping_common::{
+    abi::{Counters, Hook},
+    group::Grouping,
+    parse::LinkType,
+};
+
+use super::{Program, SETTINGS, Sums, echo, rig, run, v4, v6};
+
+const BY_HOST: Settings = Settings {
+    grouping: Grouping { by_source: 1, v4_len: 32, v6_len: 128, ..Grouping::NONE },
+    max_groups: 4,
+    ..SETTINGS
+};
+
+fn kernel(settings: &Settings) -> (Kernel, u16) {
+    let mut kernel = load::load(settings, true).unwrap();
+    let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    (kernel, place)
+}
+
+/// A ping to a host, and its answer: a sample of the group of `host`.
+fn ping(kernel: &mut Kernel, host: u8, sequence: u16) {
+    run(kernel, Program::Egress, &echo(v4(1), v4(host), 7, sequence, false));
+    run(kernel, Program::Ingress, &echo(v4(host), v4(1), 7, sequence, true));
+}
+
+fn counted(kernel: &Kernel, place: u16) -> Counters {
+    rig::counters(kernel, place)
+}
+
+fn labels<const N: usize>(samples: [(&str, u64); N]) -> HashMap<String, u64> {
+    samples.into_iter().map(|(label, count)| (label.to_owned(), count)).collect()
+}
+
+#[test]
+fn the_rest_is_other_and_counted() {
+    let (mut kernel, place) = kernel(&BY_HOST);
+    let mut sums = Sums::default();
+    for sequence in 0..10 {
+        for host in 2..10 {
+            ping(&mut kernel, host, sequence);
+        }
+        sums.end_interval(&mut kernel);
+    }
+    let samples = sums.samples();
+    assert_eq!(samples.len(), 5, "{samples:?}");
+    assert_eq!(samples["other"], 40);
+    for host in 2..6 {
+        assert_eq!(samples[&format!("{}/32", v4(host))], 10, "{samples:?}");
+    }
+    let counters = counted(&kernel, place);
+    // Once for each of the four flows: they remember where they belong.
+    assert_eq!((counters.groups_refused, counters.unaggregated), (4, 0));
+    assert_eq!(kernel.series.fill().groups, 4 + 1, "{:?}", kernel.series.fill());
+}
+
+#[test]
+fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
+    let (mut kernel, place) = kernel(&BY_HOST);
+    let mut sums = Sums::default();
+    for host in 2..6 {
+        ping(&mut kernel, host, 0);
+    }
+    let mut others = 0;
+    for turn in 1..60_u16 {
+        // Host 2 goes on, hosts 3, 4 and 5 are quiet, and others would like to take their places.
+        ping(&mut kernel, 2, turn);
+        for host in 6..9 {
+            ping(&mut kernel, host, turn);
+        }
+        sums.end_interval(&mut kernel);
+        kernel.series.expire(5).unwrap();
+        if counted(&kernel, place).groups_refused > others {
+            kernel.series.resolve_again();
+            others = counted(&kernel, place).groups_refused;
+        }
+    }
+    // What one of the quiet ones says now is its own again, or of the rest, but never of who took its place.
+    for host in 3..6 {
+        ping(&mut kernel, host, 99);
+    }
+    sums.end_interval(&mut kernel);
+    let samples = sums.samples();
+    let total: u64 = samples.values().sum();
+    assert_eq!(total, 4 + 59 * 4 + 3);
+    assert_eq!(samples[&format!("{}/32", v4(2))], 60);
+    for host in 3..6 {
+        assert_eq!(samples[&format!("{}/32", v4(host))], 1, "{samples:?}");
+    }
+    for host in 6..9 {
+        let own = samples[&format!("{}/32", v4(host))];
+        assert!((40..60).contains(&own), "{samples:?}");
+    }
+    assert_eq!(
+        samples["other"],
+        total - 60 - 3 - (6..9).map(|it| samples[&format!("{}/32", v4(it))]).sum::<u64>()
+    );
+}
+
+#[test]
+fn the_same_place_serves_one_series_after_another() {
+    // More groups, one after the other, than there are places.
+    let (mut kernel, place) = kernel(&Settings { max_groups: 2, ..BY_HOST });
+    let mut sums = Sums::default();
+    for round in 0..30_u16 {
+        for host in 2..250 {
+            if host % 30 == round as u8 % 30 {
+                ping(&mut kernel, host, round);
+            }
+        }
+        for _ in 0..4 {
+            sums.end_interval(&mut kernel);
+            kernel.series.expire(1).unwrap();
+        }
+        kernel.series.resolve_again();
+    }
+    assert_eq!(sums.total(), 248);
+    assert_eq!(counted(&kernel, place).unaggregated, 0);
+    let samples = sums.samples();
+    assert!(samples.iter().all(|(label, &count)| label == "other" || count == 1), "{samples:?}");
+    let fill = kernel.series.fill();
+    assert!(fill.series <= 4 + 2, "places are given back: {fill:?}");
+}
+
+#[test]
+fn networks_hosts_and_classes_make_groups_of_either_end() {
+    let by = |grouping| Settings { grouping, max_groups: 100, ..SETTINGS };
+    let nets = Grouping { v4_len: 24, v6_len: 64, ..Grouping::NONE };
+    let (v4_net, v6_net) = ("10.1.2.0/24", "2001:db8:1:2::/64");
+    let _ = (v4_net, v6_net);
+    for (grouping, expected) in [
+        (Grouping { by_source: 1, ..nets }, 2),
+        (Grouping { by_destination: 1, ..nets }, 2),
+        (Grouping { by_source: 1, by_destination: 1, ..nets }, 2),
+        (Grouping { by_dscp: 1, ..Grouping::NONE }, 1),
+        (Grouping::NONE, 1),
+    ] {
+        let (mut kernel, _) = kernel(&by(grouping));
+        let mut sums = Sums::default();
+        for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+            for id in 0..5 {
+                run(&mut kernel, Program::Egress, &echo(a, b, id, 1, false));
+                run(&mut kernel, Program::Xdp, &echo(b, a, id, 1, true));
+            }
+        }
+        sums.end_interval(&mut kernel);
+        let samples = sums.samples();
+        assert_eq!(samples.len(), expected, "{grouping:?}: {samples:?}");
+        assert_eq!(sums.total(), 10);
+        assert!(sums.0.keys().all(|key| key.hook == Hook::Ingress as u8));
+    }
+}
+
+#[test]
+fn what_flows_sent_is_part_of_their_series() {
+    let (mut kernel, _) = kernel(&BY_HOST);
+    let mut sums = Sums::default();
+    for sequence in 0..7 {
+        ping(&mut kernel, 2, sequence);
+        if sequence % 3 == 0 {
+            sums.turn(&mut kernel);
+        }
+    }
+    // A request that nobody answers.
+    run(&mut kernel, Program::Egress, &echo(v4(1), v4(2), 7, 99, false));
+    sums.turn(&mut kernel);
+    sums.turn(&mut kernel);
+    let sent = sums.by_label(|series| series.sent.packets);
+    let received = sums.by_label(|series| series.received.packets);
+    // The replies are timed by nobody, but they are packets, so they make a series without samples.
+    let (host, here) = (format!("{}/32", v4(2)), format!("{}/32", v4(1)));
+    assert_eq!(sent, labels([(&host, 8), (&here, 7)]));
+    assert_eq!(received, labels([(&host, 7), (&here, 8)]));
+}

@@ -1,0 +1,103 @@
+//! Labels of prefixes, and leaving prefixes out.
+
+use pping::source::{
+    labels,
+    load::{self, Kernel, Settings},
+};
+use pping_common::{
+    abi::Emit,
+    group::{End, Grouping},
+    parse::{LinkType, Untracked},
+};
+
+use super::{Program, SETTINGS, Sums, echo, rig, run, v4, v6};
+
+const BY_LABEL: Settings = Settings {
+    grouping: Grouping { by_source: 1, by_label: 1, ..Grouping::NONE },
+    max_groups: 100,
+    emit: Emit::NOTHING,
+    ..SETTINGS
+};
+
+fn kernel(settings: &Settings) -> (Kernel, u16) {
+    let mut kernel = load::load(settings, false).unwrap();
+    let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    (kernel, place)
+}
+
+/// Puts other prefixes into force.
+fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
+    let parse = |list: &[(&str, u32)]| -> Vec<_> {
+        list.iter().map(|(prefix, label)| (prefix.parse().unwrap(), *label)).collect()
+    };
+    let generation = kernel.series.generation();
+    let next = labels::next(generation);
+    labels::add(&mut kernel.labels, next, &parse(prefixes)).unwrap();
+    kernel.series.set_generation(next);
+    labels::remove(&mut kernel.labels, generation, &parse(old));
+}
+
+/// Samples by the number of their label.
+fn samples(sums: &Sums) -> Vec<(u32, u64)> {
+    let mut samples: Vec<(u32, u64)> = sums
+        .0
+        .iter()
+        .filter(|(_, series)| series.count() > 0)
+        .map(|(key, series)| match key.group.source() {
+            End::Label(number) => (number, series.count()),
+            end => panic!("{end:?}"),
+        })
+        .collect();
+    samples.sort_unstable();
+    samples
+}
+
+fn ping(kernel: &mut Kernel, [a, b]: [std::net::IpAddr; 2], sequence: u16) {
+    run(kernel, Program::Egress, &echo(a, b, 7, sequence, false));
+    run(kernel, Program::Ingress, &echo(b, a, 7, sequence, true));
+}
+
+#[test]
+fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
+    let (mut kernel, _) = kernel(&BY_LABEL);
+    let pairs = [[v4(1), v4(2)], [v4(1), v4(3)], [v6(1), v6(2)]];
+    let all = |kernel: &mut Kernel, sequence| pairs.map(|pair| ping(kernel, pair, sequence));
+    let mut sums = Sums::default();
+    let host = format!("{}/32", v4(2));
+    let first = [("0.0.0.0/0", 1), (&host, 2), ("::/0", 3)];
+    put(&mut kernel, &first, &[]);
+    all(&mut kernel, 1);
+    sums.end_interval(&mut kernel);
+    assert_eq!(samples(&sums), [(1, 1), (2, 1), (3, 1)]);
+
+    // The same flows, in the middle of an interval.
+    all(&mut kernel, 2);
+    let second = [("0.0.0.0/0", 5), ("128.0.0.0/1", 6)];
+    put(&mut kernel, &second, &first);
+    all(&mut kernel, 3);
+    sums.end_interval(&mut kernel);
+    assert_eq!(samples(&sums), [(0, 1), (1, 2), (2, 2), (3, 2), (6, 2)]);
+
+    put(&mut kernel, &[], &second);
+    all(&mut kernel, 4);
+    sums.end_interval(&mut kernel);
+    assert_eq!(samples(&sums)[0], (0, 1 + 3), "without prefixes nobody has a label");
+    assert_eq!(kernel.labels.iter().count(), 0, "what is not in force is gone");
+}
+
+#[test]
+fn what_is_left_out_is_not_followed() {
+    let (mut kernel, place) = kernel(&Settings { excludes: true, ..SETTINGS });
+    let prefixes = [format!("{}/32", v4(3)), format!("{}/128", v6(2))];
+    let prefixes: Vec<_> = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
+    labels::add(&mut kernel.excluded, 0, &prefixes).unwrap();
+    let mut sums = Sums::default();
+    for pair in [[v4(1), v4(2)], [v4(1), v4(3)], [v4(3), v4(1)], [v6(1), v6(2)], [v6(1), v6(3)]] {
+        ping(&mut kernel, pair, 1);
+    }
+    sums.end_interval(&mut kernel);
+    assert_eq!(sums.total(), 2);
+    let counted = rig::counters(&kernel, place);
+    assert_eq!(counted.untracked[Untracked::Excluded as usize], 6);
+    assert_eq!(counted.entries_made, [1, 1]);
+}
