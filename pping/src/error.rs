@@ -101,6 +101,34 @@ pub enum Error {
         /// Why.
         reason: &'static str,
     },
+    /// The groups file is not to be had.
+    #[error("--groups {}: {source}", path.display())]
+    OpenGroups {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The groups file says something that cannot be.
+    #[error("--groups {}:{line}:{column}: {reason}", path.display())]
+    Groups {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character in the line, from 1.
+        column: usize,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The log of distributions could not be opened.
+    #[error("--hdr-log {}: {source}", path.display())]
+    OpenHdrLog {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The capture is not to be had.
     #[error("--read {}: {source}{hint}", path.display())]
     OpenCapture {
@@ -177,6 +205,9 @@ impl Error {
             | Self::NotEmpty { .. }
             | Self::NotLive { .. }
             | Self::NotOffline { .. }
+            | Self::OpenGroups { .. }
+            | Self::Groups { .. }
+            | Self::OpenHdrLog { .. }
             | Self::OpenCapture { .. }
             | Self::NoCapture { .. }
             | Self::Listen { .. } => ExitCode::from(2),

@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{ALL, Labels, OTHER};
+use super::{ALL, Labels, More, OTHER, UNLISTED};
 
 /// What a group is called.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub struct GroupName {
     /// The differentiated services codepoint, where groups are told apart by it.
     pub dscp: Option<u8>,
     /// What else the groups file says of it: column and value.
-    pub more: Vec<(Arc<str>, Arc<str>)>,
+    pub more: More,
 }
 
 /// What a series is called.
@@ -91,7 +91,7 @@ impl GroupName {
                 End::Label(number) => {
                     let (label, known) = labels.get(number);
                     words.push(label.to_string());
-                    more.extend_from_slice(known);
+                    add_known(&mut more, known);
                 }
                 End::Prefix { address, len } => {
                     prefixes.push(prefix(address, len));
@@ -104,10 +104,25 @@ impl GroupName {
             if !label.is_empty() {
                 label.push(' ');
             }
-            label.push_str(&format!("dscp {dscp}"));
+            label.extend(["dscp ", &dscp.to_string()]);
         }
         let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
         Self { label: label.into(), prefix, dscp: key.dscp(), more }
+    }
+
+    /// What a record of one of its samples names it; nothing where there are no groups, or the host is in none.
+    pub fn of_sample(&self) -> Option<Arc<str>> {
+        (![ALL, UNLISTED].contains(&&*self.label)).then(|| Arc::clone(&self.label))
+    }
+}
+
+/// Adds what else is known of one end to what is of the other; the two values of a column are joined as labels are.
+fn add_known(more: &mut More, known: &More) {
+    for (column, value) in known {
+        match more.iter_mut().find(|(other, _)| other == column) {
+            Some((_, first)) => *first = format!("{first}+{value}").into(),
+            None => more.push((Arc::clone(column), Arc::clone(value))),
+        }
     }
 }
 
@@ -157,6 +172,9 @@ mod tests {
         }
         let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| number);
         assert_eq!(names.group(&key).more, [("site".into(), "berlin".into())]);
+        let both = Grouping { by_destination: 1, ..file };
+        let key = both.key(address("192.0.2.1"), address("::1"), 0, |_| number);
+        assert_eq!(names.group(&key).more, [("site".into(), "berlin+berlin".into())]);
         let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| 0);
         assert_eq!(&*names.group(&key).label, "unlisted");
         assert_eq!(&*names.group(&GroupKey::OTHER).label, "other");

@@ -1,0 +1,176 @@
+//! CSV: a prefix a line, its label, and what else the header names.
+
+use std::sync::Arc;
+
+use csv::{ReaderBuilder, StringRecord, Trim};
+
+use super::{Fault, Listed, prefix};
+
+/// What the header begins with.
+const PREFIX: &str = "prefix";
+
+/// Columns that need no header: the prefix and its label.
+const COLUMNS: usize = 2;
+
+/// Reads all lines.
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
+    let start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(Trim::All)
+        .from_reader(&text.as_bytes()[start..]);
+    let (mut fields, mut starts, mut header) = (StringRecord::new(), Vec::new(), None);
+    loop {
+        let before = start + reader.position().byte() as usize;
+        match reader.read_record(&mut fields) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) => return Err(Fault::new(before, error.to_string())),
+        }
+        field_starts(text.as_bytes(), before, &mut starts);
+        let line = Line { fields: &fields, starts: &starts };
+        if line.is_blank() {
+            continue;
+        }
+        match &header {
+            Some(header) => line.list(header, listed)?,
+            None if line.field(0).eq_ignore_ascii_case(PREFIX) => header = Some(line.header()?),
+            None => {
+                line.check_first()?;
+                line.list(header.insert(Header::default()), listed)?;
+            }
+        }
+    }
+}
+
+/// Where each field of the record begins that comes next after `offset`, quotation marks not included.
+fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
+    starts.clear();
+    // Lines that the reader skips.
+    loop {
+        match text.get(offset) {
+            Some(b'\r' | b'\n') => offset += 1,
+            Some(b'#') => {
+                offset +=
+                    text[offset..].iter().position(|&octet| octet == b'\n').unwrap_or(text.len() - offset);
+            }
+            _ => break,
+        }
+    }
+    // A quotation mark means something at the very start of a field, and from then on.
+    let (mut is_start, mut has_quotes, mut is_quoted, mut is_inside) = (true, false, false, false);
+    while let Some(&octet) = text.get(offset) {
+        match octet {
+            b'\n' if !is_quoted => break,
+            b',' if !is_quoted => {
+                if !is_inside {
+                    starts.push(offset);
+                }
+                (is_start, has_quotes, is_inside) = (true, false, false);
+                offset += 1;
+                continue;
+            }
+            b'"' if is_start => {
+                starts.push(offset + 1);
+                (has_quotes, is_quoted, is_inside) = (true, true, true);
+            }
+            b'"' if has_quotes => is_quoted = !is_quoted,
+            b' ' | b'\t' | b'\r' => {}
+            _ if !is_inside => {
+                starts.push(offset);
+                is_inside = true;
+            }
+            _ => {}
+        }
+        is_start = false;
+        offset += 1;
+    }
+    if !is_inside {
+        starts.push(offset);
+    }
+}
+
+/// The columns after the label.
+#[derive(Default)]
+struct Header {
+    is_given: bool,
+    more: Vec<Arc<str>>,
+}
+
+/// A record, and where its fields begin.
+struct Line<'a> {
+    fields: &'a StringRecord,
+    starts: &'a [usize],
+}
+
+impl Line<'_> {
+    fn field(&self, index: usize) -> &str {
+        self.fields.get(index).unwrap_or_default()
+    }
+
+    fn fault(&self, index: usize, reason: impl Into<String>) -> Fault {
+        let start = self.starts.get(index).or(self.starts.last()).copied();
+        Fault::new(start.unwrap_or_default(), reason)
+    }
+
+    /// Blanks alone, or a comment that is indented.
+    fn is_blank(&self) -> bool {
+        self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
+    }
+
+    fn header(&self) -> Result<Header, Fault> {
+        if self.fields.len() < COLUMNS {
+            return Err(self.fault(0, "the header names no label; write `prefix,group`"));
+        }
+        let mut more: Vec<Arc<str>> = Vec::new();
+        for index in COLUMNS..self.fields.len() {
+            let name = self.field(index);
+            if name.is_empty() {
+                return Err(self.fault(index, "the column has no name; give it one in the header"));
+            }
+            if more.iter().any(|other| **other == *name) {
+                let reason = format!("there is a column `{name}` already; give this one another name");
+                return Err(self.fault(index, reason));
+            }
+            more.push(name.into());
+        }
+        Ok(Header { is_given: true, more })
+    }
+
+    /// What is in the first line is most likely meant for a header, if it has no prefix.
+    fn check_first(&self) -> Result<(), Fault> {
+        match prefix(self.field(0)) {
+            Err(reason) if !self.field(0).contains(['.', ':', '/']) => {
+                Err(self.fault(0, format!("{reason}; a header begins with the word `{PREFIX}`")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&self, header: &Header, listed: &mut Listed<'_>) -> Result<(), Fault> {
+        let prefix = prefix(self.field(0)).map_err(|reason| self.fault(0, reason))?;
+        let known = COLUMNS + header.more.len();
+        match self.fields.len() {
+            0 | 1 => return Err(self.fault(0, "there is no label; write `prefix,label`")),
+            fields if fields <= known => {}
+            _ if header.is_given => {
+                let reason =
+                    "the header has no such column; name it there, or put a field with a comma in quotes";
+                return Err(self.fault(known, reason));
+            }
+            _ => {
+                let reason = "more columns need a header; begin the file with a line that names them, such as \
+                              `prefix,group,site`";
+                return Err(self.fault(known, reason));
+            }
+        }
+        let label = listed.label(self.field(1)).map_err(|reason| self.fault(1, reason))?;
+        for (index, name) in (COLUMNS..).zip(&header.more) {
+            listed.more(label, name, self.field(index)).map_err(|reason| self.fault(index, reason))?;
+        }
+        let start = self.starts.first().copied().unwrap_or_default();
+        listed.prefix(start, prefix, label).map_err(|reason| self.fault(0, reason))
+    }
+}

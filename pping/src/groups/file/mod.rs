@@ -1,0 +1,220 @@
+//! Reading a groups file.
+
+mod lines;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    net::IpAddr,
+    path::Path,
+    sync::Arc,
+};
+
+use indexmap::IndexMap;
+use ipnet::{IpNet, Ipv4Net};
+use pping_common::limits::MAX_LABELLED_PREFIXES;
+
+use super::{ALL, Groups, Labels, More, OTHER, UNLISTED};
+use crate::Error;
+
+/// What no file of prefixes is longer than, octets.
+const MAX_OCTETS: u64 = 1 << 30;
+
+/// Reads a groups file: TOML if its name ends in `.toml`, else CSV. Labels that are new get numbers.
+///
+/// # Errors
+/// What is wrong with the file, and where; `labels` are as they were.
+pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, Error> {
+    let octets = read(path).map_err(|source| Error::OpenGroups { path: path.to_owned(), source })?;
+    let text = match std::str::from_utf8(&octets) {
+        Ok(text) => text,
+        Err(error) => {
+            let valid = String::from_utf8_lossy(&octets[..error.valid_up_to()]);
+            let fault = Fault::new(valid.len(), "this is no UTF-8; save the file as such");
+            return Err(fault.in_file(path, &valid));
+        }
+    };
+    let read = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+        tables::read
+    } else {
+        lines::read
+    };
+    let mut listed = Listed::new(text);
+    read(text, &mut listed)
+        .and_then(|()| listed.check())
+        .map_err(|fault| fault.in_file(path, text))
+        .map(|()| listed.number(labels))
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut octets = Vec::new();
+    let file = File::open(path)?;
+    octets.reserve_exact(file.metadata()?.len().min(MAX_OCTETS) as usize);
+    file.take(MAX_OCTETS + 1).read_to_end(&mut octets)?;
+    if octets.len() as u64 > MAX_OCTETS {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 GiB"));
+    }
+    Ok(octets)
+}
+
+/// What is wrong, and at which octet.
+#[derive(Debug)]
+struct Fault {
+    offset: usize,
+    reason: String,
+}
+
+impl Fault {
+    fn new(offset: usize, reason: impl Into<String>) -> Self {
+        Self { offset, reason: reason.into() }
+    }
+
+    fn in_file(self, path: &Path, text: &str) -> Error {
+        let (line, column) = place(text, self.offset);
+        Error::Groups { path: path.to_owned(), line, column, reason: self.reason }
+    }
+}
+
+/// Line and column of an octet, both from 1. Columns are characters, as editors count them.
+fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = 1 + before.bytes().filter(|&octet| octet == b'\n').count();
+    (line, 1 + before[line_start..].trim_start_matches('\u{feff}').chars().count())
+}
+
+/// A prefix, the place of its label, and that of the text it is from.
+struct Entry {
+    prefix: IpNet,
+    label: u32,
+    offset: u32,
+}
+
+/// What a file lists, as far as it was read. Labels have numbers of its own. Errors are reasons.
+struct Listed<'a> {
+    text: &'a str,
+    labels: IndexMap<Arc<str>, More>,
+    entries: Vec<Entry>,
+}
+
+impl<'a> Listed<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { text, labels: IndexMap::new(), entries: Vec::new() }
+    }
+
+    /// Takes a label, and returns its place.
+    fn label(&mut self, label: &str) -> Result<u32, String> {
+        if let Some(place) = self.labels.get_index_of(label) {
+            return Ok(place as u32);
+        }
+        if label.is_empty() {
+            return Err("the label is empty; say what group the prefix belongs to".to_owned());
+        }
+        if label.contains(char::is_control) {
+            return Err("the label has a control character in it; leave that out".to_owned());
+        }
+        if [ALL, OTHER, UNLISTED].contains(&label) {
+            return Err(format!("`{label}` is what pping itself calls a group; choose another label"));
+        }
+        let (place, _) = self.labels.insert_full(label.into(), More::new());
+        Ok(place as u32)
+    }
+
+    /// Takes what else is said of a label.
+    fn more(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
+        let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
+        if value.is_empty() {
+            return Ok(());
+        }
+        match known.iter().find(|(known, _)| known == name) {
+            None => {
+                known.push((Arc::clone(name), value.into()));
+                Ok(())
+            }
+            Some((_, earlier)) if **earlier == *value => Ok(()),
+            Some((_, earlier)) => Err(format!(
+                "the {name} of `{label}` is `{earlier}` further up; say the same here, or make it two groups"
+            )),
+        }
+    }
+
+    /// Takes a prefix from `offset`.
+    fn prefix(&mut self, offset: usize, prefix: IpNet, label: u32) -> Result<(), String> {
+        if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
+            return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; leave some out"));
+        }
+        // No file is longer than 2^32 octets.
+        self.entries.push(Entry { prefix, label, offset: offset as u32 });
+        Ok(())
+    }
+
+    /// Looks for prefixes that are there twice. The same prefix with the same label does no harm.
+    fn check(&mut self) -> Result<(), Fault> {
+        self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
+        for pair in self.entries.windows(2) {
+            if let [earlier, later] = pair
+                && earlier.prefix == later.prefix
+                && earlier.label != later.label
+            {
+                let label =
+                    self.labels.get_index(earlier.label as usize).map_or("", |(label, _)| label.as_ref());
+                let (line, _) = place(self.text, earlier.offset as usize);
+                let prefix = earlier.prefix;
+                let reason = format!(
+                    "{prefix} is in the group `{label}` already, on line {line}; remove one of the two"
+                );
+                return Err(Fault::new(later.offset as usize, reason));
+            }
+        }
+        self.entries.dedup_by_key(|entry| entry.prefix);
+        Ok(())
+    }
+
+    /// Gives labels their numbers.
+    fn number(self, labels: &mut Labels) -> Groups {
+        let numbers: Vec<u32> =
+            self.labels.into_iter().map(|(label, more)| labels.number(&label, more)).collect();
+        let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
+        Groups { prefixes: self.entries.into_iter().filter_map(named).collect() }
+    }
+}
+
+/// A prefix as typed, or an address; an IPv4 one that is mapped into IPv6 is taken for what it is. An error says what
+/// would be right.
+fn prefix(text: &str) -> Result<IpNet, String> {
+    let prefix = match text.parse::<IpNet>() {
+        Ok(prefix) => prefix,
+        Err(_) => text.parse::<IpAddr>().map(IpNet::from).map_err(|_| no_prefix(text))?,
+    };
+    let network = prefix.trunc();
+    if network != prefix {
+        let address = prefix.addr();
+        let len = prefix.prefix_len();
+        return Err(format!(
+            "{prefix} has bits set beyond the first {len}; write {network}, or {address} for that host alone"
+        ));
+    }
+    if let IpNet::V6(v6) = prefix
+        && let Some(address) = v6.addr().to_ipv4_mapped()
+        && let Some(len) = v6.prefix_len().checked_sub(96)
+        && let Ok(v4) = Ipv4Net::new(address, len)
+    {
+        return Ok(v4.into());
+    }
+    Ok(prefix)
+}
+
+fn no_prefix(text: &str) -> String {
+    let len = |bits| format!("`{text}`: the length is a number from 0 to {bits}");
+    match text.split_once('/').map(|(address, _)| address.parse::<IpAddr>()) {
+        Some(Ok(IpAddr::V4(_))) => len(32),
+        Some(Ok(IpAddr::V6(_))) => len(128),
+        _ if text.is_empty() => {
+            "the prefix is missing; give one like 192.0.2.0/24 or 2001:db8::/32".to_owned()
+        }
+        _ => format!("`{text}` is no prefix; give one like 192.0.2.0/24 or 2001:db8::/32"),
+    }
+}

@@ -1,0 +1,65 @@
+//! TOML: a table for each group, with its label, its prefixes and what else there is to say of it.
+
+use std::sync::Arc;
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+use super::{Fault, Listed, prefix};
+
+/// What a file looks like.
+const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
+
+/// Reads all tables.
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        Fault::new(offset, error.message().trim_end())
+    })?;
+    for (key, value) in document.get_ref() {
+        let groups = match (key.get_ref().as_ref(), value.get_ref()) {
+            ("group", DeValue::Array(groups)) => groups,
+            (key, _) => return Err(at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
+        };
+        for group in groups {
+            let DeValue::Table(table) = group.get_ref() else { return Err(at(group, EXAMPLE)) };
+            list(group, table, listed)?;
+        }
+    }
+    Ok(())
+}
+
+fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<(), Fault> {
+    let name =
+        table.get("label").ok_or_else(|| at(group, "the group has no label; give it `label = \"...\"`"))?;
+    let label = listed.label(string(name)?).map_err(|reason| at(name, reason))?;
+    let missing = || at(group, "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`");
+    let prefixes = table.get("prefixes").ok_or_else(missing)?;
+    for (key, value) in table {
+        let key = key.get_ref().as_ref();
+        if !["label", "prefixes"].contains(&key) {
+            listed.more(label, &Arc::from(key), string(value)?).map_err(|reason| at(value, reason))?;
+        }
+    }
+    let DeValue::Array(prefixes) = prefixes.get_ref() else {
+        return Err(at(prefixes, "this is no list; write `prefixes = [\"192.0.2.0/24\"]`"));
+    };
+    for value in prefixes {
+        let prefix = prefix(string(value)?).map_err(|reason| at(value, reason))?;
+        listed.prefix(value.span().start, prefix, label).map_err(|reason| at(value, reason))?;
+    }
+    Ok(())
+}
+
+fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Fault> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text),
+        _ => Err(at(value, "this is no text; put it in quotation marks")),
+    }
+}
+
+fn at(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Fault {
+    Fault::new(value.span().start, reason)
+}

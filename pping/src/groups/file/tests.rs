@@ -1,0 +1,166 @@
+use std::{fmt::Write as _, fs, path::PathBuf};
+
+use pping_common::parse::IpAddress;
+use tempfile::TempDir;
+
+use super::*;
+use crate::groups::Lookup;
+
+fn file(name: &str, text: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(name);
+    fs::write(&path, text).unwrap();
+    (directory, path)
+}
+
+fn read(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
+    let (_directory, path) = file(name, text);
+    let mut labels = Labels::default();
+    let groups = load(&path, &mut labels).map_err(|error| {
+        let message = error.to_string();
+        let (_, place) = message.split_once(name).unwrap();
+        place.to_owned()
+    })?;
+    let shown = |(prefix, number): (IpNet, u32)| {
+        let (label, more) = labels.get(number);
+        let mut text = label.to_string();
+        text.extend(more.iter().flat_map(|(name, value)| [" ", name, "=", value]));
+        (prefix.to_string(), text)
+    };
+    Ok(groups.prefixes.into_iter().map(shown).collect())
+}
+
+fn listed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+    expected.iter().map(|&(prefix, label)| (prefix.to_owned(), label.to_owned())).collect()
+}
+
+#[test]
+fn lines_are_a_prefix_and_a_label() {
+    let text = "\u{feff}# customers\r\n\r\n192.0.2.0/24,customer-1\r\n  2001:db8::/32 ,\"Müller, Söhne\" \n   \n\
+                198.51.100.7,customer-1\n::ffff:203.0.113.0/120,mapped";
+    assert_eq!(
+        read("groups.csv", text).unwrap(),
+        listed(&[
+            ("192.0.2.0/24", "customer-1"),
+            ("198.51.100.7/32", "customer-1"),
+            ("203.0.113.0/24", "mapped"),
+            ("2001:db8::/32", "Müller, Söhne"),
+        ])
+    );
+    assert_eq!(read("groups.csv", "# none yet\n"), Ok(Vec::new()));
+}
+
+#[test]
+fn a_header_names_more_columns() {
+    let text =
+        "Prefix,group,site,upstream\n192.0.2.0/24,a,berlin,\n192.0.3.0/24,a,,as64500\n192.0.4.0/24,b\n";
+    let a = "a site=berlin upstream=as64500";
+    assert_eq!(
+        read("groups.csv", text).unwrap(),
+        listed(&[("192.0.2.0/24", a), ("192.0.3.0/24", a), ("192.0.4.0/24", "b")])
+    );
+}
+
+#[test]
+fn tables_say_the_same() {
+    let text = "[[group]]\nlabel = \"a\"\nsite = \"berlin\"\nprefixes = [\"192.0.2.0/24\", \"2001:db8::/32\"]\n\
+                [[group]]\nlabel = 'b'\nprefixes = []\n";
+    assert_eq!(
+        read("groups.toml", text).unwrap(),
+        listed(&[("192.0.2.0/24", "a site=berlin"), ("2001:db8::/32", "a site=berlin")])
+    );
+    assert_eq!(read("groups.toml", ""), Ok(Vec::new()));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_line_and_column() {
+    for (name, text, place, parts) in [
+        (
+            "g.csv",
+            "192.0.2.0/24,a\n  300.0.0.0/8,b\n",
+            ":2:3: ",
+            &["`300.0.0.0/8` is no prefix", "192.0.2.0/24"][..],
+        ),
+        ("g.csv", "192.0.2.0/33,a\n", ":1:1: ", &["from 0 to 32"]),
+        ("g.csv", "#\n\n2001:db8::/129,a\n", ":3:1: ", &["from 0 to 128"]),
+        ("g.csv", "192.0.2.5/24,a\n", ":1:1: ", &["write 192.0.2.0/24", "192.0.2.5 for that host"]),
+        ("g.csv", "network,label\n", ":1:1: ", &["begins with the word `prefix`"]),
+        ("g.csv", "192.0.2.0/24\n", ":1:1: ", &["no label"]),
+        ("g.csv", "192.0.2.0/24, \n", ":1:15: ", &["label is empty"]),
+        ("g.csv", "192.0.2.0/24,all\n", ":1:14: ", &["`all`", "another label"]),
+        ("g.csv", "192.0.2.0/24,other\n", ":1:14: ", &["`other`"]),
+        ("g.csv", "192.0.2.0/24,\"unlisted\"\n", ":1:15: ", &["`unlisted`"]),
+        ("g.csv", "192.0.2.0/24,ä,berlin\n", ":1:16: ", &["header", "prefix,group,site"]),
+        ("g.csv", "prefix,group,site\n192.0.2.0/24,a,b,c\n", ":2:18: ", &["no such column"]),
+        ("g.csv", "prefix,group,site,site\n", ":1:19: ", &["`site` already"]),
+        ("g.csv", "prefix\n", ":1:1: ", &["prefix,group"]),
+        ("g.csv", "prefix,g,s\n192.0.2.0/25,a,x\n192.0.3.0/25,a,y\n", ":3:16: ", &["the s of `a` is `x`"]),
+        (
+            "g.csv",
+            "192.0.2.0/24,a\n192.0.2.0/24,a\n192.0.2.0/24,b\n",
+            ":3:1: ",
+            &["in the group `a` already", "line 2"],
+        ),
+        (
+            "g.toml",
+            "[[group]]\nlabel = \"a\"\nprefixes = [\"192.0.2.0/24\", \"192.0.2.1/24\"]\n",
+            ":3:29: ",
+            &["write 192.0.2.0/24"],
+        ),
+        ("g.toml", "[[group]]\nlabel = \"all\"\nprefixes = []\n", ":2:9: ", &["`all`"]),
+        ("g.toml", "[[group]]\nprefixes = []\n", ":1:1: ", &["no label"]),
+        ("g.toml", "[[group]]\nlabel = \"a\"\n", ":1:1: ", &["no prefixes"]),
+        ("g.toml", "[[group]]\nlabel = 7\n", ":2:9: ", &["quotation marks"]),
+        ("g.toml", "[[groups]]\n", ":1:1: ", &["`groups` is not known", "[[group]]"]),
+        ("g.toml", "[[group]]\nlabel = \n", ":2:9: ", &["must be quoted"]),
+    ] {
+        let message = read(name, text).expect_err(text);
+        assert!(message.starts_with(place), "{text:?}: {message}");
+        for part in parts {
+            assert!(message.contains(part), "{text:?}: no `{part}` in {message}");
+        }
+    }
+    let (_directory, path) = file("g.csv", b"192.0.2.0/24,a\n192.0.3.0/24,\xff\n");
+    let message = load(&path, &mut Labels::default()).unwrap_err().to_string();
+    assert!(message.contains(":2:14: ") && message.contains("UTF-8"), "{message}");
+}
+
+#[test]
+fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
+    let mut labels = Labels::default();
+    let (_directory, path) = file("g.csv", "192.0.2.0/24,a\n192.0.3.0/24,b\n");
+    let before = load(&path, &mut labels).unwrap();
+    fs::write(&path, "192.0.2.0/24,new\nnonsense,b\n").unwrap();
+    load(&path, &mut labels).unwrap_err();
+    fs::write(&path, "192.0.3.0/24,b\n192.0.4.0/24,c\n").unwrap();
+    let after = load(&path, &mut labels).unwrap();
+    assert_eq!(after.prefixes[0], before.prefixes[1]);
+    assert_eq!((&*labels.get(3).0, &*labels.get(4).0), ("c", "unlisted"));
+}
+
+#[test]
+fn a_million_prefixes_are_read_and_found() {
+    let host = |number: u32| 10 << 24 | number << 2;
+    let mut text = String::from("prefix,group,site\n10.0.0.0/8,all-of-ten,hq\n");
+    for number in 0..1_000_000 {
+        let [a, b, c, d] = host(number).to_be_bytes();
+        let customer = number / 4;
+        writeln!(text, "{a}.{b}.{c}.{d}/31,customer-{customer},site-{}", customer % 7).unwrap();
+    }
+    let (_directory, path) = file("g.csv", text);
+    let mut labels = Labels::default();
+    let started = std::time::Instant::now();
+    let lookup = Lookup::new(load(&path, &mut labels).unwrap().prefixes);
+    let elapsed = started.elapsed();
+    // Without optimization; a release build takes a tenth of it.
+    assert!(elapsed.as_secs() < 60, "{elapsed:?}");
+    eprintln!("a million prefixes in {elapsed:?}");
+    for number in [0, 1, 77_777, 999_999] {
+        let find =
+            |low: u32| labels.get(lookup.label(IpAddress([0, 0xffff << 32 | u64::from(host(number) + low)])));
+        let (label, more) = find(1);
+        assert_eq!(*label, *format!("customer-{}", number / 4));
+        assert_eq!(*more[0].1, *format!("site-{}", number / 4 % 7));
+        assert_eq!(&*find(2).0, "all-of-ten");
+    }
+}
