@@ -21,13 +21,11 @@ Examples:
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
                                          nothing but metrics for Prometheus, by customer";
 
-/// Groups that metrics tell apart, unless `--prometheus-groups` says otherwise.
-const DEFAULT_PROMETHEUS_GROUPS: u32 = 100;
-
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
 #[command(version, after_long_help = EXAMPLES)]
 #[command(group(ArgGroup::new("source").required(true).args(["interfaces", "read"])))]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Arguments {
     /// Watch this interface (may be given several times)
     #[arg(short, long = "interface", value_name = "INTERFACE", help_heading = "Source")]
@@ -112,7 +110,7 @@ pub struct Arguments {
     #[arg(long, help_heading = "Aggregating")]
     pub with_samples: bool,
 
-    /// Write the distribution of each group and interval to this file, as a HdrHistogram V2 interval log
+    /// Write the distribution of each group and interval to this file, as an interval log of `HdrHistogram`, version 2
     #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
     pub hdr_log: Option<PathBuf>,
 
@@ -128,14 +126,14 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
     pub listen: Option<SocketAddr>,
 
-    /// Groups that metrics tell apart: those with the most samples; the rest is `other`
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PROMETHEUS_GROUPS, value_parser = prometheus_groups,
+    /// Groups that metrics tell apart: those with the most samples; the rest is `other` [default: 100]
+    #[arg(long, value_name = "N", value_parser = prometheus_groups,
         help_heading = "Output")]
-    pub prometheus_groups: u32,
+    pub prometheus_groups: Option<u32>,
 
-    /// The lowest RTT of this time is what metrics of inflation compare with
-    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = "Output")]
-    pub baseline: String,
+    /// The lowest RTT of this time is what metrics of inflation compare with [default: 10m]
+    #[arg(long, value_name = "TIME", help_heading = "Output")]
+    pub baseline: Option<String>,
 
     /// Say more on standard error (`-vv`: even more)
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]

@@ -24,6 +24,12 @@ const MAX_FLOWS: u32 = 16_777_216;
 /// Groups that the kernel can be asked to tell apart: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
+/// Groups that metrics tell apart, unless `--prometheus-groups` says otherwise.
+const DEFAULT_PROMETHEUS_GROUPS: u32 = 100;
+
+/// The time of the lowest RTT, unless `--baseline` says otherwise.
+const DEFAULT_BASELINE: &str = "10m";
+
 /// Largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
@@ -199,8 +205,8 @@ fn source(arguments: &Arguments) -> Result<Source, Error> {
         interfaces,
         ingress: arguments.ingress.unwrap_or(Ingress::Tc),
         listen: arguments.listen,
-        prometheus_groups: arguments.prometheus_groups,
-        baseline: time("--baseline", &arguments.baseline)?,
+        prometheus_groups: arguments.prometheus_groups.unwrap_or(DEFAULT_PROMETHEUS_GROUPS),
+        baseline: time("--baseline", arguments.baseline.as_deref().unwrap_or(DEFAULT_BASELINE))?,
         bpf_log: arguments.bpf_log,
     }))
 }
@@ -280,6 +286,8 @@ fn offline(arguments: &Arguments) -> Result<(), Error> {
             "--listen",
             "a capture is over before anybody can scrape it; see the summary at the end, or --format jsonl",
         ),
+        (arguments.prometheus_groups.is_some(), "--prometheus-groups", "a capture has no metrics"),
+        (arguments.baseline.is_some(), "--baseline", "a capture has no metrics"),
         (arguments.bpf_log, "--bpf-log", "no kernel program is involved"),
     ];
     match refused.into_iter().find(|(is_given, ..)| *is_given) {

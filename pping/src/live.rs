@@ -173,10 +173,12 @@ impl Agent {
             let place = event.endpoints().interface;
             let Some(interface) = watched.iter().find(|it| it.place == place) else { return };
             let name = Some(Arc::clone(&interface.name));
-            let Some(record) = Record::new(&event, name, |time| clock.epoch(time)) else { return };
+            let Some(record) = Record::new(&event, name, None, |time| clock.epoch(time)) else { return };
             if let Record::Rtt(sample) = &record {
                 metrics.sample(sample);
-                totals.take(sample.method, sample.matched, sample.rtt);
+                let mut tally = pping_common::abi::Tally::EMPTY;
+                tally.sample(sample.rtt);
+                totals.take(sample.method, sample.matched, &tally);
             }
             batch.push(sink.as_mut(), &record);
         });

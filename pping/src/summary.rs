@@ -58,17 +58,15 @@ impl fmt::Display for Summary {
             }
         }
         writeln!(f)?;
-        for (method, matched, histogram) in self.totals.series() {
-            let quantile = |q| histogram.value_at_quantile(q) as f64 / 1e6;
+        for (method, matched, distribution) in self.totals.series() {
+            let quantiles = distribution.quantiles([0.5, 0.9, 0.99]).unwrap_or_default();
+            let [p50, p90, p99] = quantiles.map(|rtt| rtt as f64 / 1e6);
             writeln!(
                 f,
-                "{:<10} {:<7} {:>9} samples  p50 {:.3} ms  p90 {:.3} ms  p99 {:.3} ms",
+                "{:<10} {:<7} {:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms",
                 method_name(method),
                 matched.map_or("-", hook_name),
-                histogram.len(),
-                quantile(0.5),
-                quantile(0.9),
-                quantile(0.99),
+                distribution.count(),
             )?;
         }
         let untracked: Vec<String> = Untracked::ALL

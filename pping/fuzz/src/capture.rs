@@ -36,12 +36,12 @@ const WINDOW_TOO_LARGE: &str = "Frame requires too much memory";
 /// packets are lost count of, more flows are kept than there is room for, or a sample is longer than the capture.
 pub fn check(input: &[u8]) {
     let Some((&[pieces, settings], octets)) = input.split_first_chunk::<HEADER>() else { return };
-    let settings = Settings {
-        rules: Rules::UNLIMITED,
-        max_flows: if settings & 1 == 0 { 1_000 } else { 2 },
-        decap: if settings & 2 == 0 { Decap::NONE } else { Decap::ALL },
-    };
-    let whole = Measurement::of(octets, usize::MAX, settings);
+    let settings = Settings::new(
+        Rules::UNLIMITED,
+        if settings & 1 == 0 { 1_000 } else { 2 },
+        if settings & 2 == 0 { Decap::NONE } else { Decap::ALL },
+    );
+    let whole = Measurement::of(octets, usize::MAX, settings.clone());
     let size = PIECES[usize::from(pieces) % PIECES.len()];
     // What an unpacker makes of damaged data before it notices depends on how much it is given.
     if size == usize::MAX || is_compressed(octets) && whole.fault.is_some() {
@@ -89,8 +89,9 @@ impl Measurement {
 
     fn read(&mut self, octets: &[u8], size: usize, settings: Settings) -> Result<(), Fault> {
         let mut capture = Capture::new(undone(Pieces { octets, size })?.take(UNPACKED));
+        let max_flows = settings.max_flows;
         let mut engine = Engine::new(settings);
-        let result = self.measure(&mut capture, &mut engine, settings.max_flows);
+        let result = self.measure(&mut capture, &mut engine, max_flows);
         self.skipped = capture.skipped();
         assert_eq!(capture.packets(), self.packets.len() as u64 + self.skipped.total());
         let room = if is_compressed(octets) { UNPACKED } else { octets.len() as u64 };

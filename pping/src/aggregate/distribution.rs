@@ -75,18 +75,24 @@ impl Distribution {
     }
 
     /// RTTs below which these parts of the samples are (0.5 is the median), ns: the middle of the bin that has it, and
-    /// never below the shortest nor above the longest RTT.
+    /// never below the shortest nor above the longest RTT. What [`Distribution::histogram`] would say, without the time
+    /// and memory it takes.
     pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> Option<[u64; N]> {
         let (min, max) = self.range?;
-        let histogram = self.histogram();
+        let count = self.count();
         Some(parts.map(|part| {
-            let bin = hist::bin(histogram.value_at_quantile(part));
-            hist::middle(bin).clamp(min, max)
+            let rank = ((part * count as f64).ceil() as u64).clamp(1, count);
+            let mut sum = 0;
+            let bin = self.bins.iter().position(|&count| {
+                sum += count;
+                sum >= rank
+            });
+            hist::middle(bin.unwrap_or(hist::OVERFLOW)).clamp(min, max)
         }))
     }
 
     /// The same as a `HdrHistogram`, in which the middle of a bin stands for its samples.
-    pub fn histogram(&self) -> Histogram<u64> {
+    pub(crate) fn histogram(&self) -> Histogram<u64> {
         #[expect(clippy::expect_used, reason = "both arguments are constants that it documents as valid")]
         let mut histogram = Histogram::new_with_max(hist::upper_bound(BINS - 2) * 2, DIGITS)
             .expect("constant bounds are valid");
@@ -119,6 +125,8 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn distribution(rtts: impl IntoIterator<Item = u64>) -> Distribution {
@@ -146,6 +154,21 @@ mod tests {
             assert_eq!(distribution([rtt]).quantiles([0.0, 0.5, 1.0]), Some([rtt; 3]));
         }
         assert_eq!(distribution([]).quantiles([0.5]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_are_those_of_a_hdr_histogram(
+            rtts in prop::collection::vec((0_u32..37, 0_u64..1 << 37), 1..200),
+        ) {
+            let distribution = distribution(rtts.into_iter().map(|(bits, rtt)| rtt >> bits));
+            let (min, max) = distribution.range.unwrap();
+            let histogram = distribution.histogram();
+            for part in [0.0, 0.1, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0] {
+                let bin = hist::bin(histogram.value_at_quantile(part));
+                prop_assert_eq!(distribution.quantiles([part]), Some([hist::middle(bin).clamp(min, max)]), "{}", part);
+            }
+        }
     }
 
     #[test]

@@ -58,6 +58,20 @@ impl Engine {
         self.tracker.packet(packet, second);
     }
 
+    /// Brings the series up to date at the end of an interval. Flows that have been idle too long go first, so that this
+    /// takes no longer than what came in the last minutes, however few packets come.
+    pub fn fold(&mut self, time: u64) {
+        let second = self.clock.advance(time);
+        self.tracker.sweep(time, second);
+        (self.swept, self.packets_since_sweep) = (second, 0);
+        self.tracker.fold();
+    }
+
+    /// The times of the oldest and the newest packet, if there were any.
+    pub fn times(&self) -> Option<(u64, u64)> {
+        self.span
+    }
+
     /// Nanoseconds between the oldest and the newest packet.
     pub fn span(&self) -> u64 {
         self.span.map_or(0, |(oldest, newest)| newest - oldest)

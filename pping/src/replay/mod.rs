@@ -3,13 +3,15 @@
 mod clock;
 mod engine;
 mod input;
+mod intervals;
 mod progress;
 mod report;
+mod series;
 mod table;
 mod tracker;
 
 use std::{
-    io,
+    io, mem,
     path::PathBuf,
     sync::{
         Arc,
@@ -24,12 +26,18 @@ pub use report::Report;
 use tokio::signal::unix::{SignalKind, signal};
 pub use tracker::{Settings, Tracker};
 
-use self::{input::Input, progress::Progress};
+use self::{
+    input::Input,
+    intervals::{Intervals, Over},
+    progress::Progress,
+};
 use crate::{
     Error, Summary,
-    aggregate::Totals,
+    aggregate::Answers,
     capture::{self, Capture, Fault, Skipped},
     config::Config,
+    event::Event,
+    groups::{self, Labels, Lookup, Names},
     output::{Batch, Output},
     record::Record,
     sinks::{self, Sink},
@@ -38,6 +46,9 @@ use crate::{
 
 /// Octets of records that are handed over at a time.
 const BATCH: usize = 64 << 10;
+
+/// Packets after which distributions are taken, whether or not an interval is over: fewer than a bin counts to.
+const PACKETS_TAKEN: u64 = 1 << 30;
 
 /// Reads a capture to its end, or until `shutdown` resolves or the reader of the output is gone.
 ///
@@ -51,19 +62,22 @@ pub(crate) async fn run(
 ) -> Result<Summary, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let input = Input::open(&path, Arc::clone(&stop))?;
+    let (settings, names) = settings(&config)?;
+    let answers = Answers::new(&config.aggregation, config.max_flows, 0)?;
+    let hung_up = Arc::new(AtomicBool::new(false));
     let sink = sinks::sink(config.format);
     let (output, mut ended) = Output::open(config.output.as_deref(), sink.framing())?;
     let reopener = output.reopener();
     let mut hangup = signal(SignalKind::hangup())?;
-    let settings = Settings { rules: config.rules, max_flows: config.max_flows, decap: config.decap };
     let replay = Replay {
         engine: Engine::new(settings),
-        totals: Totals::default(),
+        intervals: Intervals::new(answers, names, &config.aggregation),
         sink,
         batch: Batch::default(),
         output,
         progress: Progress::new(&config, &input),
         stop: Arc::clone(&stop),
+        hangup: Arc::clone(&hung_up),
         started: Instant::now(),
     };
     let mut reading = tokio::task::spawn_blocking(move || replay.run(input, path));
@@ -81,7 +95,10 @@ pub(crate) async fn run(
                     (is_stopping, failure) = (true, reason);
                 }
             }
-            _ = hangup.recv() => reopener.reopen(),
+            _ = hangup.recv() => {
+                reopener.reopen();
+                hung_up.store(true, Ordering::Relaxed);
+            }
         }
         stop.store(is_stopping, Ordering::Relaxed);
     };
@@ -92,12 +109,13 @@ pub(crate) async fn run(
 /// A capture on its way to the output.
 struct Replay {
     engine: Engine,
-    totals: Totals,
+    intervals: Intervals,
     sink: Box<dyn Sink>,
     batch: Batch,
     output: Output,
     progress: Progress,
     stop: Arc<AtomicBool>,
+    hangup: Arc<AtomicBool>,
     started: Instant,
 }
 
@@ -105,25 +123,24 @@ impl Replay {
     /// Reads it all, waits until all is written, and sums up.
     fn run(mut self, input: Input, path: PathBuf) -> Result<Summary, Error> {
         let (mut packets, mut skipped) = (0, Skipped::default());
-        let read = capture::undone(input).and_then(|source| {
+        let read = capture::undone(input).map_err(Ending::Fault).and_then(|source| {
             let mut capture = Capture::new(source);
             let read = self.read(&mut capture);
             (packets, skipped) = (capture.packets(), capture.skipped());
-            read
+            let finished = self.finish(&capture).map_err(Ending::Failure);
+            read.and(finished)
         });
         let fault = match read {
             // Breaking off reads as a failure to read.
-            Err(fault) if !self.stop.load(Ordering::Relaxed) => Some(Error::Capture { path, fault, packets }),
+            Err(Ending::Fault(fault)) if !self.stop.load(Ordering::Relaxed) => {
+                Some(Error::Capture { path, fault, packets })
+            }
+            Err(Ending::Failure(failure)) => Some(failure),
             _ => None,
         };
         self.output.write_all(self.batch.take(), &self.stop);
         self.progress.clear();
-        let refused = self.engine.tracker.report.counters.untracked[Untracked::MapFull as usize];
-        if refused > 0 {
-            tracing::warn!(
-                "a flow table was full: {refused} packets of new flows were not measured; raise --max-flows"
-            );
-        }
+        self.warn();
         let duration = self.started.elapsed();
         let lines_lost = self.output.finish_all(&self.stop);
         match fault {
@@ -131,17 +148,38 @@ impl Replay {
             fault => Ok(Summary {
                 duration,
                 counters: self.engine.tracker.report.counters,
-                totals: self.totals,
+                totals: self.intervals.into_totals(),
                 lines_lost,
                 capture: Some(Replayed { span: Duration::from_nanos(self.engine.span()), skipped, fault }),
             }),
         }
     }
 
-    fn read(&mut self, capture: &mut Capture<impl io::Read>) -> Result<(), Fault> {
+    fn warn(&self) {
+        let counters = &self.engine.tracker.report.counters;
+        let refused = counters.untracked[Untracked::MapFull as usize];
+        if refused > 0 {
+            tracing::warn!(
+                "a flow table was full: {refused} packets of new flows were not measured; raise --max-flows"
+            );
+        }
+        if counters.groups_refused > 0 {
+            let flows = counters.groups_refused;
+            tracing::warn!(
+                "there are too many groups: {flows} flow directions are in `other`; raise --max-groups"
+            );
+        }
+    }
+
+    fn read(&mut self, capture: &mut Capture<impl io::Read>) -> Result<(), Ending> {
+        let mut taken = 0;
         loop {
-            while let Some(packet) = capture.next_packet()? {
+            while let Some(packet) = capture.next_packet().map_err(Ending::Fault)? {
+                let over = self.intervals.before(packet.time, &mut self.engine);
                 self.engine.packet(&packet);
+                if let Some(over) = over {
+                    self.aggregate(over, capture).map_err(Ending::Failure)?;
+                }
                 if !self.engine.tracker.report.events.is_empty() {
                     self.record(capture);
                 }
@@ -149,24 +187,90 @@ impl Replay {
             // The next packets may be a long time in coming.
             self.output.write_all(self.batch.take(), &self.stop);
             self.progress.show(capture.packets());
-            if !capture.fill()? {
+            if self.hangup.swap(false, Ordering::Relaxed) {
+                self.intervals.reopen();
+            }
+            if capture.packets() - taken > PACKETS_TAKEN {
+                taken = capture.packets();
+                let over = Intervals::now(&mut self.engine);
+                self.aggregate(over, capture).map_err(Ending::Failure)?;
+            }
+            if !capture.fill().map_err(Ending::Fault)? {
                 return Ok(());
             }
         }
     }
 
+    /// Writes down what an interval had.
+    fn aggregate(&mut self, over: Over, capture: &Capture<impl io::Read>) -> Result<(), Error> {
+        let records = self.intervals.records(over, |place| capture.interface_name(place))?;
+        self.push(records);
+        Ok(())
+    }
+
+    /// Writes down what is still to be told at the end.
+    fn finish(&mut self, capture: &Capture<impl io::Read>) -> Result<(), Error> {
+        let records = self.intervals.finish(&mut self.engine, |place| capture.interface_name(place));
+        self.record(capture);
+        self.push(records?);
+        Ok(())
+    }
+
     /// Writes down what the engine reports.
     fn record(&mut self, capture: &Capture<impl io::Read>) {
-        for event in self.engine.tracker.report.events.drain(..) {
-            let name = capture.interface_name(event.endpoints().interface);
-            let Some(record) = Record::new(&event, name, |time| time) else { continue };
-            if let Record::Rtt(sample) = &record {
-                self.totals.take(sample.method, sample.matched, sample.rtt);
+        let mut events = mem::take(&mut self.engine.tracker.report.events);
+        for event in events.drain(..) {
+            let interface = capture.interface_name(event.endpoints().interface);
+            let series = match &event {
+                Event::Rtt(sample) => self.engine.tracker.series_at(sample.series),
+                _ => None,
+            };
+            if let Some(record) = self.intervals.event(&event, series, interface) {
+                self.batch.push(self.sink.as_mut(), &record);
             }
+        }
+        self.engine.tracker.report.events = events;
+        self.write_enough();
+    }
+
+    fn push(&mut self, records: Vec<Record>) {
+        for record in records {
             self.batch.push(self.sink.as_mut(), &record);
         }
+        self.write_enough();
+    }
+
+    fn write_enough(&mut self) {
         if self.batch.len() >= BATCH {
             self.output.write_all(self.batch.take(), &self.stop);
         }
     }
+}
+
+/// Why reading came to an end before the capture did.
+enum Ending {
+    /// Something is wrong with the capture.
+    Fault(Fault),
+    /// Something else failed.
+    Failure(Error),
+}
+
+/// What the tracker needs to know, and the names of groups.
+fn settings(config: &Config) -> Result<(Settings, Names), Error> {
+    let aggregation = &config.aggregation;
+    let (mut names, mut labels) = (Names::default(), Labels::default());
+    let listed = match &aggregation.groups {
+        Some(file) => groups::load(file, &mut labels)?.prefixes,
+        None => Vec::new(),
+    };
+    names.relabel(labels);
+    let settings = Settings {
+        grouping: aggregation.grouping,
+        labels: Arc::new(Lookup::new(listed)),
+        max_groups: aggregation.max_groups,
+        exclude: aggregation.exclude.clone(),
+        emit: config.emit(),
+        ..Settings::new(config.rules, config.max_flows, config.decap)
+    };
+    Ok((settings, names))
 }

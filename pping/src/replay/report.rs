@@ -1,16 +1,22 @@
 //! What is counted and reported of packets: the same as by the kernel programs.
 
+use std::sync::Arc;
+
 use pping_common::{
-    abi::{Counters, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
+    abi::{
+        Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, RttEvent, SeriesKey,
+        TriggeredBy,
+    },
     flow::{Address, Changes, Flow, FlowKey, Lifecycle, Reason, Side},
     parse::{Frame, Kind, Protocol, Segment},
     rtt::Sample,
 };
 
-use crate::event::Event;
-
-/// The number of no [`Hook`]: that of a packet of which nobody knows which way it went.
-const NO_HOOK: u8 = u8::MAX;
+use super::{
+    series::{Belonging, Series},
+    tracker::Settings,
+};
+use crate::{event::Event, record::STILL_OPEN};
 
 /// What is known of a packet beside its octets.
 #[derive(Clone, Copy)]
@@ -23,17 +29,34 @@ pub(super) struct Seen {
     pub(super) second: u32,
 }
 
+impl Seen {
+    /// The number of its hook, or of none.
+    pub(super) fn hook_number(self) -> u8 {
+        self.hook.map_or(SeriesKey::NO_HOOK, |hook| hook as u8)
+    }
+}
+
 /// What has been counted and reported.
 pub struct Report {
     /// What was counted, over all interfaces. Packets of which nobody knows which way they went count as coming in.
     pub counters: Counters,
     /// What is to be told, with times as those of the packets. Whoever takes an event removes it.
     pub events: Vec<Event>,
+    pub(super) series: Series,
+    emit: Emit,
+    include_local: bool,
 }
 
 impl Report {
-    pub(super) fn new() -> Self {
-        Self { counters: Counters::ZERO, events: Vec::new() }
+    pub(super) fn new(settings: &Settings) -> Self {
+        let Settings { grouping, labels, max_groups, emit, rules, .. } = settings;
+        Self {
+            counters: Counters::ZERO,
+            events: Vec::new(),
+            series: Series::new(*grouping, Arc::clone(labels), *max_groups),
+            emit: *emit,
+            include_local: rules.include_local,
+        }
     }
 
     /// What a packet opened and closed, in the order of time: a sample belongs between [`Report::opened`] and this.
@@ -62,18 +85,34 @@ impl Report {
     pub(super) fn sample(
         &mut self,
         sample: &Sample,
-        (flow, from): (&Flow, Side),
+        (flow, from): (&mut Flow, Side),
         frame: &Frame,
         seen: Seen,
         endpoints: Endpoints,
     ) {
         let hook = seen.hook.unwrap_or(Hook::Ingress);
         self.counters.samples[hook as usize][sample.method as usize] += 1;
+        let cached = match from.other() {
+            Side::Low => &mut flow.low.series,
+            Side::High => &mut flow.high.series,
+        };
+        let belonging = Belonging {
+            interface: seen.place,
+            method: sample.method,
+            hook: seen.hook_number(),
+            dscp: frame.traffic_class >> 2,
+            source: frame.source,
+            destination: frame.destination,
+        };
+        let place = self.series.sample(cached, &belonging, sample.rtt, &mut self.counters);
+        if !self.emit.has(Emit::SAMPLES) {
+            return;
+        }
         let (timed, other) = (flow.direction(from.other()), flow.direction(from));
         self.events.push(Event::Rtt(RttEvent {
             kind: EventKind::Rtt as u8,
             method: sample.method as u8,
-            hook: seen.hook.map_or(NO_HOOK, |hook| hook as u8),
+            hook: seen.hook_number(),
             dscp: frame.traffic_class >> 2,
             identifier: sample.identifier,
             timestamp: seen.now - 1,
@@ -86,31 +125,62 @@ impl Report {
             rec_packets: other.packets,
             rec_bytes: other.bytes,
             vlan: frame.vlan,
-            series: RttEvent::NO_SERIES,
+            series: place.unwrap_or(RttEvent::NO_SERIES),
             reserved: 0,
         }));
     }
 
-    /// A flow that has been idle too long, and is forgotten.
-    pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, now: u64) {
+    /// Adds what a flow has sent to the series it belongs to.
+    pub(super) fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
+        self.series.fold(key, flow, self.include_local, &mut self.counters);
+    }
+
+    /// A flow that has been idle too long, and is forgotten; its newest packet came at `newest`.
+    pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
+        self.fold(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
         let open = [Side::Low, Side::High].map(|side| flow.direction(side).lifecycle == Lifecycle::Open);
         self.counters.closed[Reason::Timeout as usize] += u64::from(open.contains(&true));
-        let low = Endpoints {
-            source: key.high.to_address().to_octets(),
-            destination: key.low.to_address().to_octets(),
-            source_port: key.high_port,
-            destination_port: key.low_port,
-            interface: key.interface,
-            protocol: protocol::<A>(key.protocol == Segment::NUMBER),
-            reserved: 0,
-        };
+        let low = endpoints_of_low(key);
         for (is_open, endpoints) in open.into_iter().zip([low, low.reversed()]) {
             if is_open {
                 let by = TriggeredBy::GarbageCollection;
                 self.flow(FlowEventKind::Closing, Reason::Timeout, by, now, endpoints);
             }
         }
+        self.end(key, flow, newest, Reason::Timeout as u8);
+    }
+
+    /// A flow that goes on, but nothing more is seen of it.
+    pub(super) fn cut_off<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
+        self.fold(key, flow);
+        self.end(key, flow, newest, STILL_OPEN);
+    }
+
+    /// The end of a flow, which is due to `reason` unless it closed before.
+    fn end<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, newest: u64, reason: u8) {
+        if !self.emit.has(Emit::ENDS) {
+            return;
+        }
+        let (reason, ended) = match flow.closed_at {
+            0 => (reason, newest),
+            closed_at => (flow.closed_by as u8, closed_at),
+        };
+        let (beginner, began) = flow.beginning();
+        let low = endpoints_of_low(key);
+        self.events.push(Event::End(EndEvent {
+            kind: EventKind::End as u8,
+            reason,
+            reserved: [0; 6],
+            began: began.saturating_sub(1),
+            ended: ended.saturating_sub(1),
+            endpoints: match beginner {
+                Side::Low => low,
+                Side::High => low.reversed(),
+            },
+            sent: flow.direction(beginner).into(),
+            received: flow.direction(beginner.other()).into(),
+        }));
     }
 
     fn flow(
@@ -121,6 +191,9 @@ impl Report {
         at: u64,
         endpoints: Endpoints,
     ) {
+        if !self.emit.has(Emit::FLOWS) {
+            return;
+        }
         self.events.push(Event::Flow(FlowEvent {
             kind: EventKind::Flow as u8,
             event: event as u8,
@@ -143,6 +216,19 @@ pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
         destination_port,
         interface: place,
         protocol: protocol::<A>(frame.transport.kind == Kind::Tcp),
+        reserved: 0,
+    }
+}
+
+/// A flow, whose lower end is the one that is timed.
+fn endpoints_of_low<A: Address>(key: &FlowKey<A>) -> Endpoints {
+    Endpoints {
+        source: key.high.to_address().to_octets(),
+        destination: key.low.to_address().to_octets(),
+        source_port: key.high_port,
+        destination_port: key.low_port,
+        interface: key.interface,
+        protocol: protocol::<A>(key.protocol == Segment::NUMBER),
         reserved: 0,
     }
 }

@@ -116,8 +116,22 @@ impl<A: Address + Eq + Hash> Table<A> {
     }
 
     fn forget(&mut self, index: usize, now: u64, report: &mut Report) {
-        if let Some((key, entry)) = self.flows.swap_remove_index(index) {
-            report.expired(&key, &entry.flow, now);
+        if let Some((key, mut entry)) = self.flows.swap_remove_index(index) {
+            report.expired(&key, &mut entry.flow, entry.newest, now);
+        }
+    }
+
+    /// Adds what all flows have sent to their series.
+    pub(super) fn fold(&mut self, report: &mut Report) {
+        for (key, entry) in &mut self.flows {
+            report.fold(key, &mut entry.flow);
+        }
+    }
+
+    /// Forgets all flows, as nothing more is to come.
+    pub(super) fn finish(&mut self, report: &mut Report) {
+        for (key, mut entry) in self.flows.drain(..) {
+            report.cut_off(&key, &mut entry.flow, entry.newest);
         }
     }
 }

@@ -1,11 +1,14 @@
 //! What the kernel programs do with a packet, in user space: the same parsing and matching of `pping-common`, the same
 //! counters and events.
 
-use std::{collections::HashSet, hash::Hash};
+use std::{collections::HashSet, hash::Hash, sync::Arc};
 
+use ipnet::IpNet;
 use pping_common::{
-    abi::Hook,
+    abi::{Emit, Hook, SeriesKey, Tally},
     flow::{Address, Flow, FlowKey, Side},
+    group::Grouping,
+    limits::DEFAULT_MAX_GROUPS,
     parse::{Decap, Family, Frame, IpAddress, Protocol, Untracked, Vlan},
     rtt::Rules,
 };
@@ -14,10 +17,10 @@ use super::{
     report::{Report, Seen, endpoints},
     table::{Entry, Table, Tables},
 };
-use crate::capture::Packet;
+use crate::{capture::Packet, groups::Lookup};
 
 /// What is fixed before the first packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How often to record.
     pub rules: Rules,
@@ -25,6 +28,32 @@ pub struct Settings {
     pub max_flows: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
+    /// How flow directions are grouped.
+    pub grouping: Grouping,
+    /// The numbers of labels, where groups are made of those.
+    pub labels: Arc<Lookup>,
+    /// Groups that are told apart.
+    pub max_groups: u32,
+    /// Networks whose traffic is left out.
+    pub exclude: Vec<IpNet>,
+    /// Which events are wanted.
+    pub emit: Emit,
+}
+
+impl Settings {
+    /// One group, from which nothing is left out, and of which samples, openings and closings are told.
+    pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
+        Self {
+            rules,
+            max_flows,
+            decap,
+            grouping: Grouping::NONE,
+            labels: Arc::default(),
+            max_groups: DEFAULT_MAX_GROUPS,
+            exclude: Vec::new(),
+            emit: Emit::SAMPLES.and(Emit::FLOWS),
+        }
+    }
 }
 
 /// Follows flows. It knows no time but what it is told.
@@ -33,6 +62,7 @@ pub struct Tracker {
     pub report: Report,
     settings: Settings,
     local: HashSet<[u8; 16]>,
+    excluded: Lookup,
     frame: Frame,
     tables: Tables,
 }
@@ -41,7 +71,8 @@ impl Tracker {
     /// Without any flows yet.
     pub fn new(settings: Settings) -> Self {
         Self {
-            report: Report::new(),
+            report: Report::new(&settings),
+            excluded: Lookup::new(settings.exclude.iter().map(|&prefix| (prefix, 1))),
             settings,
             local: HashSet::new(),
             frame: Frame::EMPTY,
@@ -62,7 +93,7 @@ impl Tracker {
     /// Takes a packet, in the second `second` of the count that flows are idle by.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u32) {
-        let Self { report, settings, local, frame, tables } = self;
+        let Self { report, settings, local, excluded, frame, tables } = self;
         let parsed = frame.parse(&packet.octets, packet.link, Vlan::NONE, settings.decap);
         let (hook, protocol) = (packet.hook.unwrap_or(Hook::Ingress) as usize, frame.protocol as usize);
         let counters = &mut report.counters;
@@ -74,7 +105,7 @@ impl Tracker {
         let seen =
             Seen { hook: packet.hook, place: packet.interface, now: packet.time.saturating_add(1), second };
         let family = frame.family;
-        let mut packet = Tracked { frame, seen, settings, local, report };
+        let mut packet = Tracked { frame, seen, settings, local, excluded, report };
         let tracked = parsed.and_then(|()| match family {
             Family::V4 => packet.track(&mut tables.v4),
             Family::V6 => packet.track(&mut tables.v6),
@@ -90,6 +121,34 @@ impl Tracker {
         self.tables.v4.sweep(now, second, &mut self.report);
         self.tables.v6.sweep(now, second, &mut self.report);
     }
+
+    /// Adds what all flows have sent so far to the series that they belong to.
+    pub fn fold(&mut self) {
+        self.tables.v4.fold(&mut self.report);
+        self.tables.v6.fold(&mut self.report);
+    }
+
+    /// Forgets all flows as there is nothing more to come, and reports their end.
+    pub fn finish(&mut self) {
+        self.tables.v4.finish(&mut self.report);
+        self.tables.v6.finish(&mut self.report);
+    }
+
+    /// The series that have got something, in the order in which they began.
+    pub fn series(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
+        self.report.series.iter()
+    }
+
+    /// What series have got since this was last asked for, at `now`. One that got nothing for `timeout` ns is forgotten,
+    /// and makes room for others.
+    pub fn take_series(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
+        self.report.series.take(now, timeout)
+    }
+
+    /// The series that an event has the place of.
+    pub fn series_at(&self, place: u32) -> Option<&SeriesKey> {
+        self.report.series.key(place)
+    }
 }
 
 /// A packet on its way to its flow.
@@ -98,6 +157,7 @@ struct Tracked<'a> {
     seen: Seen,
     settings: &'a Settings,
     local: &'a HashSet<[u8; 16]>,
+    excluded: &'a Lookup,
     report: &'a mut Report,
 }
 
@@ -118,6 +178,12 @@ impl Tracked<'_> {
             Side::Low => &mut entry.flow.low,
             Side::High => &mut entry.flow.high,
         };
+        let noted = direction.note(self.frame, self.seen.hook_number());
+        if noted.is_retransmission {
+            direction.retransmissions = direction.retransmissions.wrapping_add(1);
+            self.report.counters.retransmissions[self.seen.hook.unwrap_or(Hook::Ingress) as usize] += 1;
+        }
+        direction.ce_packets = direction.ce_packets.wrapping_add(u32::from(noted.is_ce));
         direction.packets += 1;
         direction.bytes += u64::from(transport.payload());
         if entry.flow.concerns(from, transport) {
@@ -130,12 +196,15 @@ impl Tracked<'_> {
         }
     }
 
-    /// Makes the entry of a flow, if a flow can begin with this packet and there is room.
+    /// Makes the entry of a flow, if it is not left out, a flow can begin with this packet and there is room.
     fn begin<A: Address + Eq + Hash>(
         &mut self,
         table: &mut Table<A>,
         key: FlowKey<A>,
     ) -> Result<usize, Untracked> {
+        if [self.frame.source, self.frame.destination].into_iter().any(|end| self.excluded.contains(end)) {
+            return Err(Untracked::Excluded);
+        }
         self.frame.transport.begins_flow()?;
         let Seen { now, second, .. } = self.seen;
         let local = u32::from(self.is_local(key.low.to_address()))

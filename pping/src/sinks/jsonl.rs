@@ -20,6 +20,8 @@ pub(super) fn object(record: &Record, out: &mut Vec<u8>) -> bool {
     let written = match record {
         Record::Rtt(record) => serde_json::to_writer(&mut *out, record),
         Record::Flow(record) => serde_json::to_writer(&mut *out, record),
+        Record::FlowSummary(record) => serde_json::to_writer(&mut *out, record),
+        Record::Aggregate(record) => serde_json::to_writer(&mut *out, record),
     };
     // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
     if written.is_err() {

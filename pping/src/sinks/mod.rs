@@ -1,11 +1,14 @@
 //! Where records go, one format a file: values in, octets out.
 
+mod hdr_log;
 mod json;
 mod jsonl;
 mod ppviz;
 #[cfg(feature = "live")]
 pub mod prometheus;
 mod standard;
+
+pub(crate) use hdr_log::HdrLog;
 
 use crate::{cli::Format, record::Record};
 

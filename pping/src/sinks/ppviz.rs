@@ -70,6 +70,7 @@ mod tests {
             smoothed_rtt: 5_200_000,
             vlan: Vec::new(),
             dscp: 0,
+            group: None,
         };
         let mut out = Vec::new();
         Ppviz.write(&Record::Rtt(record), &mut out);

@@ -8,7 +8,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Sink;
-use crate::record::{Record, Tuple};
+use crate::record::{AggregateRecord, FlowSummaryRecord, Record, Tuple, hook_name, method_name};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -17,6 +17,8 @@ pub(super) struct Standard {
     zone: TimeZone,
     /// The second last written, and how. Many records fall into one.
     second: (u64, String),
+    /// The longest label of a group so far, in characters.
+    widest: usize,
 }
 
 impl Default for Standard {
@@ -27,7 +29,7 @@ impl Default for Standard {
 
 impl Standard {
     fn new(zone: TimeZone) -> Self {
-        Self { zone, second: (u64::MAX, String::new()) }
+        Self { zone, second: (u64::MAX, String::new()), widest: 0 }
     }
 
     fn clock(&mut self, timestamp: u64) -> &str {
@@ -45,7 +47,13 @@ impl Sink for Standard {
         let timestamp = match record {
             Record::Rtt(record) => record.timestamp,
             Record::Flow(record) => record.timestamp,
+            Record::FlowSummary(record) => record.timestamp,
+            Record::Aggregate(record) => record.timestamp,
         };
+        if let Record::Aggregate(record) = record {
+            self.widest = self.widest.max(record.group.chars().count());
+        }
+        let widest = self.widest;
         let fraction = timestamp % SECOND;
         let clock = self.clock(timestamp);
         let written = match record {
@@ -64,9 +72,80 @@ impl Sink for Standard {
                 record.reason,
                 record.triggered_by,
             ),
+            Record::FlowSummary(record) => summary(out, clock, fraction, record),
+            Record::Aggregate(record) => aggregate(out, clock, fraction, widest, record),
         };
         debug_assert!(written.is_ok(), "writing to a `Vec` cannot fail");
     }
+}
+
+/// A flow that is over, in a line.
+fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRecord) -> std::io::Result<()> {
+    let seconds = record.end.saturating_sub(record.start) as f64 / SECOND as f64;
+    write!(
+        out,
+        "{clock}.{fraction:09} {} ended due to {} after {seconds:.3} s; sent {} packets {} bytes {} again, received {} \
+         packets {} bytes {} again",
+        flow(&record.tuple),
+        record.reason,
+        record.sent_packets,
+        record.sent_bytes,
+        record.sent_retransmissions,
+        record.rec_packets,
+        record.rec_bytes,
+        record.rec_retransmissions,
+    )?;
+    for (end, rtts) in [("src", record.src_rtt), ("dest", record.dest_rtt)] {
+        if let Some(rtts) = rtts {
+            write!(
+                out,
+                "; {end} {} samples min {:.3} p50 {:.3} p99 {:.3} max {:.3} ms",
+                rtts.samples,
+                milliseconds(rtts.min),
+                milliseconds(rtts.p50),
+                milliseconds(rtts.p99),
+                milliseconds(rtts.max),
+            )?;
+        }
+    }
+    writeln!(out)
+}
+
+/// What a group got in an interval, in a line whose columns are below those of the line before.
+fn aggregate(
+    out: &mut Vec<u8>,
+    clock: &str,
+    fraction: u64,
+    widest: usize,
+    record: &AggregateRecord,
+) -> std::io::Result<()> {
+    write!(
+        out,
+        "{clock}.{:03} {}{:<widest$} {:<9} {:<7} {:>8} samples",
+        fraction / 1_000_000,
+        record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
+        record.group,
+        method_name(record.method),
+        record.matched.map_or("-", hook_name),
+        record.count,
+    )?;
+    let rtts = record.rtts.map(|it| [it.min, it.p50, it.p90, it.p95, it.p99, it.max].map(milliseconds));
+    for (index, name) in ["min", "p50", "p90", "p95", "p99", "max"].into_iter().enumerate() {
+        match rtts {
+            Some(rtts) => write!(out, "  {name} {:>8.3}", rtts[index])?,
+            None => write!(out, "  {name} {:>8}", "-")?,
+        }
+    }
+    writeln!(
+        out,
+        " ms  sent {:>8} packets {:>11} bytes {:>5} again  received {:>8} packets {:>11} bytes {:>5} again",
+        record.sent_packets,
+        record.sent_bytes,
+        record.sent_retransmissions,
+        record.rec_packets,
+        record.rec_bytes,
+        record.rec_retransmissions,
+    )
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {
@@ -123,6 +202,7 @@ mod tests {
             smoothed_rtt: 5_200_000,
             vlan: Vec::new(),
             dscp: 0,
+            group: None,
         };
         assert_eq!(
             line(&Record::Rtt(rtt)),

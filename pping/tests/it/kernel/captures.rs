@@ -65,7 +65,7 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
 /// What a replay with the capture's own time matches.
 fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     let Settings { rules, max_flows, .. } = SETTINGS;
-    let mut engine = Engine::new(replay::Settings { rules, max_flows, decap });
+    let mut engine = Engine::new(replay::Settings::new(rules, max_flows, decap));
     for (time, octets) in frames {
         engine.packet(&capture::Packet {
             time: *time,

@@ -25,7 +25,7 @@ pub(super) struct Twin {
 impl Twin {
     pub(super) fn new(settings: Settings, link: LinkType, place: u16) -> Self {
         let Settings { rules, max_flows, decap, .. } = settings;
-        let tracker = Tracker::new(replay::Settings { rules, max_flows, decap });
+        let tracker = Tracker::new(replay::Settings::new(rules, max_flows, decap));
         Self { tracker, link, place, sweeps: 0 }
     }
 

@@ -1,10 +1,15 @@
 //! What is reported, with names and addresses instead of numbers.
 
+mod aggregate;
+mod flow_summary;
+
 use std::{
     net::{IpAddr, Ipv6Addr},
     sync::Arc,
 };
 
+pub use aggregate::AggregateRecord;
+pub use flow_summary::{FlowSummaryRecord, Rtts, STILL_OPEN};
 use pping_common::{
     abi::{Endpoints, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
     flow::Reason,
@@ -22,6 +27,10 @@ pub enum Record {
     Rtt(RttRecord),
     /// A flow direction opened or closed.
     Flow(FlowRecord),
+    /// A flow is over.
+    FlowSummary(Box<FlowSummaryRecord>),
+    /// What a group got in an interval.
+    Aggregate(Box<AggregateRecord>),
 }
 
 /// The two ends of a flow.
@@ -80,6 +89,9 @@ pub struct RttRecord {
     /// Differentiated services codepoint of the echo, where it is not the default.
     #[serde(skip_serializing_if = "is_default_dscp")]
     pub dscp: u8,
+    /// The label of its group, where there are groups and the host that replied is in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Arc<str>>,
 }
 
 /// A flow direction opened or closed.
@@ -102,11 +114,19 @@ pub struct FlowRecord {
 }
 
 impl Record {
-    /// Names what an event numbers, with `epoch` turning its time into that since 1970; `None` for an event that no
-    /// program of ours sends.
-    pub fn new(event: &Event, interface: Option<Arc<str>>, epoch: impl Fn(u64) -> u64) -> Option<Self> {
+    /// Names what an event numbers, with `epoch` turning its time into that since 1970, and `group` the label of a
+    /// sample's group if it has one; `None` for an event that no program of ours sends, and for the end of a flow, of
+    /// which more is known elsewhere.
+    pub fn new(
+        event: &Event,
+        interface: Option<Arc<str>>,
+        group: Option<Arc<str>>,
+        epoch: impl Fn(u64) -> u64,
+    ) -> Option<Self> {
         match event {
-            Event::Rtt(event) => RttRecord::new(event, interface, epoch(event.timestamp)).map(Self::Rtt),
+            Event::Rtt(event) => {
+                RttRecord::new(event, interface, group, epoch(event.timestamp)).map(Self::Rtt)
+            }
             Event::Flow(event) => FlowRecord::new(event, interface, epoch(event.timestamp)).map(Self::Flow),
             Event::End(_) => None,
         }
@@ -115,7 +135,12 @@ impl Record {
 
 impl RttRecord {
     /// Names what an event numbers; `None` for an event that no kernel program of ours sends.
-    pub fn new(event: &RttEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
+    pub fn new(
+        event: &RttEvent,
+        interface: Option<Arc<str>>,
+        group: Option<Arc<str>>,
+        timestamp: u64,
+    ) -> Option<Self> {
         Some(Self {
             timestamp,
             tuple: Tuple::new(&event.endpoints)?,
@@ -131,6 +156,7 @@ impl RttRecord {
             smoothed_rtt: event.smoothed_rtt,
             vlan: event.vlan.identifiers().collect(),
             dscp: event.dscp,
+            group,
         })
     }
 }
@@ -145,14 +171,7 @@ impl FlowRecord {
                 FlowEventKind::Opening => "opening",
                 FlowEventKind::Closing => "closing",
             },
-            reason: match Reason::from_number(event.reason)? {
-                Reason::FirstObserved => "first observed packet",
-                Reason::Syn => "SYN",
-                Reason::SynAck => "SYN-ACK",
-                Reason::Fin => "FIN",
-                Reason::Rst => "RST",
-                Reason::Timeout => "flow timeout",
-            },
+            reason: reason_name(Reason::from_number(event.reason)?),
             triggered_by: match TriggeredBy::from_number(event.triggered_by)? {
                 TriggeredBy::Source => "src",
                 TriggeredBy::Destination => "dest",
@@ -164,7 +183,7 @@ impl FlowRecord {
 }
 
 impl Tuple {
-    fn new(endpoints: &Endpoints) -> Option<Self> {
+    pub(crate) fn new(endpoints: &Endpoints) -> Option<Self> {
         let address = |octets| Ipv6Addr::from(octets).to_canonical();
         Some(Self {
             src_ip: address(endpoints.source),
@@ -178,6 +197,18 @@ impl Tuple {
                 Protocol::NonIp | Protocol::Other | Protocol::Udp => return None,
             },
         })
+    }
+}
+
+/// The name of a reason in records.
+pub(crate) fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::FirstObserved => "first observed packet",
+        Reason::Syn => "SYN",
+        Reason::SynAck => "SYN-ACK",
+        Reason::Fin => "FIN",
+        Reason::Rst => "RST",
+        Reason::Timeout => "flow timeout",
     }
 }
 

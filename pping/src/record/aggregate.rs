@@ -1,0 +1,133 @@
+//! What a group got in an interval.
+
+use std::sync::Arc;
+
+use pping_common::{abi::Hook, rtt::Method};
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+
+use super::{serialize_is_egress, serialize_method};
+use crate::{
+    aggregate::Distribution,
+    groups::{More, SeriesName},
+};
+
+/// What a group got in an interval, of one method and matched at one side. What it says of RTTs is left out where there
+/// was no sample.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AggregateRecord {
+    /// The end of the interval, ns since the Unix epoch.
+    pub timestamp: u64,
+    /// How long it was, ns.
+    pub interval: u64,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
+    /// The label of the group.
+    pub group: Arc<str>,
+    /// Its prefix, if it is of a prefix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Arc<str>>,
+    /// Its differentiated services codepoint, if groups are told apart by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// What else the groups file says of it.
+    #[serde(serialize_with = "serialize_more", skip_serializing_if = "Vec::is_empty")]
+    pub labels: More,
+    /// How RTTs were measured.
+    #[serde(serialize_with = "serialize_method")]
+    pub method: Method,
+    /// Where echoes were seen, if that is known.
+    #[serde(
+        rename = "match_on_egress",
+        serialize_with = "serialize_is_egress",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub matched: Option<Hook>,
+    /// Samples.
+    pub count: u64,
+    /// The RTTs, ns.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub rtts: Option<Quantiles>,
+    /// Bins that are not empty: the highest RTT of each, ns, and how many samples it has.
+    pub histogram: Vec<(u64, u64)>,
+    /// Packets sent by the hosts whose packets are timed.
+    pub sent_packets: u64,
+    /// Octets of payload that they sent.
+    pub sent_bytes: u64,
+    /// Packets that they received.
+    pub rec_packets: u64,
+    /// Octets of payload that they received.
+    pub rec_bytes: u64,
+    /// TCP segments that they sent again.
+    pub sent_retransmissions: u64,
+    /// TCP segments that were sent to them again.
+    pub rec_retransmissions: u64,
+    /// Packets that they sent and that were marked for congestion on their way.
+    pub sent_ce_packets: u64,
+    /// Packets that were sent to them, with the mark.
+    pub rec_ce_packets: u64,
+}
+
+/// RTTs, ns; percentiles are within half a bin, 6.3 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Quantiles {
+    /// The shortest.
+    pub min: u64,
+    /// The mean.
+    pub mean: u64,
+    /// The median.
+    pub p50: u64,
+    /// Nine of ten are no longer.
+    pub p90: u64,
+    /// 95 of 100.
+    pub p95: u64,
+    /// 99 of 100.
+    pub p99: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl AggregateRecord {
+    /// Of a series, for the interval that ended at `timestamp`.
+    pub fn new(name: &SeriesName, distribution: &Distribution, timestamp: u64, interval: u64) -> Self {
+        let Distribution { sent, received, .. } = distribution;
+        Self {
+            timestamp,
+            interval,
+            interface: name.interface.clone(),
+            group: Arc::clone(&name.group.label),
+            prefix: name.group.prefix.clone(),
+            dscp: name.group.dscp,
+            labels: name.group.more.clone(),
+            method: name.method,
+            matched: name.matched,
+            count: distribution.count(),
+            rtts: Quantiles::of(distribution),
+            histogram: distribution.filled().collect(),
+            sent_packets: sent.packets,
+            sent_bytes: sent.bytes,
+            rec_packets: received.packets,
+            rec_bytes: received.bytes,
+            sent_retransmissions: sent.retransmissions,
+            rec_retransmissions: received.retransmissions,
+            sent_ce_packets: sent.ce,
+            rec_ce_packets: received.ce,
+        }
+    }
+}
+
+impl Quantiles {
+    fn of(distribution: &Distribution) -> Option<Self> {
+        let (min, max) = distribution.range?;
+        let [p50, p90, p95, p99] = distribution.quantiles([0.5, 0.9, 0.95, 0.99])?;
+        Some(Self { min, mean: distribution.mean()?, p50, p90, p95, p99, max })
+    }
+}
+
+fn serialize_more<S: Serializer>(more: &More, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(more.len()))?;
+    for (column, value) in more {
+        map.serialize_entry(column, value)?;
+    }
+    map.end()
+}

@@ -1,0 +1,162 @@
+//! Intervals of aggregation, by the time of the packets.
+
+use std::sync::Arc;
+
+use pping_common::{
+    abi::{SeriesKey, Tally},
+    group::GroupKey,
+    limits::SECOND,
+};
+
+use super::engine::Engine;
+use crate::{
+    Error,
+    aggregate::{Answers, Totals},
+    config::Aggregation,
+    event::Event,
+    groups::Names,
+    record::Record,
+};
+
+/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+const SETBACK: u64 = 60 * SECOND;
+
+/// Which interval it is, and what is told of it.
+///
+/// Packets that come a little late count for the present interval. One that is more than a minute older than the newest
+/// ends it, and the next begins at its time.
+pub(super) struct Intervals {
+    answers: Answers,
+    names: Names,
+    /// For how long groups without traffic are kept, ns.
+    timeout: u64,
+    /// The newest packet since time was last set back; `None` before the first.
+    newest: Option<u64>,
+    /// When the present interval ends; never, if there are none.
+    next: u64,
+}
+
+/// What series got in an interval that is over.
+pub(super) struct Over {
+    slices: Vec<(SeriesKey, Tally)>,
+    ended: Ended,
+}
+
+/// How an interval ended.
+enum Ended {
+    /// At this time, where another began; the next packet came at the other one.
+    InTime(u64, u64),
+    /// As the clock was set back, to the other time.
+    SetBack(u64, u64),
+    /// It did not.
+    NotYet,
+}
+
+impl Intervals {
+    pub(super) fn new(answers: Answers, names: Names, aggregation: &Aggregation) -> Self {
+        let timeout = aggregation.group_timeout.as_nanos() as u64;
+        Self { answers, names, timeout, newest: None, next: 0 }
+    }
+
+    /// What is over before a packet of this time, if anything is.
+    #[inline]
+    pub(super) fn before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
+        let newest = self.newest.unwrap_or(0);
+        if time < self.next && newest.saturating_sub(time) <= SETBACK {
+            self.newest = Some(newest.max(time));
+            return None;
+        }
+        self.end_before(time, engine)
+    }
+
+    #[cold]
+    fn end_before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
+        let Some(newest) = self.newest.replace(time) else {
+            self.answers.restart(time);
+            self.next = self.answers.next().unwrap_or(u64::MAX);
+            return None;
+        };
+        let next = self.answers.next()?;
+        let (end, ended) = if time < next {
+            let end = newest.saturating_add(1);
+            (end, Ended::SetBack(end, time))
+        } else {
+            (next, Ended::InTime(next, time))
+        };
+        engine.fold(end);
+        Some(Over { slices: engine.tracker.take_series(end, self.timeout), ended })
+    }
+
+    /// What series have got so far, with no interval to end. Their bins count to 2^32.
+    pub(super) fn now(engine: &mut Engine) -> Over {
+        Over { slices: engine.tracker.take_series(0, u64::MAX), ended: Ended::NotYet }
+    }
+
+    /// The records of what is over.
+    pub(super) fn records(
+        &mut self,
+        Over { slices, ended }: Over,
+        interface: impl Fn(u16) -> Option<Arc<str>>,
+    ) -> Result<Vec<Record>, Error> {
+        self.take(&slices, interface);
+        drop(slices);
+        let records = match ended {
+            Ended::NotYet => return Ok(Vec::new()),
+            Ended::InTime(end, time) => {
+                let records = self.answers.tick(end)?;
+                // Those in which nothing came.
+                self.answers.tick(time)?;
+                records
+            }
+            Ended::SetBack(end, time) => {
+                let records = self.answers.finish(end)?;
+                self.answers.restart(time);
+                records
+            }
+        };
+        self.next = self.answers.next().unwrap_or(u64::MAX);
+        Ok(records)
+    }
+
+    /// The records of the last interval. Nothing more is to come.
+    pub(super) fn finish(
+        &mut self,
+        engine: &mut Engine,
+        interface: impl Fn(u16) -> Option<Arc<str>>,
+    ) -> Result<Vec<Record>, Error> {
+        engine.tracker.finish();
+        let end = self.newest.map_or(0, |newest| newest.saturating_add(1));
+        let slices = engine.tracker.take_series(end, self.timeout);
+        self.take(&slices, interface);
+        self.answers.finish(end)
+    }
+
+    fn take(&mut self, slices: &[(SeriesKey, Tally)], interface: impl Fn(u16) -> Option<Arc<str>>) {
+        for (key, tally) in slices {
+            if let Some(name) = self.names.series(key, interface(key.interface)) {
+                self.answers.take(&name, tally);
+            }
+        }
+    }
+
+    /// What is to be written of an event.
+    pub(super) fn event(
+        &mut self,
+        event: &Event,
+        series: Option<&SeriesKey>,
+        interface: Option<Arc<str>>,
+    ) -> Option<Record> {
+        let group = series.map(|key| &key.group).filter(|&group| *group != GroupKey::ALL);
+        let label = group.and_then(|group| self.names.group(group).of_sample());
+        self.answers.event(event, interface, label, |time| time)
+    }
+
+    /// Opens the log again.
+    pub(super) fn reopen(&mut self) {
+        self.answers.reopen();
+    }
+
+    pub(super) fn into_totals(self) -> Totals {
+        self.answers.into_totals()
+    }
+}

@@ -1,0 +1,223 @@
+//! `--hdr-log`: an interval log of `HdrHistogram`, version 2, which its usual tools read.
+//!
+//! Times are seconds since the Unix epoch, hence the base time 0: so they mean the same wherever the file is cut or goes
+//! on. Values are nanoseconds; the highest of an interval, which is there for people, is in milliseconds.
+
+use std::{
+    fmt::Write as _,
+    fs::{File, OpenOptions},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use hdrhistogram::serialization::{
+    V2DeflateSerializer,
+    interval_log::{IntervalLogWriterBuilder, Tag},
+};
+
+use crate::{
+    Error,
+    aggregate::Distribution,
+    groups::SeriesName,
+    record::{hook_name, method_name},
+};
+
+/// What stands between the parts of a tag.
+const SEPARATOR: char = ';';
+
+/// What values are divided by where the log shows the highest: nanoseconds in a millisecond.
+const MILLISECOND: f64 = 1e6;
+
+/// What the columns are called. Readers skip it.
+const LEGEND: &[u8] =
+    b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+
+/// A log that is being written.
+pub(crate) struct HdrLog {
+    path: PathBuf,
+    file: File,
+    has_header: bool,
+    serializer: V2DeflateSerializer,
+}
+
+impl HdrLog {
+    /// Opens the file, to write at its end.
+    ///
+    /// # Errors
+    /// [`Error::OpenHdrLog`].
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let file = open(path).map_err(|source| Error::OpenHdrLog { path: path.to_owned(), source })?;
+        let (path, serializer) = (path.to_owned(), V2DeflateSerializer::new());
+        Ok(Self { path, file, has_header: false, serializer })
+    }
+
+    /// Opens the file again, which may be another by now.
+    pub(crate) fn reopen(&mut self) {
+        match open(&self.path) {
+            Ok(file) => (self.file, self.has_header) = (file, false),
+            Err(error) => {
+                let path = self.path.display();
+                tracing::warn!("--hdr-log {path}: {error}; still writing to the file that was open");
+            }
+        }
+    }
+
+    /// Time starts anew.
+    pub(crate) fn restart(&mut self) {
+        self.has_header = false;
+    }
+
+    /// Writes the distributions of the interval that began at `began`, ns since the epoch, and took `interval` ns.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub(crate) fn write<'a>(
+        &mut self,
+        series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
+        began: u64,
+        interval: u64,
+    ) -> Result<(), Error> {
+        let mut out = Vec::new();
+        self.format(series, began, interval, &mut out)
+            .and_then(|()| self.file.write_all(&out))
+            .map_err(|source| Error::Output { target: self.path.display().to_string(), source })
+    }
+
+    fn format<'a>(
+        &mut self,
+        series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
+        began: u64,
+        interval: u64,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let began = Duration::from_nanos(began);
+        let mut builder = IntervalLogWriterBuilder::new();
+        builder.with_max_value_divisor(MILLISECOND);
+        if !self.has_header {
+            builder
+                .add_comment("[Histogram log format version 1.3]")
+                .add_comment(concat!("[Logged with pping ", env!("CARGO_PKG_VERSION"), ", values in ns]"))
+                .with_start_time(SystemTime::UNIX_EPOCH + began)
+                .with_base_time(UNIX_EPOCH);
+        }
+        let mut header = Vec::new();
+        builder.begin_log_with(&mut header, &mut self.serializer)?;
+        if !self.has_header {
+            out.append(&mut header);
+            out.extend_from_slice(LEGEND);
+            self.has_header = true;
+        }
+        // What it has written so far was the header.
+        let mut lines = Vec::new();
+        let mut writer = builder.begin_log_with(&mut lines, &mut self.serializer)?;
+        for (name, distribution) in series.filter(|(_, distribution)| distribution.range.is_some()) {
+            let tag = tag(name);
+            let histogram = distribution.histogram();
+            writer
+                .write_histogram(&histogram, began, Duration::from_nanos(interval), Tag::new(&tag))
+                .map_err(|error| io::Error::other(error.to_string()))?;
+        }
+        out.extend(
+            lines.split_inclusive(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"#")).flatten(),
+        );
+        Ok(())
+    }
+}
+
+/// `group;method;side;interface`, as far as they are known. What a tag cannot contain is encoded as in a URI, and so is
+/// what separates.
+fn tag(name: &SeriesName) -> String {
+    let mut tag = String::new();
+    let interface = name.interface.as_deref().unwrap_or("-");
+    let matched = name.matched.map_or("-", hook_name);
+    for (index, part) in
+        [&*name.group.label, method_name(name.method), matched, interface].into_iter().enumerate()
+    {
+        if index > 0 {
+            tag.push(SEPARATOR);
+        }
+        for c in part.chars() {
+            if c.is_whitespace() || c.is_control() || [',', '%', SEPARATOR].contains(&c) {
+                let mut octets = [0; 4];
+                for octet in c.encode_utf8(&mut octets).bytes() {
+                    // Writing to a string cannot fail.
+                    write!(tag, "%{octet:02X}").ok();
+                }
+            } else {
+                tag.push(c);
+            }
+        }
+    }
+    tag
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+    use pping_common::{
+        abi::{Hook, Tally},
+        group::GroupKey,
+        rtt::Method,
+    };
+
+    use super::*;
+    use crate::groups::{GroupName, Labels};
+
+    fn series(label: &str) -> (SeriesName, Distribution) {
+        let group = GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
+        let (method, matched) = (Method::TcpTs, Some(Hook::Egress));
+        let mut tally = Tally::EMPTY;
+        tally.sample(5_000_000);
+        let mut distribution = Distribution::default();
+        distribution.add(&tally);
+        (SeriesName { interface: Some("eth0".into()), method, matched, group: Arc::new(group) }, distribution)
+    }
+
+    #[test]
+    fn tags_have_nothing_in_them_that_a_reader_stumbles_over() {
+        assert_eq!(tag(&series("192.0.2.0/24").0), "192.0.2.0/24;tcp-ts;egress;eth0");
+        let (name, _) = series("Müller, Söhne;50 %");
+        assert_eq!(tag(&name), "Müller%2C%20Söhne%3B50%20%25;tcp-ts;egress;eth0");
+        assert!(Tag::new(&tag(&name)).is_some());
+    }
+
+    #[test]
+    fn a_log_has_one_header_a_file_and_a_line_for_each_series_with_samples() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, rotated) = (directory.path().join("log"), directory.path().join("old"));
+        let mut log = HdrLog::open(&path).unwrap();
+        let (name, distribution) = series("a");
+        let none = Distribution::default();
+        let second = 1_000_000_000;
+        for number in 1..=2 {
+            let series = [(&name, &distribution), (&name, &none)];
+            log.write(series.into_iter(), 1_700_000_000 * second * number, 10 * second).unwrap();
+        }
+        fs::rename(&path, &rotated).unwrap();
+        log.reopen();
+        log.write([(&name, &distribution)].into_iter(), second, second).unwrap();
+        for (path, lines) in [(rotated, 2), (path, 1)] {
+            let octets = fs::read(path).unwrap();
+            let entries: Vec<_> = IntervalLogIterator::new(&octets).map(Result::unwrap).collect();
+            let (mut starts, mut intervals) = (0, 0);
+            for entry in &entries {
+                match entry {
+                    LogEntry::StartTime(_) => starts += 1,
+                    LogEntry::BaseTime(base) => assert_eq!(*base, Duration::ZERO),
+                    LogEntry::Interval(interval) => {
+                        assert_eq!(interval.tag().unwrap().as_str(), "a;tcp-ts;egress;eth0");
+                        intervals += 1;
+                    }
+                }
+            }
+            assert_eq!((starts, intervals), (1, lines));
+        }
+    }
+}
