@@ -2,5 +2,6 @@
 
 mod idle;
 mod key;
+mod latest;
 mod lifecycle;
 mod properties;

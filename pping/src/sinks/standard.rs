@@ -12,6 +12,9 @@ use crate::record::{AggregateRecord, FlowSummaryRecord, Record, Tuple, hook_name
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Characters that the label of a group gets at least, so that the columns of most lines are below each other.
+const SHORTEST_COLUMN: usize = 18;
+
 /// Writes lines for people, in local time.
 pub(super) struct Standard {
     zone: TimeZone,
@@ -29,7 +32,7 @@ impl Default for Standard {
 
 impl Standard {
     fn new(zone: TimeZone) -> Self {
-        Self { zone, second: (u64::MAX, String::new()), widest: 0 }
+        Self { zone, second: (u64::MAX, String::new()), widest: SHORTEST_COLUMN }
     }
 
     fn clock(&mut self, timestamp: u64) -> &str {
@@ -121,7 +124,7 @@ fn aggregate(
 ) -> std::io::Result<()> {
     write!(
         out,
-        "{clock}.{:03} {}{:<widest$} {:<9} {:<7} {:>8} samples",
+        "{clock}.{:03} {}{:<widest$} {:<9} {:<7} {:>7} samples",
         fraction / 1_000_000,
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
@@ -129,23 +132,21 @@ fn aggregate(
         record.matched.map_or("-", hook_name),
         record.count,
     )?;
-    let rtts = record.rtts.map(|it| [it.min, it.p50, it.p90, it.p95, it.p99, it.max].map(milliseconds));
-    for (index, name) in ["min", "p50", "p90", "p95", "p99", "max"].into_iter().enumerate() {
+    let rtts = record.rtts.map(|it| [it.min, it.p50, it.p95, it.p99, it.max].map(milliseconds));
+    for (index, name) in ["min", "p50", "p95", "p99", "max"].into_iter().enumerate() {
         match rtts {
-            Some(rtts) => write!(out, "  {name} {:>8.3}", rtts[index])?,
-            None => write!(out, "  {name} {:>8}", "-")?,
+            Some(rtts) => write!(out, "  {name} {:>7.3}", rtts[index])?,
+            None => write!(out, "  {name} {:>7}", "-")?,
         }
     }
-    writeln!(
-        out,
-        " ms  sent {:>8} packets {:>11} bytes {:>5} again  received {:>8} packets {:>11} bytes {:>5} again",
-        record.sent_packets,
-        record.sent_bytes,
-        record.sent_retransmissions,
-        record.rec_packets,
-        record.rec_bytes,
-        record.rec_retransmissions,
-    )
+    write!(out, " ms")?;
+    for (name, packets, bytes, again) in [
+        ("sent", record.sent_packets, record.sent_bytes, record.sent_retransmissions),
+        ("received", record.rec_packets, record.rec_bytes, record.rec_retransmissions),
+    ] {
+        write!(out, "  {name} {packets:>7} packets {bytes:>10} bytes {again:>4} again")?;
+    }
+    writeln!(out)
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {
@@ -164,10 +165,14 @@ fn flow(tuple: &Tuple) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::rtt::Method;
+    use pping_common::{abi::Tally, group::GroupKey, rtt::Method};
 
     use super::*;
-    use crate::record::{FlowRecord, RttRecord};
+    use crate::{
+        aggregate::Distribution,
+        groups::{GroupName, Labels, SeriesName},
+        record::{FlowRecord, RttRecord, Rtts},
+    };
 
     fn tuple() -> Tuple {
         Tuple {
@@ -219,6 +224,72 @@ mod tests {
         assert_eq!(
             line(&Record::Flow(flow)),
             "22:13:20.000000042 TCP 10.11.1.1:5201+10.11.1.2:59528 opening due to SYN-ACK from dest\n"
+        );
+    }
+
+    #[test]
+    fn aggregates_are_below_each_other_with_or_without_samples() {
+        let series = |label: &str, rtt: Option<u64>| {
+            let group =
+                GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
+            let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Hook::Egress));
+            let name = SeriesName { interface: None, method, matched, group: group.into() };
+            let mut tally = Tally::EMPTY;
+            rtt.into_iter().for_each(|rtt| tally.sample(rtt));
+            tally.sent.packets = 7;
+            let mut distribution = Distribution::default();
+            distribution.add(&tally);
+            let end = 1_700_000_000 * SECOND;
+            line(&Record::Aggregate(Box::new(AggregateRecord::new(&name, &distribution, end, SECOND))))
+        };
+        assert_eq!(
+            series("192.0.2.0/24", Some(5_425_440)),
+            "22:13:20.000 192.0.2.0/24       icmp-echo egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
+             p99   5.425  max   5.425 ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
+             0 bytes    0 again\n"
+        );
+        assert_eq!(
+            series("all", None),
+            "22:13:20.000 all                icmp-echo egress        0 samples  min       -  p50       -  p95       -  \
+             p99       -  max       - ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
+             0 bytes    0 again\n"
+        );
+    }
+
+    #[test]
+    fn a_flow_that_is_over_is_a_line() {
+        let rtts = Rtts {
+            samples: 2,
+            min: 1_000_000,
+            mean: 2_000_000,
+            p50: 1_000_000,
+            p90: 3,
+            p99: 3_000_000,
+            max: 3_000_000,
+        };
+        let record = FlowSummaryRecord {
+            timestamp: 1_700_000_001_000_000_042,
+            tuple: tuple(),
+            flow_event: "summary",
+            reason: "FIN",
+            start: 1_700_000_000_000_000_042,
+            end: 1_700_000_001_000_000_042,
+            sent_packets: 1,
+            sent_bytes: 2,
+            rec_packets: 3,
+            rec_bytes: 4,
+            sent_retransmissions: 5,
+            rec_retransmissions: 6,
+            sent_ce_packets: 7,
+            rec_ce_packets: 8,
+            src_rtt: Some(rtts),
+            dest_rtt: None,
+            interface: None,
+        };
+        assert_eq!(
+            line(&Record::FlowSummary(Box::new(record))),
+            "22:13:21.000000042 TCP 10.11.1.1:5201+10.11.1.2:59528 ended due to FIN after 1.000 s; sent 1 packets 2 bytes 5 \
+             again, received 3 packets 4 bytes 6 again; src 2 samples min 1.000 p50 1.000 p99 3.000 max 3.000 ms\n"
         );
     }
 }

@@ -86,7 +86,7 @@ fn assert_refuses_spoiled(validator: &Validator, record: &Value) {
         }
     }
     let mut with = record.clone();
-    with["group"] = json!("office");
+    with["colour"] = json!("blue");
     refused(&with);
 }
 
@@ -101,6 +101,8 @@ fn optional_fields_and_their_limits() {
     });
     for (name, value, valid) in [
         ("interface", json!("Ethernet 2 of a capture made elsewhere"), true),
+        ("group", json!("office"), true),
+        ("group", json!(""), false),
         ("vlan", json!([5]), true),
         ("vlan", json!([4095, 0]), true),
         ("vlan", json!([]), false),

@@ -1,0 +1,166 @@
+//! What counts as sent again, and what is marked for congestion.
+
+use crate::{
+    flow::{Direction, Flow, Noted, Side},
+    parse::{Frame, Transport},
+    rtt::Rules,
+    testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
+};
+
+const HOOK: u8 = 1;
+
+/// A flow of which the low side's packets are looked at.
+struct Sender {
+    flow: Flow,
+    now: u64,
+}
+
+impl Sender {
+    fn new() -> Self {
+        Self { flow: Flow::EMPTY, now: 1 }
+    }
+
+    /// Sends a packet; whether it counts as sent again.
+    fn sends_again(&mut self, transport: Transport) -> bool {
+        let noted = note(&mut self.flow.low, transport, 0);
+        self.now += 1_000_000;
+        self.flow.step(Side::Low, &transport, self.now, &Rules::UNLIMITED);
+        noted.is_retransmission
+    }
+}
+
+fn note(direction: &mut Direction, transport: Transport, traffic_class: u8) -> Noted {
+    let mut frame = Frame::EMPTY;
+    frame.transport = transport;
+    frame.traffic_class = traffic_class;
+    direction.note(&frame, HOOK)
+}
+
+/// A segment of `flags` at a sequence number.
+fn at(sequence: u32, flags: u8, payload: u32, tsval: u32) -> Transport {
+    let mut transport = segment(flags, payload, tsval, 0);
+    transport.segment.sequence = sequence;
+    transport
+}
+
+/// 100 octets at a sequence number.
+fn data(sequence: u32, tsval: u32) -> Transport {
+    at(sequence, ACK | PSH, 100, tsval)
+}
+
+#[test]
+fn what_was_sent_before_is_sent_again() {
+    let mut sender = Sender::new();
+    assert!(!sender.sends_again(data(1_000, 1)));
+    assert!(!sender.sends_again(data(1_100, 2)));
+    assert!(sender.sends_again(data(1_100, 3)), "the last segment");
+    assert!(sender.sends_again(data(1_000, 4)), "one before");
+    assert!(!sender.sends_again(at(1_100, ACK, 150, 5)), "half of it is new");
+    assert!(!sender.sends_again(data(1_250, 6)));
+}
+
+#[test]
+fn within_one_tick_what_is_late_counts_as_sent_again() {
+    let mut sender = Sender::new();
+    sender.sends_again(data(1_000, 5));
+    sender.sends_again(data(1_200, 5));
+    assert!(sender.sends_again(data(1_100, 5)));
+}
+
+#[test]
+fn what_the_network_has_overtaken_was_sent_once() {
+    let mut sender = Sender::new();
+    sender.sends_again(data(1_000, 5));
+    sender.sends_again(data(1_200, 7));
+    assert!(!sender.sends_again(data(1_100, 6)), "older by its timestamp");
+    assert!(sender.sends_again(data(1_100, 8)));
+    let mut without = Sender::new();
+    for (sequence, again) in [(1_000, false), (1_200, false), (1_100, true)] {
+        let mut transport = data(sequence, 0);
+        transport.segment.has_timestamps = false;
+        assert_eq!(without.sends_again(transport), again, "no timestamp tells");
+    }
+}
+
+#[test]
+fn acknowledgements_alone_are_never_sent_again() {
+    let mut sender = Sender::new();
+    sender.sends_again(data(1_000, 1));
+    for tsval in 2..5 {
+        let mut transport = pure_ack(tsval, 0);
+        transport.segment.sequence = 1_100;
+        assert!(!sender.sends_again(transport));
+    }
+}
+
+#[test]
+fn a_keep_alive_asks_for_nothing_new() {
+    let mut sender = Sender::new();
+    sender.sends_again(data(1_000, 1));
+    for tsval in 2..5 {
+        assert!(!sender.sends_again(at(1_099, ACK, 1, tsval)), "with the octet before the next");
+        assert!(!sender.sends_again(at(1_099, ACK, 0, tsval)), "without");
+    }
+    assert!(sender.sends_again(at(1_098, ACK, 1, 5)), "an octet further back");
+    assert!(sender.sends_again(at(1_098, ACK, 2, 6)), "two octets");
+}
+
+#[test]
+fn syn_and_fin_are_sent_again_as_data_is() {
+    let mut sender = Sender::new();
+    assert!(!sender.sends_again(at(999, SYN, 0, 1)));
+    assert!(sender.sends_again(at(999, SYN, 0, 1_001)));
+    assert!(!sender.sends_again(data(1_000, 1_002)));
+    assert!(!sender.sends_again(at(1_100, FIN | ACK, 0, 1_003)));
+    assert!(sender.sends_again(at(1_100, FIN | ACK, 0, 1_203)));
+    assert!(sender.sends_again(at(1_099, FIN | ACK, 1, 1_403)), "with the last octet");
+}
+
+#[test]
+fn a_syn_with_another_number_begins_another_connection() {
+    let mut sender = Sender::new();
+    sender.sends_again(at(5_000, SYN, 0, 1));
+    sender.sends_again(data(5_001, 2));
+    assert!(!sender.sends_again(at(700, SYN, 0, 3)), "its number is lower");
+    assert!(!sender.sends_again(data(701, 4)));
+    assert!(sender.sends_again(data(701, 5)));
+}
+
+#[test]
+fn sequence_numbers_wrap_around() {
+    let mut sender = Sender::new();
+    assert!(!sender.sends_again(data(u32::MAX - 149, 1)));
+    assert!(!sender.sends_again(data(u32::MAX - 49, 2)), "ends at 50");
+    assert!(!sender.sends_again(data(50, 3)));
+    assert!(sender.sends_again(data(u32::MAX - 49, 4)));
+    assert!(sender.sends_again(data(u32::MAX - 149, 5)));
+    assert!(!sender.sends_again(data(150, 6)));
+}
+
+#[test]
+fn the_first_segment_of_all_may_have_any_number() {
+    for sequence in [0, 1, 1 << 31, u32::MAX] {
+        assert!(!Sender::new().sends_again(data(sequence, 1)), "{sequence}");
+    }
+}
+
+#[test]
+fn ce_is_the_mark_of_congestion_alone() {
+    let mut direction = Direction::EMPTY;
+    for (ecn, is_ce) in [(0, false), (1, false), (2, false), (3, true)] {
+        let traffic_class = 46 << 2 | ecn;
+        for transport in [data(1, 1), request(1)] {
+            assert_eq!(note(&mut direction, transport, traffic_class).is_ce, is_ce, "{ecn}");
+        }
+    }
+    assert_eq!((direction.latest.dscp, direction.latest.hook), (46, HOOK));
+}
+
+#[test]
+fn echoes_are_not_sent_again() {
+    let mut direction = Direction::EMPTY;
+    note(&mut direction, data(1, 1), 0);
+    for _ in 0..3 {
+        assert!(!note(&mut direction, request(7), 0).is_retransmission);
+    }
+}
