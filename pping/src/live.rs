@@ -9,6 +9,8 @@ use std::{
 };
 
 use pping_common::{
+    abi::Tally,
+    group::GroupKey,
     limits::{DRAIN_INTERVAL_MS, SWEEP_INTERVAL_SECONDS},
     parse::Untracked,
 };
@@ -23,6 +25,7 @@ use crate::{
     aggregate::Totals,
     cli::Ingress,
     config::{Config, Live},
+    groups::{GroupName, Labels, SeriesName},
     http::{self, Readiness},
     output::{Batch, Ended, Output},
     record::Record,
@@ -59,7 +62,7 @@ pub(crate) async fn run(
     };
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing())?;
-    let metrics = Metrics::default();
+    let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let readiness = Readiness::default();
     if let Some(listener) = listener {
         tokio::spawn(http::serve(listener, metrics.clone(), readiness.clone()));
@@ -175,9 +178,20 @@ impl Agent {
             let name = Some(Arc::clone(&interface.name));
             let Some(record) = Record::new(&event, name, None, |time| clock.epoch(time)) else { return };
             if let Record::Rtt(sample) = &record {
-                metrics.sample(sample);
-                let mut tally = pping_common::abi::Tally::EMPTY;
+                let mut tally = Tally::EMPTY;
                 tally.sample(sample.rtt);
+                metrics.take(
+                    &[(
+                        SeriesName {
+                            interface: sample.interface.clone(),
+                            method: sample.method,
+                            matched: sample.matched,
+                            group: Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default())),
+                        },
+                        tally,
+                    )],
+                    Instant::now(),
+                );
                 totals.take(sample.method, sample.matched, &tally);
             }
             batch.push(sink.as_mut(), &record);
@@ -191,7 +205,7 @@ impl Agent {
         let snapshot = Snapshot::read(&self.kernel, &self.watched)?;
         let total = snapshot.total();
         let lines_lost = self.output.lines_lost();
-        self.metrics.counted(snapshot, Fill { lines_lost, max_flows: self.max_flows });
+        self.metrics.counted(snapshot, Fill { lines_lost, max_flows: self.max_flows, ..Fill::default() });
         let refused = total.untracked[Untracked::MapFull as usize];
         if refused > self.warned.refused {
             let packets = refused - self.warned.refused;

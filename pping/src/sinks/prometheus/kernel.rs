@@ -1,6 +1,9 @@
 //! What the kernel programs count, as metrics.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use pping_common::{
     abi::{Counters, Hook, Lost},
@@ -12,9 +15,10 @@ use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric as _},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
+    registry::Unit,
 };
 
-use super::{Fill, State};
+use super::{Fill, ProgramRuns};
 use crate::{
     record::{hook_name, method_name, untracked_name},
     source::counters::Snapshot,
@@ -23,14 +27,24 @@ use crate::{
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
 const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
 
+/// The latest of what is counted once a second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) snapshot: Snapshot,
+    pub(super) fill: Fill,
+    pub(super) programs: Vec<ProgramRuns>,
+}
+
+pub(super) type State = Arc<Mutex<Counted>>;
+
 /// Encodes the latest snapshot at every scrape. The kernel's maps are not touched from here.
 #[derive(Debug)]
 pub(super) struct KernelCollector(pub(super) State);
 
 impl Collector for KernelCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let (snapshot, fill) = super::lock(&self.0).clone();
-        for family in families(&snapshot, fill) {
+        let counted = super::lock(&self.0).clone();
+        for family in families(&counted) {
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
             for (labels, value) in &family.series {
                 let labels = labels.as_slice();
@@ -41,8 +55,23 @@ impl Collector for KernelCollector {
                 }
             }
         }
-        Ok(())
+        run_time(&mut encoder, &counted.programs)
     }
+}
+
+/// What programs cost, the one thing here that is no whole number.
+fn run_time(encoder: &mut DescriptorEncoder<'_>, programs: &[ProgramRuns]) -> fmt::Result {
+    if programs.is_empty() {
+        return Ok(());
+    }
+    let help = "Time that kernel programs ran";
+    let mut metric =
+        encoder.encode_descriptor("pping_bpf_run", help, Some(&Unit::Seconds), MetricType::Counter)?;
+    for ProgramRuns { program, time, .. } in programs {
+        let labels = [("program", program.as_str())];
+        ConstCounter::new(time.as_secs_f64()).encode(metric.encode_family(&labels)?)?;
+    }
+    Ok(())
 }
 
 /// A metric and its series.
@@ -54,7 +83,8 @@ struct MetricFamily {
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
-fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
+fn families(counted: &Counted) -> Vec<MetricFamily> {
+    let Counted { snapshot, fill, programs } = counted;
     let counter = MetricType::Counter;
     let gauge = MetricType::Gauge;
     // A metric that every interface has, with labels and values made from its counters.
@@ -77,10 +107,15 @@ fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
         counters.entries_made[family as usize].saturating_sub(counters.entries_deleted[family as usize])
     };
     let total = snapshot.total();
-    let maps = [(Family::V4, "FLOWS_V4"), (Family::V6, "FLOWS_V6")];
-    let by_map = |value: &dyn Fn(Family) -> u64| {
-        maps.iter().map(|&(family, map)| (vec![("map", map.to_owned())], value(family))).collect()
-    };
+    let one = |name, value: String, count| (vec![(name, value)], count);
+    // What each map holds and has room for; none has no room.
+    let maps = [
+        ("FLOWS_V4", entries(&total, Family::V4), fill.max_flows),
+        ("FLOWS_V6", entries(&total, Family::V6), fill.max_flows),
+        ("GROUPS", fill.groups.into(), fill.max_groups),
+        ("SERIES", fill.series.into(), fill.max_series),
+    ];
+    let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
     vec![
         each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
         each("pping_bytes", "Octets of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
@@ -100,6 +135,14 @@ fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
                 })
             })
         }),
+        each(
+            "pping_tcp_retransmissions",
+            "TCP segments sent again, of flows followed",
+            counter,
+            &|counters| {
+                by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.retransmissions[it as usize])
+            },
+        ),
         each("pping_untracked_packets", "Packets whose flow is not measured", counter, &|counters| {
             by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
         }),
@@ -125,13 +168,13 @@ fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
             name: "pping_map_entries",
             help: "Entries of the kernel's maps",
             kind: gauge,
-            series: by_map(&|family| entries(&total, family)),
+            series: maps().map(|(map, entries, _)| one("map", map.to_owned(), entries)).collect(),
         },
         MetricFamily {
             name: "pping_map_capacity",
             help: "Entries that the kernel's maps have room for",
             kind: gauge,
-            series: by_map(&|_| u64::from(fill.max_flows)),
+            series: maps().map(|(map, _, capacity)| one("map", map.to_owned(), capacity.into())).collect(),
         },
         MetricFamily {
             name: "pping_events_lost",
@@ -140,10 +183,26 @@ fn families(snapshot: &Snapshot, fill: Fill) -> Vec<MetricFamily> {
             series: [
                 ("rtt", total.lost[Lost::Rtt as usize]),
                 ("flow", total.lost[Lost::Flow as usize]),
+                ("end", total.lost[Lost::End as usize]),
                 ("output", fill.lines_lost),
             ]
-            .map(|(kind, value)| (vec![("kind", kind.to_owned())], value))
+            .map(|(kind, value)| one("kind", kind.to_owned(), value))
             .into(),
+        },
+        each(
+            "pping_groups_refused",
+            "Flow directions aggregated as those of another group for want of room",
+            counter,
+            &|counters| vec![(vec![], counters.groups_refused)],
+        ),
+        each("pping_unaggregated_samples", "Samples that no series had room for", counter, &|counters| {
+            vec![(vec![], counters.unaggregated)]
+        }),
+        MetricFamily {
+            name: "pping_bpf_runs",
+            help: "Runs of kernel programs, while the kernel keeps statistics (kernel.bpf_stats_enabled)",
+            kind: counter,
+            series: programs.iter().map(|it| one("program", it.program.clone(), it.runs)).collect(),
         },
         MetricFamily {
             name: "pping_interface_up",

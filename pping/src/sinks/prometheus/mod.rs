@@ -1,148 +1,196 @@
 //! Metrics for Prometheus, by the names and labels of the project's contract.
+//!
+//! What there is once per interface or process goes through the client library. What there is of every group is written
+//! by hand: that is up to half a million lines, at some nanoseconds each, from labels that were put into text once.
 
 mod classic;
+mod groups;
 mod kernel;
+mod page;
 mod process;
+mod series;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 pub use classic::to_classic;
-use prometheus_client::{
-    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, text},
-    metrics::{family::Family, gauge::ConstGauge, histogram::Histogram, info::Info},
-    registry::{Registry, Unit},
-};
+use groups::Groups;
+use page::Writer;
+pub use page::{Encoding, Page, Text};
+use pping_common::abi::Tally;
+use prometheus_client::{encoding::text as client, metrics::info::Info, registry::Registry};
 
-use crate::{
-    aggregate::Minimum,
-    record::{RttRecord, hook_name, method_name},
-    source::counters::Snapshot,
-};
+use crate::{groups::SeriesName, source::counters::Snapshot};
 
-/// How long `pping_min_rtt_seconds` remembers, at least.
-const MINIMUM_WINDOW: Duration = Duration::from_mins(1);
-
-/// Bounds of the RTT histogram: 2^0 to 2^24 microseconds, which is 16.8 s.
-fn bounds() -> impl Iterator<Item = f64> {
-    (0..=24).map(|octave| f64::from(1 << octave) / 1e6)
-}
-
-/// What a distribution of RTTs is kept by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RttLabels {
-    interface: String,
-    method: &'static str,
-    matched: &'static str,
-    /// Groups of hosts are not told apart yet: there is one.
-    group: &'static str,
-}
-
-/// What the kernel and the agent lost, and how full the maps are.
+/// What the agent lost, and how full the kernel's maps are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
     /// Lines that the writer had no room for.
     pub lines_lost: u64,
     /// Flows per address family that there is room for.
     pub max_flows: u32,
+    /// Groups that the kernel tells apart.
+    pub groups: u32,
+    /// Groups that there is room for.
+    pub max_groups: u32,
+    /// Series of groups that there are.
+    pub series: u32,
+    /// Series that there is room for.
+    pub max_series: u32,
 }
 
-type Minima = Arc<Mutex<HashMap<RttLabels, Minimum>>>;
-type State = Arc<Mutex<(Snapshot, Fill)>>;
+/// What a kernel program cost so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRuns {
+    /// Its name.
+    pub program: String,
+    /// How often it ran.
+    pub runs: u64,
+    /// How long that took.
+    pub time: Duration,
+}
 
 /// All metrics. Cloning gives another handle to the same ones.
 #[derive(Clone)]
-pub struct Metrics {
-    registry: Arc<Registry>,
-    rtt: Family<RttLabels, Histogram, fn() -> Histogram>,
-    minima: Minima,
-    state: State,
+pub struct Metrics(Arc<Shared>);
+
+struct Shared {
+    registry: Registry,
+    counted: kernel::State,
+    /// What came while a page was being written.
+    inbox: Mutex<Vec<Message>>,
+    behind: Mutex<Behind>,
+    /// Counts what changes a page.
+    generation: AtomicU64,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+/// What pages are made from.
+struct Behind {
+    groups: Groups,
+    /// Pages that somebody may still be reading, by [`Text`] and [`Encoding`], and the generation they are of.
+    pages: [(u64, Weak<Page>); 4],
+}
+
+enum Message {
+    Slices(Vec<(SeriesName, Tally)>, Instant),
+    Forget(SeriesName),
+}
+
+impl Metrics {
+    /// Nothing measured yet. At most `groups` of them have a label of their own; `baseline` is the time of whose lowest
+    /// RTT inflation is the distance.
+    pub fn new(groups: u32, baseline: Duration) -> Self {
         let mut registry = Registry::default();
-        let histogram: fn() -> Histogram = || Histogram::new(bounds());
-        let rtt = Family::new_with_constructor(histogram);
-        registry.register_with_unit(
-            "pping_rtt",
-            "Round-trip times between this host and the one that replied",
-            Unit::Seconds,
-            rtt.clone(),
-        );
-        let minima = Minima::default();
-        registry.register_collector(Box::new(MinimumCollector(minima.clone())));
-        let state = State::default();
-        registry.register_collector(Box::new(kernel::KernelCollector(state.clone())));
+        let counted = kernel::State::default();
+        registry.register_collector(Box::new(kernel::KernelCollector(Arc::clone(&counted))));
         registry.register_collector(Box::new(process::ProcessCollector));
         registry.register(
             "pping_build",
             "Version of the running pping",
             Info::new([("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]),
         );
-        Self { registry: Arc::new(registry), rtt, minima, state }
+        let groups = Groups::new(groups, baseline, Instant::now());
+        Self(Arc::new(Shared {
+            registry,
+            counted,
+            inbox: Mutex::default(),
+            behind: Mutex::new(Behind { groups, pages: Default::default() }),
+            generation: AtomicU64::new(1),
+        }))
     }
-}
 
-impl Metrics {
-    /// Takes a sample.
-    pub fn sample(&self, record: &RttRecord) {
-        let labels = RttLabels {
-            interface: record.interface.as_deref().unwrap_or_default().to_owned(),
-            method: method_name(record.method),
-            matched: record.matched.map_or("", hook_name),
-            group: "all",
-        };
-        self.rtt.get_or_create(&labels).observe(record.rtt as f64 / 1e9);
-        let now = Instant::now();
-        lock(&self.minima)
-            .entry(labels)
-            .or_insert_with(|| Minimum::new(MINIMUM_WINDOW, now))
-            .take(record.rtt, now);
+    /// Takes what series got since the last time. This never waits for a page that is being written.
+    pub fn take(&self, slices: &[(SeriesName, Tally)], now: Instant) {
+        match self.try_behind() {
+            Some(mut behind) => behind.groups.take(slices, now),
+            None => lock(&self.0.inbox).push(Message::Slices(slices.to_vec(), now)),
+        }
+        self.changed();
+    }
+
+    /// Forgets a series, since its group expired.
+    pub fn forget(&self, series: &SeriesName) {
+        match self.try_behind() {
+            Some(mut behind) => behind.groups.forget(series),
+            None => lock(&self.0.inbox).push(Message::Forget(series.clone())),
+        }
+        self.changed();
     }
 
     /// Takes what the kernel programs have counted.
     pub fn counted(&self, snapshot: Snapshot, fill: Fill) {
-        *lock(&self.state) = (snapshot, fill);
+        let mut counted = lock(&self.0.counted);
+        (counted.snapshot, counted.fill) = (snapshot, fill);
+        drop(counted);
+        self.changed();
     }
 
-    /// The exposition in the `OpenMetrics` text format.
+    /// Takes what the kernel programs cost so far, where the kernel keeps statistics of that.
+    pub fn programs(&self, runs: Vec<ProgramRuns>) {
+        lock(&self.0.counted).programs = runs;
+        self.changed();
+    }
+
+    /// Writes a page. This takes up to some tenths of a second where there are many groups: not for a thread that others
+    /// wait for. Those who ask for the same at the same time share one page.
     ///
     /// # Errors
     /// When a metric cannot be written as text, which would be a defect.
-    pub fn openmetrics(&self) -> Result<String, std::fmt::Error> {
-        let mut text = String::new();
-        text::encode(&mut text, &self.registry)?;
-        Ok(text)
+    pub fn page(&self, text: Text, encoding: Encoding) -> Result<Arc<Page>, fmt::Error> {
+        let mut behind = lock(&self.0.behind);
+        // Before what has come is read: what comes later makes another page.
+        let generation = self.0.generation.load(Ordering::Acquire);
+        let Behind { groups, pages } = &mut *behind;
+        let (of, last) = &mut pages[2 * text as usize + encoding as usize];
+        if let Some(page) = last.upgrade().filter(|_| *of == generation) {
+            return Ok(page);
+        }
+        self.empty_inbox(groups);
+        let mut small = String::new();
+        client::encode_registry(&mut small, &self.0.registry)?;
+        if text == Text::Classic {
+            small = to_classic(&small);
+        }
+        let mut writer = Writer::new(text, encoding);
+        writer.text(&small);
+        groups.write(&mut writer, Instant::now());
+        let page = Arc::new(writer.finish());
+        (*of, *last) = (generation, Arc::downgrade(&page));
+        Ok(page)
     }
-}
 
-/// The lowest RTT of the last window.
-#[derive(Debug)]
-struct MinimumCollector(Minima);
+    /// What pages are made from, up to date, unless one is being written.
+    fn try_behind(&self) -> Option<MutexGuard<'_, Behind>> {
+        let mut behind = match self.0.behind.try_lock() {
+            Ok(behind) => behind,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        self.empty_inbox(&mut behind.groups);
+        Some(behind)
+    }
 
-impl prometheus_client::collector::Collector for MinimumCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let now = Instant::now();
-        let mut metric = encoder.encode_descriptor(
-            "pping_min_rtt",
-            "Lowest round-trip time of the last one to two minutes",
-            Some(&Unit::Seconds),
-            prometheus_client::metrics::MetricType::Gauge,
-        )?;
-        for (labels, minimum) in lock(&self.0).iter_mut() {
-            if let Some(lowest) = minimum.lowest(now) {
-                ConstGauge::new(lowest as f64 / 1e9).encode(metric.encode_family(labels)?)?;
+    fn empty_inbox(&self, groups: &mut Groups) {
+        for message in std::mem::take(&mut *lock(&self.0.inbox)) {
+            match message {
+                Message::Slices(slices, at) => groups.take(&slices, at),
+                Message::Forget(series) => groups.forget(&series),
             }
         }
-        Ok(())
+    }
+
+    fn changed(&self) {
+        self.0.generation.fetch_add(1, Ordering::Release);
     }
 }
 
-/// A panic elsewhere does not make numbers wrong that are replaced as a whole.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// A panic elsewhere does not make numbers wrong: they are added or replaced as a whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

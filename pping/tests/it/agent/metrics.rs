@@ -19,14 +19,26 @@ use super::{
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
 /// What the contract has, with its labels, as far as there is something of it in this version.
-const CONTRACT: [(&str, &str, &[&str]); 19] = [
+const CONTRACT: [(&str, &str, &[&str]); 27] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
+    ("pping_rtt_baseline_seconds", "gauge", &["interface", "method", "matched", "group"]),
+    ("pping_rtt_inflation_seconds", "gauge", &["interface", "method", "matched", "group", "percentile"]),
+    ("pping_group_packets_total", "counter", &["interface", "method", "matched", "group", "sender"]),
+    ("pping_group_bytes_total", "counter", &["interface", "method", "matched", "group", "sender"]),
+    (
+        "pping_group_tcp_retransmissions_total",
+        "counter",
+        &["interface", "method", "matched", "group", "sender"],
+    ),
     ("pping_samples_total", "counter", &["interface", "method", "matched"]),
     ("pping_packets_total", "counter", &["interface", "direction", "protocol"]),
     ("pping_bytes_total", "counter", &["interface", "direction", "protocol"]),
     ("pping_ecn_packets_total", "counter", &["interface", "direction", "codepoint"]),
+    ("pping_tcp_retransmissions_total", "counter", &["interface", "direction"]),
     ("pping_untracked_packets_total", "counter", &["interface", "reason"]),
+    ("pping_groups_refused_total", "counter", &["interface"]),
+    ("pping_unaggregated_samples_total", "counter", &["interface"]),
     ("pping_flows", "gauge", &["interface", "family"]),
     ("pping_flows_opened_total", "counter", &["interface", "reason"]),
     ("pping_flows_closed_total", "counter", &["interface", "reason"]),
@@ -111,7 +123,9 @@ fn assert_label_values(metrics: &Exposition) {
     let reasons = ["non_ip", "fragment", "truncated", "unsupported", "no_timestamp", "map_full"];
     has("pping_untracked_packets_total", "reason", &reasons);
     has("pping_flows", "family", &["ipv4", "ipv6"]);
-    has("pping_events_lost_total", "kind", &["rtt", "flow"]);
+    has("pping_rtt_inflation_seconds", "percentile", &["50", "95"]);
+    has("pping_group_bytes_total", "sender", &["timed", "replying"]);
+    has("pping_events_lost_total", "kind", &["rtt", "flow", "end", "output"]);
     has("pping_build_info", "version", &[env!("CARGO_PKG_VERSION")]);
 }
 

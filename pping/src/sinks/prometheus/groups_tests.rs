@@ -1,0 +1,205 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use pping_common::{abi::Hook, rtt::Method};
+use proptest::prelude::*;
+
+use super::*;
+use crate::sinks::prometheus::{Encoding, Metrics, Text};
+
+const BASELINE: Duration = Duration::from_mins(10);
+
+fn name(label: &str, more: &[(&str, &str)]) -> SeriesName {
+    let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+    SeriesName {
+        interface: Some("eth0".into()),
+        method: Method::TcpTs,
+        matched: Some(Hook::Ingress),
+        group: Arc::new(GroupName { label: label.into(), prefix: None, dscp: None, more }),
+    }
+}
+
+fn tally(samples: u64) -> Tally {
+    let mut tally = Tally::EMPTY;
+    (0..samples).for_each(|sample| tally.sample(1_000_000 + 50_000_000 * sample));
+    tally.sent.packets = 2 * samples + 1;
+    tally
+}
+
+fn page(groups: &mut Groups, text: Text, now: Instant) -> String {
+    let mut writer = Writer::new(text, Encoding::Identity);
+    groups.write(&mut writer, now);
+    writer.finish().text()
+}
+
+/// Counters by series: what ends in `_total`, `_count`, `_sum` and `_bucket`.
+fn counters(page: &str) -> BTreeMap<String, f64> {
+    let values = page.lines().filter(|line| !line.starts_with('#'));
+    let counters = values.filter_map(|line| line.rsplit_once(' ')).filter(|(series, _)| {
+        let name = series.split('{').next().unwrap();
+        ["_total", "_count", "_sum", "_bucket"].iter().any(|end| name.ends_with(end))
+    });
+    counters.map(|(series, value)| (series.to_owned(), value.parse().unwrap())).collect()
+}
+
+fn labels(page: &str) -> BTreeSet<&str> {
+    let counts = page.lines().filter(|line| line.starts_with("pping_rtt_seconds_count"));
+    counts.map(|line| line.split("group=\"").nth(1).unwrap().split('"').next().unwrap()).collect()
+}
+
+#[test]
+fn a_page_has_every_metric_of_a_group() {
+    let now = Instant::now();
+    let mut groups = Groups::new(1, BASELINE, now);
+    groups.take(
+        &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
+        now,
+    );
+    let page = page(&mut groups, Text::Classic, now);
+    let labels = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\",group=\"customer-7\"}";
+    for line in [
+        "# TYPE pping_rtt_seconds histogram".to_owned(),
+        format!("pping_rtt_seconds_bucket{{le=\"0.000001\",{labels} 0"),
+        format!("pping_rtt_seconds_bucket{{le=\"0.001024\",{labels} 1"),
+        format!("pping_rtt_seconds_bucket{{le=\"16.777216\",{labels} 2"),
+        format!("pping_rtt_seconds_bucket{{le=\"+Inf\",{labels} 2"),
+        format!("pping_rtt_seconds_sum{{{labels} 0.052000000"),
+        format!("pping_rtt_seconds_count{{{labels} 2"),
+        format!("pping_min_rtt_seconds{{{labels} 0.001000000"),
+        format!("pping_rtt_baseline_seconds{{{labels} 0.001000000"),
+        format!("pping_rtt_inflation_seconds{{percentile=\"50\",{labels} 0.000000000"),
+        format!("pping_rtt_inflation_seconds{{percentile=\"95\",{labels} 0.050000000"),
+        "# TYPE pping_group_packets_total counter".to_owned(),
+        format!("pping_group_packets_total{{sender=\"timed\",{labels} 5"),
+        format!("pping_group_tcp_retransmissions_total{{sender=\"replying\",{labels} 0"),
+        "# TYPE pping_group_info gauge".to_owned(),
+        "pping_group_info{group=\"customer-7\",site=\"Berlin\",_1__Tarif_=\"a\\\\b\",group_=\"x\"} 1"
+            .to_owned(),
+    ] {
+        assert!(page.lines().any(|it| it == line), "no `{line}` in:\n{page}");
+    }
+}
+
+#[test]
+fn what_a_file_says_of_a_group_may_change() {
+    let now = Instant::now();
+    let mut groups = Groups::new(9, BASELINE, now);
+    groups.take(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
+    groups.take(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
+    let page = page(&mut groups, Text::OpenMetrics, now);
+    assert!(page.contains("\n# TYPE pping_group info\n"), "{page}");
+    assert!(
+        page.contains("\npping_group_info{group=\"a\",site=\"Hamburg\"} 1\n") && !page.contains("Berlin")
+    );
+    assert_eq!(counters(&page).len(), 28 + 6, "{page}");
+}
+
+#[test]
+fn other_has_no_baseline() {
+    let now = Instant::now();
+    let mut groups = Groups::new(1, BASELINE, now);
+    groups.take(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
+    let page = page(&mut groups, Text::Classic, now);
+    assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
+    let of_other = |start: &str| page.lines().any(|it| it.starts_with(start) && it.contains("\"other\""));
+    assert!(of_other("pping_min_rtt_seconds{"));
+    assert!(!of_other("pping_rtt_baseline_seconds{") && !of_other("pping_rtt_inflation_seconds{"));
+}
+
+#[test]
+fn an_expired_group_is_gone_and_its_label_is_free() {
+    let now = Instant::now();
+    let mut groups = Groups::new(1, BASELINE, now);
+    let (a, b) = (name("a", &[]), name("b", &[]));
+    let more = SeriesName { matched: Some(Hook::Egress), ..a.clone() };
+    groups.take(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
+    groups.forget(&a);
+    groups.take(&[(b.clone(), tally(1))], now);
+    assert_eq!(labels(&page(&mut groups, Text::Classic, now)), BTreeSet::from(["a", "other"]));
+    groups.forget(&more);
+    groups.forget(&b);
+    groups.take(&[(b, tally(1))], now);
+    assert_eq!(labels(&page(&mut groups, Text::Classic, now)), BTreeSet::from(["b", "other"]));
+    groups.forget(&name(OTHER, &[]));
+    assert!(labels(&page(&mut groups, Text::Classic, now)).contains("other"), "that is for ever");
+}
+
+#[test]
+fn who_asks_for_the_same_at_once_gets_the_same_page() {
+    let metrics = Metrics::new(1, BASELINE);
+    let get = |text, encoding| metrics.page(text, encoding).unwrap();
+    let one = get(Text::Classic, Encoding::Identity);
+    assert!(Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Identity)));
+    assert!(!Arc::ptr_eq(&one, &get(Text::OpenMetrics, Encoding::Identity)));
+    assert!(!Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Gzip)));
+    metrics.take(&[(name("a", &[]), tally(1))], Instant::now());
+    let two = get(Text::Classic, Encoding::Identity);
+    assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
+}
+
+/// What happens in a test: a second with samples of some groups, a group that expires, or time that passes.
+#[derive(Clone, Debug)]
+enum Step {
+    Samples(Vec<(usize, u64)>),
+    Forget(usize),
+    Pause(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => prop::collection::vec((0_usize..8, 0_u64..20), 0..6).prop_map(Step::Samples),
+        1 => (0_usize..8).prop_map(Step::Forget),
+        2 => (1_u64..400).prop_map(Step::Pause),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn counters_only_grow_and_add_up_whoever_has_the_labels(
+        limit in 0_u32..4,
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        const GROUPS: [&str; 8] = ["a", "b", "c", "d", "e", "other", "unlisted", "all"];
+        let mut now = Instant::now();
+        let mut groups = Groups::new(limit, BASELINE, now);
+        let mut before = BTreeMap::new();
+        for step in steps {
+            now += Duration::from_secs(1);
+            let (mut samples, mut packets) = (0, 0);
+            match step {
+                Step::Samples(some) => {
+                    let slices: Vec<_> =
+                        some.iter().map(|&(group, count)| (name(GROUPS[group], &[]), tally(count))).collect();
+                    samples = slices.iter().map(|(_, tally)| tally.count()).sum();
+                    packets = slices.iter().map(|(_, tally)| tally.sent.packets).sum();
+                    groups.take(&slices, now);
+                }
+                Step::Forget(group) => {
+                    groups.forget(&name(GROUPS[group], &[]));
+                    if group < 5 {
+                        // It is a new series if it ever comes back.
+                        before.retain(|series: &String, _| !series.contains(&format!("\"{}\"", GROUPS[group])));
+                    }
+                }
+                Step::Pause(seconds) => now += Duration::from_secs(seconds),
+            }
+            let page = page(&mut groups, Text::Classic, now);
+            prop_assert!(labels(&page).len() <= limit as usize + 3, "{page}");
+            let counters = counters(&page);
+            let (mut new_samples, mut new_packets) = (0.0, 0.0);
+            for (series, value) in &counters {
+                // Also over the time in which it was not shown.
+                let last = before.get(series).copied().unwrap_or(0.0);
+                prop_assert!(*value >= last, "{series} went from {last} to {value}");
+                let grown = value - last;
+                if series.starts_with("pping_rtt_seconds_count") {
+                    new_samples += grown;
+                }
+                if series.starts_with("pping_group_packets_total{sender=\"timed\"") {
+                    new_packets += grown;
+                }
+            }
+            prop_assert_eq!((new_samples, new_packets), (samples as f64, packets as f64));
+            before.extend(counters);
+        }
+    }
+}

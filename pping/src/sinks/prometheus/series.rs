@@ -1,0 +1,146 @@
+//! What metrics keep of a series.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pping_common::{
+    abi::{Hook, Tally, Traffic},
+    hist::{self, BINS_PER_OCTAVE},
+    rtt::Method,
+};
+
+use super::page;
+use crate::{
+    aggregate::Inflation,
+    groups::SeriesName,
+    record::{hook_name, method_name},
+};
+
+/// Buckets of the histogram: no longer than 2^0 us to 2^24 us, and everything.
+pub(super) const BUCKETS: usize = 26;
+
+/// What a series is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SeriesId {
+    interface: Option<Arc<str>>,
+    method: Method,
+    matched: Option<Hook>,
+    pub(super) group: Arc<str>,
+}
+
+impl SeriesId {
+    /// The series of this name, counted under the label `group`.
+    pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
+        let SeriesName { interface, method, matched, .. } = name;
+        Self { interface: interface.clone(), method: *method, matched: *matched, group: Arc::clone(group) }
+    }
+
+    /// Its labels as each of its lines has them, and what comes between them and the value.
+    fn labels(&self) -> String {
+        let mut labels = String::new();
+        page::label(&mut labels, "interface", self.interface.as_deref().unwrap_or_default());
+        page::label(&mut labels, "method", method_name(self.method));
+        page::label(&mut labels, "matched", self.matched.map_or("", hook_name));
+        page::label(&mut labels, "group", &self.group);
+        labels.push_str("} ");
+        labels
+    }
+}
+
+/// A series.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) labels: Box<str>,
+    /// Samples by bucket, each counted in one.
+    buckets: [u64; BUCKETS],
+    /// Sum of the RTTs, ns.
+    pub(super) sum: u128,
+    /// Sent by the hosts whose packets are timed, and by those that reply.
+    pub(super) traffic: [Traffic; 2],
+    pub(super) inflation: Inflation,
+}
+
+impl Series {
+    pub(super) fn new(id: &SeriesId, baseline: Duration, now: Instant) -> Self {
+        Self {
+            labels: id.labels().into(),
+            buckets: [0; BUCKETS],
+            sum: 0,
+            traffic: [Traffic::default(); 2],
+            inflation: Inflation::new(baseline, now),
+        }
+    }
+
+    /// Adds what was counted since the last time.
+    pub(super) fn take(&mut self, tally: &Tally, now: Instant) {
+        self.traffic[0].add(&tally.sent);
+        self.traffic[1].add(&tally.received);
+        if !tally.has_samples() {
+            return;
+        }
+        self.sum += u128::from(tally.sum);
+        self.buckets[0] += u64::from(tally.bins[hist::UNDERFLOW]);
+        for (octave, bins) in tally.bins[1..].chunks(BINS_PER_OCTAVE).enumerate() {
+            let count: u64 = bins.iter().map(|&count| u64::from(count)).sum();
+            self.buckets[(octave + 1).min(BUCKETS - 1)] += count;
+        }
+        self.inflation.take(tally, now);
+    }
+
+    /// How many samples are no longer than the bound of each bucket; the last is how many there are.
+    pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
+        let mut sum = 0;
+        self.buckets.map(|count| {
+            sum += count;
+            sum
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{aggregate::Distribution, groups::GroupName};
+
+    fn series(group: &str) -> Series {
+        let name = GroupName { label: group.into(), prefix: None, dscp: None, more: Vec::new() };
+        let name = SeriesName {
+            interface: Some("eth0".into()),
+            method: Method::TcpTs,
+            matched: Some(Hook::Egress),
+            group: name.into(),
+        };
+        let id = SeriesId::new(&name, &name.group.label);
+        Series::new(&id, Duration::from_mins(10), Instant::now())
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        assert_eq!(
+            &*series("a \"b\"\\c\nd").labels,
+            "interface=\"eth0\",method=\"tcp-ts\",matched=\"egress\",group=\"a \\\"b\\\"\\\\c\\nd\"} "
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_are_the_octaves_of_the_distribution(rtts in prop::collection::vec(0_u32..40, 1..200)) {
+            let (mut tally, mut distribution, mut series) = (Tally::EMPTY, Distribution::default(), series("all"));
+            for (index, octave) in rtts.into_iter().enumerate() {
+                tally.sample((1000_u64 << octave).saturating_add(index as u64).saturating_sub(9));
+            }
+            for _ in 0..2 {
+                series.take(&tally, Instant::now());
+                distribution.add(&tally);
+            }
+            let cumulative = series.cumulative();
+            prop_assert_eq!(&cumulative[..BUCKETS - 1], &distribution.octaves()[..BUCKETS - 1]);
+            prop_assert_eq!(cumulative[BUCKETS - 1], distribution.count());
+            prop_assert_eq!(series.sum, distribution.sum);
+        }
+    }
+}
