@@ -7,12 +7,14 @@ mod kernel;
 mod machine;
 mod measure;
 mod replay;
+mod scrape;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
 
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and how fast captures are read.
+/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, how fast captures are read, and how long a scrape
+/// takes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
@@ -36,6 +38,8 @@ enum Part {
     Kernel,
     /// Captures, beside tshark
     Replay,
+    /// Scrapes of metrics
+    Scrape,
 }
 
 fn main() -> Result<()> {
@@ -47,6 +51,9 @@ fn main() -> Result<()> {
     }
     if wants(Part::Replay) {
         replay::measure(packets)?;
+    }
+    if wants(Part::Scrape) {
+        scrape::measure()?;
     }
     Ok(())
 }

@@ -1,0 +1,209 @@
+//! How long a scrape takes, by the number of groups, beside copying as many octets and beside the client library.
+
+use std::{
+    hint::black_box,
+    io::{Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use pping::{
+    groups::{GroupName, SeriesName},
+    http::{self, Readiness},
+    sinks::prometheus::{Encoding, Metrics, Text},
+};
+use pping_common::{
+    abi::{Hook, Tally},
+    rtt::Method,
+};
+use prometheus_client::{
+    encoding::text,
+    metrics::{family::Family, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+/// Groups that a scrape is measured with.
+const GROUPS: [u32; 3] = [100, 1_000, 16_384];
+
+/// Scrapes of each kind, of which the median is taken.
+const ROUNDS: usize = 9;
+
+/// How long a scrape of as many groups as there can be may take.
+const LIMIT: Duration = Duration::from_millis(200);
+
+/// A second's worth of samples of `groups` networks.
+fn slices(groups: u32) -> Vec<(SeriesName, Tally)> {
+    (0..groups)
+        .map(|number| {
+            let prefix: Arc<str> = format!("{}/24", Ipv4Addr::from(0x6440_0000 + (number << 8))).into();
+            let mut tally = Tally::EMPTY;
+            for sample in 0..20_u64 {
+                tally.sample(1_000_000 * (1 + sample) + u64::from(number) * 9_973 % 40_000_000);
+            }
+            tally.sent.packets = 1_000 + u64::from(number);
+            tally.received.packets = 900;
+            tally.sent.bytes = 1_000_000;
+            let name = SeriesName {
+                interface: Some("eth0".into()),
+                method: Method::TcpTs,
+                matched: Some(Hook::Ingress),
+                group: Arc::new(GroupName {
+                    label: Arc::clone(&prefix),
+                    prefix: Some(prefix),
+                    dscp: None,
+                    more: Vec::new(),
+                }),
+            };
+            (name, tally)
+        })
+        .collect()
+}
+
+/// Measures scrapes, in memory and by HTTP, and whether they disturb what measures.
+pub(crate) fn measure() -> Result<()> {
+    println!("\na scrape, by the number of groups (one series each); median of {ROUNDS}");
+    println!("groups    lines      octets    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
+    for groups in GROUPS {
+        one(groups)?;
+    }
+    Ok(())
+}
+
+fn one(groups: u32) -> Result<()> {
+    let slices = slices(groups);
+    let metrics = Metrics::new(groups, Duration::from_mins(10));
+    for _ in 0..20 {
+        metrics.take(&slices, Instant::now());
+    }
+    let fresh = |encoding| {
+        // What has not changed would be the page that was there.
+        metrics.take(&slices[..1], Instant::now());
+        metrics.page(Text::Classic, encoding)
+    };
+    let (plain, compressed) = (fresh(Encoding::Identity)?, fresh(Encoding::Gzip)?);
+    let page = median(|| fresh(Encoding::Identity).map(drop).map_err(Into::into))?;
+    let gzip = median(|| fresh(Encoding::Gzip).map(drop).map_err(Into::into))?;
+
+    let runtime = tokio::runtime::Runtime::new()?;
+    let listener = runtime.block_on(http::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))?;
+    let address = listener.local_addr()?;
+    runtime.spawn(http::serve(listener, metrics.clone(), Readiness::default()));
+    let http = |encoding| {
+        median(|| {
+            metrics.take(&slices[..1], Instant::now());
+            get(address, encoding).map(drop)
+        })
+    };
+    let (by_http, by_http_gzip) = (http("identity")?, http("gzip")?);
+
+    let text = plain.text();
+    let copying = median(|| {
+        black_box(text.as_bytes().to_vec());
+        Ok(())
+    })?;
+    let client = client_library(&slices)?;
+    let [page, gzip, by_http, by_http_gzip, copying, client] =
+        [page, gzip, by_http, by_http_gzip, copying, client].map(|time| time.as_secs_f64() * 1e3);
+    println!(
+        "{groups:>6} {:>8} {:>11} {:>7} {page:>6.1} {gzip:>7.1} {by_http:>7.1} {by_http_gzip:>7.1} {copying:>8.1} {client:>15.1}",
+        text.lines().count(),
+        plain.octets(),
+        compressed.octets(),
+    );
+    let worst = by_http.max(by_http_gzip);
+    if groups == GROUPS[GROUPS.len() - 1] {
+        let longest = disturbance(&metrics, &slices, address)?;
+        println!(
+            "\nthe slowest scrape takes {worst:.0} ms ({} ms are asked for). While pages are written without a pause, \
+             taking {groups} series takes {:.1} ms at most.",
+            LIMIT.as_millis(),
+            longest.as_secs_f64() * 1e3
+        );
+    }
+    Ok(())
+}
+
+/// The longest that what measures waits to hand over, with scrapers that never pause.
+fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: SocketAddr) -> Result<Duration> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for encoding in ["identity", "gzip"] {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    get(address, encoding).ok();
+                }
+            });
+        }
+        let mut longest = Duration::ZERO;
+        for _ in 0..10 {
+            thread::sleep(Duration::from_millis(300));
+            let begin = Instant::now();
+            metrics.take(slices, begin);
+            longest = longest.max(begin.elapsed());
+        }
+        is_over.store(true, Ordering::Relaxed);
+        Ok(longest)
+    })
+}
+
+/// How long the client library takes to write the histograms alone.
+fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Duration> {
+    let bounds: fn() -> Histogram = || Histogram::new((0..=24).map(|octave| f64::from(1 << octave) / 1e6));
+    let family = Family::<Vec<(&'static str, String)>, Histogram, _>::new_with_constructor(bounds);
+    let mut registry = Registry::default();
+    registry.register_with_unit("pping_rtt", "Round-trip times", Unit::Seconds, family.clone());
+    for (name, _) in slices {
+        let labels = vec![
+            ("interface", "eth0".to_owned()),
+            ("method", "tcp-ts".to_owned()),
+            ("matched", "ingress".to_owned()),
+            ("group", name.group.label.to_string()),
+        ];
+        family.get_or_create(&labels).observe(0.02);
+    }
+    median(|| {
+        let mut written = String::new();
+        text::encode(&mut written, &registry)?;
+        black_box(written);
+        Ok(())
+    })
+}
+
+/// Scrapes; all octets of the answer.
+fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nHost: pping\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
+    )?;
+    let (mut part, mut octets) = (vec![0; 1 << 20], 0);
+    loop {
+        match stream.read(&mut part)? {
+            0 => break,
+            read => octets += read,
+        }
+    }
+    ensure!(octets > 1_000, "no page of metrics");
+    Ok(octets)
+}
+
+fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
+    let mut times = Vec::new();
+    for round in 0..=ROUNDS {
+        let begin = Instant::now();
+        run()?;
+        // The first round warms up.
+        if round > 0 {
+            times.push(begin.elapsed());
+        }
+    }
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().context("no rounds")
+}
