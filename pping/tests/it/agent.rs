@@ -19,6 +19,7 @@ mod interfaces;
 mod leftovers;
 mod metrics;
 mod monitor;
+mod monitoring;
 mod privileges;
 mod schema;
 mod usage;

@@ -12,7 +12,7 @@ use crate::{command, environment};
 const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no-remove"];
 
 /// Packages that come with a service, which a test wants to start by itself or not at all.
-const SERVICES: [&str; 1] = ["prometheus"];
+const SERVICES: [&str; 2] = ["prometheus", "victoria-metrics"];
 
 /// Whether this machine has packages of Debian's kind.
 pub(super) fn is_here() -> bool {

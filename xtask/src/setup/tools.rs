@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 15] = [
+const TOOLS: [Missing; 16] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -14,6 +14,7 @@ const TOOLS: [Missing; 15] = [
     tool("bpftool", &["bpftool"]),
     tool("prometheus", &["prometheus"]),
     tool("promtool", &["prometheus"]),
+    tool("victoria-metrics", &["victoria-metrics"]),
     tool("systemd-analyze", &["systemd"]),
     tool("curl", &["curl"]),
     tool("jq", &["jq"]),

@@ -1,0 +1,127 @@
+//! What serves metrics as pping does, of samples that a test makes up.
+
+use std::{
+    net::{Ipv4Addr, TcpListener},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use pping::{
+    groups::{GroupName, SeriesName},
+    http::{self, Readiness},
+    sinks::prometheus::{Fill, Metrics, ProgramRuns},
+    source::{
+        attach::{Attached, Hook as AttachedHook},
+        counters::{Snapshot, Watched},
+    },
+};
+use pping_common::{
+    abi::{Counters, Hook, Tally},
+    rtt::Method,
+};
+use pping_lab::Namespace;
+use tokio::runtime::Runtime;
+
+use crate::agent::monitor::ok;
+
+const INTERFACE: &str = "wan0";
+
+/// What a series got in a second.
+pub(super) type Slice = (SeriesName, Tally);
+
+/// A server of metrics that takes a second's worth of samples every second, until dropped.
+pub(super) struct Agent {
+    is_over: Arc<AtomicBool>,
+    feeding: Option<JoinHandle<()>>,
+    _runtime: Runtime,
+}
+
+impl Agent {
+    /// Serves at a port of loopback; `second` is asked once a second what was measured.
+    pub(super) fn start(
+        host: &Namespace,
+        port: u16,
+        mut second: impl FnMut() -> Vec<Slice> + Send + 'static,
+    ) -> Self {
+        let listener = ok(host.enter(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let metrics = Metrics::new(100, Duration::from_mins(10));
+        let runtime = Runtime::new().unwrap();
+        let serving = metrics.clone();
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            http::serve(listener, serving, Readiness::default()).await
+        });
+        let is_over = Arc::new(AtomicBool::new(false));
+        let watched = Arc::clone(&is_over);
+        let feeding = thread::spawn(move || {
+            let mut counters = Counters::ZERO;
+            while !watched.load(Ordering::Relaxed) {
+                metrics.take(&second(), Instant::now());
+                count(&metrics, &mut counters);
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+        Self { is_over, feeding: Some(feeding), _runtime: runtime }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(feeding) = self.feeding.take() {
+            // If it panicked, it has said so.
+            feeding.join().ok();
+        }
+    }
+}
+
+/// Counts on, some of everything.
+fn count(metrics: &Metrics, counters: &mut Counters) {
+    for hook in Hook::ALL.map(|hook| hook as usize) {
+        counters.packets[hook].iter_mut().for_each(|packets| *packets += 1000);
+        counters.bytes[hook].iter_mut().for_each(|bytes| *bytes += 900_000);
+        counters.ecn[hook].iter_mut().for_each(|packets| *packets += 10);
+        counters.retransmissions[hook] += 7;
+    }
+    counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
+    counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
+    let hooks = Attached { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
+    let watched = Watched { name: INTERFACE.into(), ifindex: 2, place: 2, hooks };
+    let fill =
+        Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
+    metrics.counted(Snapshot { interfaces: vec![(watched, *counters)] }, fill);
+    let runs = counters.packets[0][0];
+    let time = Duration::from_nanos(45 * runs);
+    metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
+}
+
+/// What a series of a group got in a second: these RTTs, in ns, and some packets.
+pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Hook, rtts: &[u64]) -> Slice {
+    let mut tally = Tally::EMPTY;
+    for &rtt in rtts {
+        tally.sample(rtt);
+    }
+    for (traffic, packets) in [(&mut tally.sent, 3), (&mut tally.received, 2)] {
+        traffic.packets = packets * rtts.len() as u64;
+        traffic.bytes = 700 * traffic.packets;
+        traffic.retransmissions = traffic.packets / 50;
+    }
+    let group = GroupName {
+        label: group.into(),
+        prefix: None,
+        dscp: None,
+        more: more.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
+    };
+    let name = SeriesName {
+        interface: Some(INTERFACE.into()),
+        method: Method::TcpTs,
+        matched: Some(matched),
+        group: group.into(),
+    };
+    (name, tally)
+}

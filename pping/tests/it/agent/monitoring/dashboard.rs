@@ -1,0 +1,145 @@
+//! The dashboard shows something in each of its panels.
+
+use std::{
+    collections::BTreeSet,
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use pping_common::abi::Hook;
+use pping_lab::Namespace;
+use serde_json::Value;
+
+use super::{
+    agents::{Agent, slice},
+    stack::{self, Store},
+};
+use crate::agent::monitor::{PATIENCE, ok, repository};
+
+fn dashboard() -> Value {
+    serde_json::from_str(&fs::read_to_string(repository("deploy/grafana/pping.json")).unwrap()).unwrap()
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, what: &str) -> &'a str {
+    value[what].as_str().unwrap_or_else(|| panic!("no {what} in {value}"))
+}
+
+/// The queries of all panels, each with the title of its panel.
+fn queries(dashboard: &Value) -> Vec<(String, String)> {
+    array(&dashboard["panels"])
+        .iter()
+        .flat_map(|panel| {
+            array(&panel["targets"])
+                .iter()
+                .map(move |target| (text(panel, "title").to_owned(), text(target, "expr").to_owned()))
+        })
+        .collect()
+}
+
+/// Puts values in the place of variables, as Grafana does.
+fn substituted(dashboard: &Value, expression: &str) -> String {
+    let mut expression = expression.replace("$__rate_interval", "10s").replace("$__range", "1m");
+    for variable in array(&dashboard["templating"]["list"]) {
+        let all = variable["allValue"].as_str().unwrap_or("prometheus");
+        expression = expression.replace(&format!("${}", text(variable, "name")), all);
+    }
+    assert!(!expression.contains('$'), "a variable that the dashboard does not have: {expression}");
+    expression
+}
+
+#[test]
+fn it_has_the_shape_that_grafana_imports() {
+    let dashboard = dashboard();
+    assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["id"].is_null());
+    for key in ["title", "uid"] {
+        assert!(!text(&dashboard, key).is_empty());
+    }
+    let variables: BTreeSet<&str> =
+        array(&dashboard["templating"]["list"]).iter().map(|variable| text(variable, "name")).collect();
+    assert_eq!(variables, BTreeSet::from(["datasource", "group", "instance", "interface", "matched"]));
+    let (mut numbers, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+    let mut places: Vec<[u64; 4]> = Vec::new();
+    for panel in array(&dashboard["panels"]) {
+        let title = text(panel, "title");
+        assert!(numbers.insert(panel["id"].as_u64().unwrap()), "{title}: its number is taken");
+        kinds.insert(text(panel, "type"));
+        let place = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        let [x, y, width, height] = place;
+        assert!(width > 0 && height > 0 && x + width <= 24, "{title}: {place:?}");
+        for [left, top, w, h] in &places {
+            let is_apart = x >= left + w || *left >= x + width || y >= top + h || *top >= y + height;
+            assert!(is_apart, "{title} lies on another panel: {place:?}");
+        }
+        places.push(place);
+        let is_row = text(panel, "type") == "row";
+        assert_eq!(array(&panel["targets"]).is_empty(), is_row, "{title}");
+        assert!(is_row || panel["datasource"]["uid"] == "${datasource}", "{title}");
+        let references: Vec<_> =
+            array(&panel["targets"]).iter().map(|target| text(target, "refId")).collect();
+        assert_eq!(references.iter().collect::<BTreeSet<_>>().len(), references.len(), "{title}");
+    }
+    for kind in ["heatmap", "timeseries", "stat", "table"] {
+        assert!(kinds.contains(kind), "no {kind}");
+    }
+}
+
+/// Whether each query finds something; what does not may only need some more seconds.
+fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)]) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut empty: Vec<_> = queries.iter().collect();
+    loop {
+        empty.retain(|(_, expression)| {
+            let found = store.query(expression);
+            !found.iter().any(|series| series["value"][1].as_str().is_some_and(|value| value != "NaN"))
+        });
+        if empty.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name} finds nothing for {empty:#?}");
+        thread::sleep(Duration::from_millis(500));
+    }
+}
+
+#[test]
+fn every_query_finds_something_and_none_is_in_error() {
+    const PORTS: [u16; 2] = [9464, 9465];
+    let host = ok(Namespace::new("monitor"));
+    let mut victoria = stack::victoria_metrics(&host);
+    let mut prometheus = stack::prometheus(&host, &PORTS, true);
+    let _agents = PORTS.map(|port| {
+        Agent::start(&host, port, || {
+            let rtts: Vec<u64> = (1..100).map(|ms| ms * 1_000_000).collect();
+            let site = [("site", "a \"b\" \\ c")];
+            vec![
+                slice("customer-7", &site, Hook::Egress, &rtts),
+                slice("customer-8", &[], Hook::Ingress, &rtts[..50]),
+                slice("other", &[], Hook::Ingress, &rtts[..10]),
+            ]
+        })
+    });
+    let dashboard = dashboard();
+    let mut expressions: Vec<(String, String)> = queries(&dashboard)
+        .into_iter()
+        .map(|(panel, expression)| (panel, substituted(&dashboard, &expression)))
+        .collect();
+    assert!(expressions.len() > 30, "{}", expressions.len());
+    // What variables are chosen from, as far as it is a query.
+    for variable in array(&dashboard["templating"]["list"]) {
+        let Some(query) = variable["query"]["query"].as_str() else { continue };
+        let inner = query.strip_prefix("label_values(").and_then(|inner| inner.strip_suffix(')')).unwrap();
+        let (series, label) = inner.rsplit_once(", ").unwrap();
+        let series = substituted(&dashboard, series);
+        expressions.push((text(variable, "name").to_owned(), format!("count by ({label}) ({series})")));
+    }
+    // A label value that needs care comes through as it was.
+    let site = r#"pping_group_info{group="customer-7", site="a \"b\" \\ c"}"#.to_owned();
+    expressions.push(("what a groups file says".to_owned(), site));
+    assert_answers(&mut prometheus, "Prometheus", &expressions);
+    assert_answers(&mut victoria, "VictoriaMetrics", &expressions);
+    assert!(!prometheus.log().contains("level=error"), "{}", prometheus.log());
+    assert!(!prometheus.log().contains("level=warn"), "{}", prometheus.log());
+}

@@ -1,0 +1,133 @@
+//! Pages of many groups, in both formats, plain and compressed, to several at once.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    process::{Command, Stdio},
+    thread,
+};
+
+use flate2::read::GzDecoder;
+use pping_common::abi::Hook;
+use pping_lab::Namespace;
+
+use super::agents::{Agent, slice};
+use crate::agent::{
+    http::Exposition,
+    monitor::{ok, wait_until},
+};
+
+const PORT: u16 = 9464;
+
+const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0";
+
+/// A page, and the head that came with it.
+fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+    let mut stream = ok(host.enter(|| TcpStream::connect(address))).unwrap();
+    write!(
+        stream,
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nAccept-Encoding: {encoding}\r\n\
+         Connection: close\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8(answer[..end].to_vec()).unwrap().to_lowercase();
+    let body = &answer[end + 4..];
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
+    let mut page = String::new();
+    if head.contains("content-encoding: gzip") {
+        GzDecoder::new(body).read_to_string(&mut page).unwrap();
+    } else {
+        page = String::from_utf8(body.to_vec()).unwrap();
+    }
+    (head, page)
+}
+
+fn busy(host: &Namespace) -> Agent {
+    let rtts: Vec<u64> = (1..40).map(|ms| ms * 1_000_000).collect();
+    Agent::start(host, PORT, move || {
+        let group = |number| {
+            let site = [("site", "a \"b\" \\ c"), ("Tarif (€)", "9,99"), ("group", "1")];
+            slice(&format!("10.0.{number}.0/24"), &site, Hook::Egress, &rtts)
+        };
+        (0..200).map(group).collect()
+    })
+}
+
+#[test]
+fn promtool_finds_nothing_to_say_about_many_groups() {
+    let host = ok(Namespace::new("monitor"));
+    let _agent = busy(&host);
+    let has_groups = || scrape(&host, "text/plain", "gzip").1.contains("pping_group_info{");
+    wait_until("a second is over", has_groups);
+    let (_, page) = scrape(&host, "text/plain", "gzip");
+    for name in ["pping_group_info{", "pping_rtt_inflation_seconds{", "pping_bpf_run_seconds_total{"] {
+        assert!(page.contains(name), "no {name}");
+    }
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("this test needs promtool, which `cargo xtask setup --tests` installs");
+    promtool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let said_all = [said.stdout, said.stderr].concat();
+    assert!(said.status.success() && said_all.is_empty(), "{}", String::from_utf8_lossy(&said_all));
+}
+
+#[test]
+fn what_a_client_asks_for_is_what_it_gets() {
+    let host = ok(Namespace::new("monitor"));
+    let _agent = busy(&host);
+    for (accept, encoding, is_open, is_gzip) in [
+        ("text/plain", "identity", false, false),
+        ("text/plain", "deflate, gzip", false, true),
+        ("text/plain", "gzip;q=0", false, false),
+        (OPENMETRICS, "gzip", true, true),
+        (OPENMETRICS, "br", true, false),
+        ("application/openmetrics-text;q=0.2,text/plain;q=0.5", "", false, false),
+        ("application/openmetrics-text;q=0.5,text/plain;q=0.2", "", true, false),
+        ("*/*", "", false, false),
+    ] {
+        let (head, page) = scrape(&host, accept, encoding);
+        let said = format!("{accept} {encoding}: {head}");
+        assert_eq!(head.contains("content-encoding: gzip"), is_gzip, "{said}");
+        assert_eq!(head.contains("content-type: application/openmetrics-text"), is_open, "{said}");
+        assert_eq!(page.ends_with("\n# EOF\n"), is_open, "{said}");
+        assert!(head.contains("\nvary: accept, accept-encoding"), "{said}");
+    }
+}
+
+#[test]
+fn several_scrapers_at_once_get_whole_pages_whose_counters_only_grow() {
+    let host = ok(Namespace::new("monitor"));
+    let _agent = busy(&host);
+    let ask = |accept: &str, encoding: &str| {
+        let mut last = 0;
+        for _ in 0..25 {
+            let (_, page) = scrape(&host, accept, encoding);
+            let page = Exposition(page);
+            let count = page.sum("pping_rtt_seconds_count", &[]).unwrap_or(0.0) as u64;
+            assert!(count >= last, "a counter went back from {last} to {count}");
+            // Every page is of a moment: a second of 200 groups is in it as a whole or not at all.
+            assert_eq!(count % (200 * 39), 0, "{count}");
+            let all = page.sum("pping_rtt_seconds_bucket", &[("le", "+Inf")]).unwrap_or(0.0) as u64;
+            assert_eq!(all, count);
+            last = count;
+        }
+    };
+    thread::scope(|scope| {
+        for accept in ["text/plain", OPENMETRICS] {
+            for encoding in ["gzip", "identity"] {
+                scope.spawn(move || ask(accept, encoding));
+                scope.spawn(move || ask(accept, encoding));
+            }
+        }
+    });
+}
