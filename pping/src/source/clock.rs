@@ -45,6 +45,15 @@ impl WallClock {
     }
 }
 
+/// Nanoseconds since the Unix epoch.
+///
+/// # Errors
+/// When the operating system has no such clock.
+pub fn wall() -> io::Result<u64> {
+    let now = monotonic()?;
+    Ok(WallClock::now()?.epoch(now))
+}
+
 fn monotonic() -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the answer.

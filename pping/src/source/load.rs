@@ -9,13 +9,13 @@ use aya::{
 };
 use pping_common::{
     abi::{Counters, Emit, Interface},
-    group::{Grouping, LabelKey},
+    group::Grouping,
     limits::{DEFAULT_MAX_FLOWS, RESERVED_SERIES, SERIES_PER_GROUP},
     parse::Decap,
     rtt::Rules,
 };
 
-use super::series::SeriesTable;
+use super::{labels::Prefixes, series::SeriesTable};
 use crate::Error;
 
 /// Attempts to load a program while signals come in; as many as libbpf makes.
@@ -37,10 +37,10 @@ pub struct Kernel {
     pub local_addresses: HashMap<MapData, [u8; 16], u8>,
     /// What they aggregate.
     pub series: SeriesTable,
-    /// The labels of prefixes.
-    pub labels: LpmTrie<MapData, LabelKey, u32>,
+    /// The labels of prefixes, until somebody takes them to look after.
+    pub labels: Option<Prefixes>,
     /// The prefixes that they leave out.
-    pub excluded: LpmTrie<MapData, LabelKey, u32>,
+    pub excluded: Prefixes,
 }
 
 /// What is fixed when the programs are loaded.
@@ -135,7 +135,7 @@ pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
         interfaces: Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series: SeriesTable::new(&mut programs, max_series, settings.grouping)?,
-        labels: LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?,
+        labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         programs,
     })

@@ -11,6 +11,7 @@ pub mod interfaces;
 pub mod labels;
 pub mod load;
 mod memory;
+pub mod runs;
 pub mod series;
 pub mod sweep;
 

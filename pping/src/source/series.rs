@@ -130,32 +130,33 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Ends the interval, and hands over what each series got in it.
+    /// Ends the interval, and hands over what each series got in it. Returns those that are no more.
     ///
     /// # Errors
     /// When a map cannot be written.
-    pub fn turn(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
+    pub fn turn(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<Vec<SeriesKey>, Error> {
         let phase = self.number(offset_of!(Control, phase));
         let ended = phase.load(Ordering::Relaxed) & 1;
         phase.store(ended ^ 1, Ordering::SeqCst);
         wait_for_programs();
         let made = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
+        let mut freed = Vec::new();
         for index in 0..self.series.len().min(made as usize) {
-            self.end(index, ended as usize, &mut take)?;
+            freed.extend(self.end(index, ended as usize, &mut take)?);
         }
-        Ok(())
+        Ok(freed)
     }
 
-    /// Ends the interval of one series.
+    /// Ends the interval of one series. Returns it if it is no more.
     fn end(
         &mut self,
         index: usize,
         phase: usize,
         take: &mut impl FnMut(&SeriesKey, &Tally),
-    ) -> Result<(), Error> {
-        let Some(series) = self.series.get(index) else { return Ok(()) };
+    ) -> Result<Option<SeriesKey>, Error> {
+        let Some(series) = self.series.get(index) else { return Ok(None) };
         if used(series).load(Ordering::Acquire) == 0 {
-            return Ok(());
+            return Ok(None);
         }
         let known = self.places.get(index).copied().flatten();
         let mut place = known.unwrap_or_else(|| {
@@ -175,11 +176,11 @@ impl SeriesTable {
                 empty(series, phase ^ 1, |tally| take(&place.key, tally));
                 used(series).store(0, Ordering::Release);
                 self.leave_place(index, &place.key)?;
-                return Ok(());
+                return Ok(Some(place.key));
             }
         };
         self.take_place(index, place);
-        Ok(())
+        Ok(None)
     }
 
     /// Begins to free the series that had nothing in the last `intervals`. Their groups end with them.
@@ -219,10 +220,11 @@ impl SeriesTable {
         self.number(offset_of!(Control, generation)).load(Ordering::Relaxed)
     }
 
-    /// Puts a set of prefixes into force, from one packet to the next.
+    /// Puts a set of prefixes into force, from one packet to the next. No program looks at the one before any more.
     pub fn set_generation(&self, generation: u32) {
         self.number(offset_of!(Control, generation)).store(generation, Ordering::SeqCst);
         self.resolve_again();
+        wait_for_programs();
     }
 
     /// The series in a place that an event tells, unless it is long gone.

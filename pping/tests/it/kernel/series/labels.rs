@@ -32,9 +32,9 @@ fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
     };
     let generation = kernel.series.generation();
     let next = labels::next(generation);
-    labels::add(&mut kernel.labels, next, &parse(prefixes)).unwrap();
+    labels::add(kernel.labels.as_mut().unwrap(), next, &parse(prefixes)).unwrap();
     kernel.series.set_generation(next);
-    labels::remove(&mut kernel.labels, generation, &parse(old));
+    labels::remove(kernel.labels.as_mut().unwrap(), generation, &parse(old));
 }
 
 /// Samples by the number of their label.
@@ -82,7 +82,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
     all(&mut kernel, 4);
     sums.end_interval(&mut kernel);
     assert_eq!(samples(&sums)[0], (0, 1 + 3), "without prefixes nobody has a label");
-    assert_eq!(kernel.labels.iter().count(), 0, "what is not in force is gone");
+    assert_eq!(kernel.labels.as_ref().unwrap().iter().count(), 0, "what is not in force is gone");
 }
 
 #[test]

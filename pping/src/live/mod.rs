@@ -1,45 +1,47 @@
 //! Watching interfaces.
 
+mod answers;
+mod groups;
+mod memory;
+
 use std::{
     collections::BTreeSet,
     io,
     os::fd::{AsFd as _, AsRawFd},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use pping_common::{
-    abi::Tally,
-    group::GroupKey,
-    limits::{DRAIN_INTERVAL_MS, SWEEP_INTERVAL_SECONDS},
-    parse::Untracked,
-};
+use pping_common::{limits::DRAIN_INTERVAL_MS, parse::Untracked};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{SignalKind, signal},
-    time::{MissedTickBehavior, interval},
+    time::{MissedTickBehavior, interval, sleep},
 };
 
+use self::{answers::Aggregator, groups::GroupsFile};
 use crate::{
     Error, Summary,
-    aggregate::Totals,
+    aggregate::Answers,
     cli::Ingress,
     config::{Config, Live},
-    groups::{GroupName, Labels, SeriesName},
+    event::Event,
+    groups::Labels,
     http::{self, Readiness},
     output::{Batch, Ended, Output},
-    record::Record,
     sinks::{
         self, Sink,
         prometheus::{Fill, Metrics},
     },
     source::{
         attach, capabilities,
-        clock::WallClock,
+        clock::{self, WallClock},
         counters::{Snapshot, Watched},
         drain,
         interfaces::{self, Change, Netlink},
+        labels,
         load::{self, Kernel, Settings},
+        runs::runs,
+        series::SeriesTable,
         sweep::sweep,
     },
 };
@@ -60,6 +62,7 @@ pub(crate) async fn run(
         Some(address) => Some(http::bind(address).await?),
         None => None,
     };
+    let answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing())?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
@@ -82,6 +85,17 @@ pub(crate) async fn run(
     if live.bpf_log {
         forward_log(&mut kernel)?;
     }
+    let mut aggregator = Aggregator::new(answers, &config.aggregation);
+    let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
+    labels::add(&mut kernel.excluded, 0, &excluded)?;
+    let groups = match config.aggregation.groups {
+        Some(path) => Some(GroupsFile::open(path, &mut kernel)?),
+        None => None,
+    };
+    if let Some(groups) = &groups {
+        aggregator.names.relabel(groups.labels());
+    }
+    memory::log();
     let mut local = BTreeSet::new();
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
     let mut watched = Vec::new();
@@ -98,8 +112,11 @@ pub(crate) async fn run(
         sink,
         output,
         metrics,
-        totals: Totals::default(),
+        aggregator,
+        groups,
         max_flows: config.max_flows,
+        max_groups: config.aggregation.max_groups,
+        swept: 0,
         warned: Warned::default(),
         started: Instant::now(),
     };
@@ -119,8 +136,12 @@ struct Agent {
     sink: Box<dyn Sink>,
     output: Output,
     metrics: Metrics,
-    totals: Totals,
+    aggregator: Aggregator,
+    groups: Option<GroupsFile>,
     max_flows: u32,
+    max_groups: u32,
+    /// The second of the last sweep.
+    swept: u64,
     warned: Warned,
     started: Instant,
 }
@@ -128,6 +149,7 @@ struct Agent {
 /// What has been warned of.
 #[derive(Default)]
 struct Warned {
+    groups: u64,
     refused: u64,
     lost: u64,
 }
@@ -143,20 +165,25 @@ impl Agent {
         let ring = readable(self.kernel.events.as_fd().try_clone_to_owned()?)?;
         let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut sweep_due = interval(Duration::from_secs(u64::from(SWEEP_INTERVAL_SECONDS)));
-        sweep_due.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut hangup = signal(SignalKind::hangup())?;
         tokio::pin!(shutdown);
+        let turn = sleep(self.aggregator.until_next()?);
+        tokio::pin!(turn);
         loop {
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 // The writer ended: by an error, or since nobody reads any more.
                 Ok(reason) = &mut ended => return reason.map_or(Ok(()), Err),
-                _ = hangup.recv() => self.output.reopener().reopen(),
+                _ = hangup.recv() => self.reload(),
+                labels = changed(&mut self.groups, &self.kernel.series) => {
+                    if let Some(labels) = labels {
+                        self.aggregator.names.relabel(labels);
+                    }
+                }
                 change = netlink.changed() => self.follow(netlink, change).await?,
-                _ = sweep_due.tick() => {
-                    sweep(&mut self.kernel)?;
-                    self.count()?;
+                () = &mut turn => {
+                    self.turn()?;
+                    turn.set(sleep(self.aggregator.until_next()?));
                 }
                 ready = ring.readable() => {
                     ready?.clear_ready();
@@ -167,34 +194,32 @@ impl Agent {
         }
     }
 
+    /// Reads and opens again what can be, as SIGHUP asks for.
+    fn reload(&mut self) {
+        self.output.reopener().reopen();
+        self.aggregator.answers.reopen();
+        if let Some(groups) = &mut self.groups {
+            groups.reload(&self.kernel.series);
+        }
+    }
+
     /// Takes the events that wait.
     fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
-        let Self { kernel, watched, sink, metrics, totals, .. } = self;
+        let Self { kernel: Kernel { events, series, .. }, watched, sink, aggregator, .. } = self;
+        let Aggregator { answers, names, .. } = aggregator;
         let mut batch = Batch::default();
-        drain::drain(&mut kernel.events, |event| {
-            let place = event.endpoints().interface;
-            let Some(interface) = watched.iter().find(|it| it.place == place) else { return };
-            let name = Some(Arc::clone(&interface.name));
-            let Some(record) = Record::new(&event, name, None, |time| clock.epoch(time)) else { return };
-            if let Record::Rtt(sample) = &record {
-                let mut tally = Tally::EMPTY;
-                tally.sample(sample.rtt);
-                metrics.take(
-                    &[(
-                        SeriesName {
-                            interface: sample.interface.clone(),
-                            method: sample.method,
-                            matched: sample.matched,
-                            group: Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default())),
-                        },
-                        tally,
-                    )],
-                    Instant::now(),
-                );
-                totals.take(sample.method, sample.matched, &tally);
+        drain::drain(events, |event| {
+            let Some(name) = answers::interface(watched, event.endpoints().interface) else { return };
+            let group = match &event {
+                Event::Rtt(sample) => {
+                    series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())
+                }
+                _ => None,
+            };
+            if let Some(record) = answers.event(&event, Some(name), group, |time| clock.epoch(time)) {
+                batch.push(sink.as_mut(), &record);
             }
-            batch.push(sink.as_mut(), &record);
         });
         self.output.write(batch);
         Ok(())
@@ -205,7 +230,26 @@ impl Agent {
         let snapshot = Snapshot::read(&self.kernel, &self.watched)?;
         let total = snapshot.total();
         let lines_lost = self.output.lines_lost();
-        self.metrics.counted(snapshot, Fill { lines_lost, max_flows: self.max_flows, ..Fill::default() });
+        let series = self.kernel.series.fill();
+        let fill = Fill {
+            lines_lost,
+            max_flows: self.max_flows,
+            groups: series.groups as u32,
+            max_groups: self.max_groups,
+            series: series.series as u32,
+            max_series: series.max_series as u32,
+        };
+        self.metrics.counted(snapshot, fill);
+        self.metrics.programs(runs(&self.kernel.programs));
+        if total.groups_refused > self.warned.groups {
+            tracing::warn!(
+                "there are more than {} groups: the rest is `other`; raise --max-groups",
+                self.max_groups
+            );
+            // Once is enough: how many there are is a metric.
+            self.warned.groups = u64::MAX;
+        }
+        self.make_room(total.groups_refused)?;
         let refused = total.untracked[Untracked::MapFull as usize];
         if refused > self.warned.refused {
             let packets = refused - self.warned.refused;
@@ -252,10 +296,25 @@ impl Agent {
             xdp.unload().ok();
         }
         let duration = self.started.elapsed();
+        // Packets do not come any more. What they brought is in the tally that was written to, or already in the other.
+        sweep(&mut self.kernel)?;
         self.drain()?;
+        self.take_series()?;
+        self.take_series()?;
+        let records = self.aggregator.answers.finish(clock::wall()?)?;
+        self.write(records);
         let counters = Snapshot::read(&self.kernel, &self.watched)?.total();
         let lines_lost = self.output.finish();
-        Ok(Summary { duration, counters, totals: self.totals, lines_lost, capture: None })
+        let totals = self.aggregator.answers.into_totals();
+        Ok(Summary { duration, counters, totals, lines_lost, capture: None })
+    }
+}
+
+/// Waits for a change of groups, where there are any that can change.
+async fn changed(groups: &mut Option<GroupsFile>, series: &SeriesTable) -> Option<Labels> {
+    match groups {
+        Some(groups) => groups.changed(series).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,0 +1,120 @@
+//! Once a second, and at the end of each interval: what the kernel programs have aggregated.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pping_common::{abi::Tally, limits::SECOND};
+
+use super::Agent;
+use crate::{
+    Error,
+    aggregate::Answers,
+    config::Aggregation,
+    groups::{Names, SeriesName},
+    output::Batch,
+    record::Record,
+    source::{clock, counters::Watched, sweep::sweep},
+};
+
+/// How often there may be room for groups that there was none for before.
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Names of what the kernel programs have aggregated, and what is told of it.
+pub(super) struct Aggregator {
+    pub(super) answers: Answers,
+    pub(super) names: Names,
+    /// Turns without traffic after which a group is forgotten.
+    idle_turns: u32,
+    /// Flow directions that were refused a group, when room was last made.
+    refused: u64,
+    resolved: Instant,
+}
+
+impl Aggregator {
+    pub(super) fn new(answers: Answers, aggregation: &Aggregation) -> Self {
+        let turn = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
+        let turns = aggregation.group_timeout.as_nanos() / turn.as_nanos().max(1);
+        Self {
+            answers,
+            names: Names::default(),
+            idle_turns: u32::try_from(turns).unwrap_or(u32::MAX).max(1),
+            refused: 0,
+            resolved: Instant::now(),
+        }
+    }
+
+    /// How long it is until the next turn: at the next second of the wall clock, or the end of the interval.
+    pub(super) fn until_next(&self) -> Result<Duration, Error> {
+        let now = clock::wall()?;
+        let second = now - now % SECOND + SECOND;
+        let next = self.answers.next().map_or(second, |interval| interval.min(second));
+        Ok(Duration::from_nanos(next.saturating_sub(now)))
+    }
+}
+
+impl Agent {
+    /// Takes what was aggregated since the last turn, and writes what is due.
+    pub(super) fn turn(&mut self) -> Result<(), Error> {
+        // Events name places of series, which are given away below.
+        self.drain()?;
+        let now = clock::wall()?;
+        if now / SECOND != self.swept {
+            self.swept = now / SECOND;
+            sweep(&mut self.kernel)?;
+        }
+        self.take_series()?;
+        let records = self.aggregator.answers.tick(now)?;
+        self.write(records);
+        self.count()
+    }
+
+    /// Takes what series got.
+    pub(super) fn take_series(&mut self) -> Result<(), Error> {
+        let Self {
+            kernel, watched, aggregator: Aggregator { answers, names, idle_turns, .. }, metrics, ..
+        } = self;
+        let mut slices: Vec<(SeriesName, Tally)> = Vec::new();
+        let freed = kernel.series.turn(|key, tally| {
+            if let Some(name) = names.series(key, interface(watched, key.interface)) {
+                answers.take(&name, tally);
+                slices.push((name, *tally));
+            }
+        })?;
+        let now = Instant::now();
+        metrics.take(&slices, now);
+        for key in freed {
+            if let Some(name) = names.series(&key, interface(watched, key.interface)) {
+                metrics.forget(&name);
+            }
+            names.forget(&key.group);
+        }
+        kernel.series.expire(*idle_turns)
+    }
+
+    /// Makes room for groups that were refused, where others have left some.
+    pub(super) fn make_room(&mut self, refused: u64) -> Result<(), Error> {
+        let Self { kernel, aggregator, .. } = self;
+        if refused > aggregator.refused && aggregator.resolved.elapsed() >= RESOLVE_INTERVAL {
+            kernel.series.forget_empty_groups()?;
+            kernel.series.resolve_again();
+            aggregator.refused = refused;
+            aggregator.resolved = Instant::now();
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, records: Vec<Record>) {
+        let mut batch = Batch::default();
+        for record in &records {
+            batch.push(self.sink.as_mut(), record);
+        }
+        self.output.write(batch);
+    }
+}
+
+/// The name of the interface in a place.
+pub(super) fn interface(watched: &[Watched], place: u16) -> Option<Arc<str>> {
+    watched.iter().find(|it| it.place == place).map(|it| Arc::clone(&it.name))
+}
