@@ -101,8 +101,7 @@ fn fold<A: Flows>(key: &FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
     }
     let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
     for timed in [Side::Low, Side::High] {
-        let is_timed = config::rules().include_local || !flow_ref.is_local(timed.other());
-        if !is_timed || flow_ref.direction(timed).packets == 0 {
+        if !flow_ref.may_have_samples(timed, config::rules().include_local) {
             continue;
         }
         let (source, destination) = match timed {

@@ -188,9 +188,21 @@ impl Flow {
     /// The second half of [`Flow::step`]: what the packet matches and records.
     #[inline(always)]
     pub fn measure(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Measured {
-        let timed = rules.include_local || !self.is_local(from.other());
+        let timed = self.is_timed(from, rules.include_local);
         let (forward, reverse) = self.directions(from);
         rtt::step(forward, reverse, transport, now, timed, rules)
+    }
+
+    /// Whether what `from` sends is timed, unless it asks for no answer.
+    #[inline(always)]
+    fn is_timed(&self, from: Side, include_local: bool) -> bool {
+        include_local || !self.is_local(from.other())
+    }
+
+    /// Whether there may be samples of what `from` sends: it sent what asks for an answer, and that is timed.
+    #[inline(always)]
+    pub fn may_have_samples(&self, from: Side, include_local: bool) -> bool {
+        self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
     /// Where the samples of what `timed` sends are matched, as the number of a [`Hook`]: where the packets of the other

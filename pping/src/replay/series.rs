@@ -114,8 +114,7 @@ impl Series {
             Side::High => (key.low.to_address(), key.high.to_address()),
         };
         for (side, sent, received) in [(Side::Low, low, high), (Side::High, high, low)] {
-            let is_timed = include_local || !flow.is_local(side.other());
-            if !is_timed || flow.direction(side).packets == 0 {
+            if !flow.may_have_samples(side, include_local) {
                 continue;
             }
             let (source, destination) = addresses(side);

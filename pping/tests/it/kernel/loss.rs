@@ -1,7 +1,10 @@
 //! More events than the ring holds.
 
 use pping::source::drain::Event;
-use pping_common::{abi::Lost, limits::RING_OCTETS};
+use pping_common::{
+    abi::{Lost, RttEvent},
+    limits::RING_OCTETS,
+};
 
 use super::{
     frames::{ACK, FIN, Ip, PSH, TCP, Tcp, v4},
@@ -35,7 +38,7 @@ fn lose_but(kept: &[Event], twin: &mut Twin) {
 #[test]
 fn events_without_room_are_counted_and_nothing_else_changes() {
     let mut rig = Rig::new();
-    let room = RING_OCTETS / (RING_HEADER + 120);
+    let room = RING_OCTETS / (RING_HEADER + size_of::<RttEvent>() as u32);
     let mut number = 1;
     while number < room + 2000 {
         volley(&mut rig, number, ACK | PSH);
