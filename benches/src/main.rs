@@ -6,8 +6,12 @@ mod frames;
 mod kernel;
 mod machine;
 mod measure;
+mod networks;
 mod replay;
 mod scrape;
+mod serve;
+
+use std::net::SocketAddr;
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
@@ -29,6 +33,15 @@ struct Arguments {
     /// Packets in the capture
     #[arg(long, default_value_t = 2_000_000)]
     packets: u32,
+    /// Measure nothing: serve metrics of made-up networks at this address until killed
+    #[arg(long, value_name = "ADDRESS")]
+    serve: Option<SocketAddr>,
+    /// Groups that are served
+    #[arg(long, default_value_t = 1_000)]
+    groups: u32,
+    /// Seconds of traffic that pass in one, so that a scrape interval of a second is like one of this many
+    #[arg(long, default_value_t = 1)]
+    step: u64,
 }
 
 /// What can be measured by itself.
@@ -43,7 +56,10 @@ enum Part {
 }
 
 fn main() -> Result<()> {
-    let Arguments { only, rounds, repeat, packets } = Arguments::parse();
+    let Arguments { only, rounds, repeat, packets, serve, groups, step } = Arguments::parse();
+    if let Some(address) = serve {
+        return serve::serve(address, groups, step);
+    }
     let wants = |part| only.is_none_or(|only| only == part);
     println!("{}", machine::describe());
     if wants(Part::Kernel) {

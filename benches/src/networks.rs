@@ -1,0 +1,54 @@
+//! Samples of many networks, made up.
+
+use std::{net::Ipv4Addr, sync::Arc};
+
+use pping::groups::{GroupName, SeriesName};
+use pping_common::{
+    abi::{Hook, Tally},
+    rtt::Method,
+};
+
+/// What `groups` networks have in the given second: each up to 19 samples, mostly around an RTT of its own.
+pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, Tally)> {
+    (0..groups).map(|number| (name(number), tally(number, second))).collect()
+}
+
+fn name(number: u32) -> SeriesName {
+    let prefix: Arc<str> = format!("{}/24", Ipv4Addr::from(0x6440_0000 + (number << 8))).into();
+    let label = Arc::clone(&prefix);
+    SeriesName {
+        interface: Some("eth0".into()),
+        method: Method::TcpTs,
+        matched: Some(Hook::Ingress),
+        group: Arc::new(GroupName { label, prefix: Some(prefix), dscp: None, more: Vec::new() }),
+    }
+}
+
+fn tally(number: u32, second: u64) -> Tally {
+    let mut random = Random(second << 32 | u64::from(number));
+    let usual = 2_000_000 + u64::from(number) * 997_331 % 60_000_000;
+    let mut tally = Tally::EMPTY;
+    for _ in 0..random.below(20) {
+        // Sums of some are spread as RTTs are: close together, with a tail.
+        let queued = random.below(usual) * random.below(8) * random.below(8) / 32;
+        tally.sample(usual + queued);
+    }
+    for traffic in [&mut tally.sent, &mut tally.received] {
+        traffic.packets = random.below(1_000);
+        traffic.bytes = traffic.packets * random.below(1_400);
+        traffic.retransmissions = random.below(16).saturating_sub(12);
+    }
+    tally
+}
+
+/// `SplitMix64`: the same every time, and good enough for this.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % bound
+    }
+}

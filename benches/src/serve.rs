@@ -1,0 +1,32 @@
+//! Serves metrics of networks that are made up, for whoever wants to know what a database makes of them.
+
+use std::{
+    net::SocketAddr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use pping::{
+    http::{self, Readiness},
+    sinks::prometheus::Metrics,
+};
+
+use crate::networks::slices;
+
+/// Serves until killed. Each second brings what `step` seconds of traffic would.
+pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
+    let metrics = Metrics::new(groups, Duration::from_mins(10));
+    let runtime = tokio::runtime::Runtime::new()?;
+    let listener = runtime.block_on(http::bind(address))?;
+    runtime.spawn(http::serve(listener, metrics.clone(), Readiness::default()));
+    println!("serving {groups} groups at http://{address}/metrics");
+    let start = Instant::now();
+    for second in 1_u32.. {
+        for part in 0..step {
+            metrics.take(&slices(groups, u64::from(second) * step + part), Instant::now());
+        }
+        thread::sleep((start + second * Duration::from_secs(1)).saturating_duration_since(Instant::now()));
+    }
+    Ok(())
+}
