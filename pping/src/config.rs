@@ -308,9 +308,9 @@ fn nanoseconds(option: &'static str, value: &str) -> Result<u64, Error> {
 
 /// A time that is not nothing.
 fn time(option: &'static str, value: &str) -> Result<Duration, Error> {
-    match nanoseconds(option, value)? {
-        0 => Err(invalid(option, value, "give a number with its unit, like 10s or 5m")),
-        nanoseconds => Ok(Duration::from_nanos(nanoseconds)),
+    match nanoseconds(option, value) {
+        Ok(nanoseconds @ 1..) => Ok(Duration::from_nanos(nanoseconds)),
+        _ => Err(invalid(option, value, "give a number with its unit, like 10s or 5m")),
     }
 }
 

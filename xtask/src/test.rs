@@ -21,6 +21,9 @@ const WITNESS: &str = "pping/tests/witness/expected_samples.py";
 const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
 const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
 
+/// Which Python the tests' scripts are run by where they need more than its library.
+const PYTHON_VARIABLE: &str = "PPING_PYTHON";
+
 /// Installs what is missing, builds the agent as users run it, and runs the tests of all crates.
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> {
     ensure!(
@@ -34,6 +37,7 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> 
     let mut cargo = environment::cargo();
     cargo.args(["test", "--workspace", "--exclude", "pping-ebpf", "--no-fail-fast"]);
     cargo.args(filter).arg("--").args(arguments);
+    cargo.env(PYTHON_VARIABLE, setup::interpreter());
     if env::var_os(CAPTURES_VARIABLE).is_none()
         && let Some(parent) = environment::repository().parent()
     {

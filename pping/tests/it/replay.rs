@@ -6,6 +6,7 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod aggregates;
 mod captures;
 mod formats;
 mod generate;
@@ -15,6 +16,8 @@ mod made;
 mod program;
 mod reading;
 mod samples;
+mod schema;
 mod streams;
 mod times;
 mod usage;
+mod witness;

@@ -7,9 +7,11 @@ mod apt;
 mod compiler;
 mod fuzzing;
 mod lints;
+mod python;
 mod tools;
 
 use anyhow::Result;
+pub(crate) use python::interpreter;
 
 /// What the machine is wanted for, beside building.
 #[derive(Clone, Copy, Default)]
@@ -46,12 +48,16 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
     }
     if scope.tests {
         missing.extend(tools::missing());
+        missing.extend(python::missing());
     }
     apt::install(&missing)?;
 
     compiler::complete()?;
     if scope.lints {
         lints::complete()?;
+    }
+    if scope.tests {
+        python::complete()?;
     }
     if report == Report::All {
         let mut found = compiler::found();
@@ -60,6 +66,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         }
         if scope.tests {
             found.extend(tools::found());
+            found.extend(python::found());
         }
         for line in found {
             eprintln!("found {line}");

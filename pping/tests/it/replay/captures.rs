@@ -43,7 +43,7 @@ fn table() -> BTreeMap<String, [Counts; 2]> {
 }
 
 /// The captures, or nothing where there are none on this machine.
-fn captures() -> Vec<PathBuf> {
+pub(super) fn captures() -> Vec<PathBuf> {
     let Some(folder) = env::var_os("PPING_CAPTURES").map(PathBuf::from).filter(|folder| folder.is_dir())
     else {
         eprintln!("NOT TESTED: PPING_CAPTURES names no folder, so no captures of others have been read");

@@ -2,7 +2,7 @@
 
 use super::{
     made::{START, connection, pcap},
-    program::{assert_fails, pping, read},
+    program::{Temporary, assert_fails, pping, read},
 };
 
 #[test]
@@ -12,10 +12,49 @@ fn options_that_make_no_sense_with_a_capture_are_refused_with_a_reason() {
         ("--include-local", "all its packets are timed"),
         ("--listen 127.0.0.1:9464", "summary"),
         ("--bpf-log", "no kernel program"),
+        ("--prometheus-groups 5", "no metrics"),
+        ("--baseline 5m", "no metrics"),
     ] {
         let output = pping(&format!("-r /dev/null {option}")).output().unwrap();
         let name = option.split(' ').next().unwrap();
         assert_fails(&output, 2, &[name, "--read", reason]);
+    }
+}
+
+#[test]
+fn a_groups_file_is_refused_with_line_and_column() {
+    for (name, text, place, parts) in [
+        ("groups.csv", "192.0.2.0/24,a\n192.0.2.1/24,b\n", ":2:1: ", &["write 192.0.2.0/24"][..]),
+        ("groups.csv", "prefix,group\n192.0.2.0/24,other\n", ":2:14: ", &["`other`", "another label"]),
+        (
+            "groups.toml",
+            "[[group]]\nlabel = \"a\"\nprefixes = [\"nonsense\"]\n",
+            ":3:13: ",
+            &["`nonsense`", "like"],
+        ),
+    ] {
+        let file = Temporary::new(name, text.as_bytes());
+        let path = file.path.display();
+        let output = pping(&format!("-r /dev/null --groups {path}")).output().unwrap();
+        assert_fails(&output, 2, &[&format!("--groups {path}{place}")]);
+        assert_fails(&output, 2, parts);
+    }
+    let output = pping("-r /dev/null --groups /nowhere/groups.csv").output().unwrap();
+    assert_fails(&output, 2, &["--groups /nowhere/groups.csv", "No such file"]);
+}
+
+#[test]
+fn groups_that_cannot_be_are_refused() {
+    for (arguments, parts) in [
+        ("--aggregate 10", &["--aggregate", "10s"][..]),
+        ("--aggregate 0", &["--aggregate", "10s"]),
+        ("--group-by /33,/48", &["--group-by", "/24,/48"]),
+        ("--group-by both", &["--group-by", "how long"]),
+        ("--group-by customers", &["--group-by", "dscp"]),
+        ("--max-groups 0", &["--max-groups", "from 1 to"]),
+        ("--exclude 192.0.2.0/33", &["--exclude", "192.0.2.0/24"]),
+    ] {
+        assert_fails(&pping(&format!("-r /dev/null {arguments}")).output().unwrap(), 2, parts);
     }
 }
 

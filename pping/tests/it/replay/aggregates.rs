@@ -1,0 +1,198 @@
+//! `--aggregate`, `--flow-summary`, groups and `--exclude` with a capture.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{
+    made::{MILLISECOND, SECOND, START, connection, pcap},
+    program::{Temporary, assert_fails, pping, read, rtts, samples, stderr},
+};
+
+/// The start of the first interval of ten seconds after that of the capture.
+const NEXT: u64 = START - START % (10 * SECOND) + 10 * SECOND;
+
+/// A connection in the first interval and the next two, and one an hour later.
+fn capture() -> Vec<u8> {
+    let mut packets = connection(40_000, START, 15, 7 * MILLISECOND);
+    packets.extend(connection(40_001, START + 3600 * SECOND, 2, 9 * MILLISECOND));
+    pcap(&packets)
+}
+
+#[track_caller]
+fn records(capture: &[u8], arguments: &str) -> Vec<Value> {
+    let output = read(capture, &format!("--rate-limit 0 {arguments}"));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn groups(records: &[Value]) -> Vec<&str> {
+    records.iter().map(|record| record["group"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn intervals_are_multiples_of_their_length_since_1970() {
+    let records = records(&capture(), "--aggregate 10s");
+    let end = START + 3600 * SECOND + SECOND + 9 * MILLISECOND + 1;
+    let expected = [
+        (NEXT, NEXT - START, 4, 6),
+        (NEXT + 10 * SECOND, 10 * SECOND, 10, 20),
+        (NEXT + 20 * SECOND, 10 * SECOND, 2, 4),
+        (end, end % (10 * SECOND), 3, 4),
+    ];
+    let found: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let number = |name: &str| record[name].as_u64().unwrap();
+            (number("timestamp"), number("interval"), number("count"), number("sent_packets"))
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+/// What a record looks like, once and for all.
+#[test]
+fn an_aggregate_says_what_is_documented() {
+    let records = records(&capture(), "--aggregate 1d --group-by /24,/48");
+    let end = START + 3601 * SECOND + 9 * MILLISECOND + 1;
+    let server = json!({
+        "timestamp": end, "interval": end - START, "group": "198.51.100.0/24", "prefix": "198.51.100.0/24",
+        "method": "tcp-ts", "count": 17, "min": 7_000_000, "mean": 7_235_294, "p50": 7_000_000, "p90": 8_704_000,
+        "p95": 8_704_000, "p99": 8_704_000, "max": 9_000_000, "histogram": [[7_168_000, 15], [9_216_000, 2]],
+        "sent_packets": 17, "sent_bytes": 1500, "rec_packets": 17, "rec_bytes": 0, "sent_retransmissions": 13,
+        "rec_retransmissions": 0, "sent_ce_packets": 0, "rec_ce_packets": 0
+    });
+    assert_eq!(records[1], server);
+    let client = json!({
+        "timestamp": end, "interval": end - START, "group": "192.0.2.0/24", "prefix": "192.0.2.0/24",
+        "method": "tcp-ts", "count": 2, "min": 991_000_000, "mean": 992_000_000, "p50": 993_000_000, "p90": 993_000_000,
+        "p95": 993_000_000, "p99": 993_000_000, "max": 993_000_000, "histogram": [[1_048_576_000, 2]],
+        "sent_packets": 17, "sent_bytes": 0, "rec_packets": 17, "rec_bytes": 1500, "sent_retransmissions": 0,
+        "rec_retransmissions": 13, "sent_ce_packets": 0, "rec_ce_packets": 0
+    });
+    assert_eq!(records[0], client);
+    assert_eq!(records.len(), 2);
+}
+
+#[test]
+fn individual_records_are_left_out_unless_asked_for() {
+    assert!(records(&capture(), "--aggregate 10s").iter().all(|record| record.get("count").is_some()));
+    let with = records(&capture(), "--aggregate 10s --with-samples");
+    let count = |name: &str| with.iter().filter(|record| record.get(name).is_some()).count();
+    assert_eq!((count("count"), count("rtt"), count("flow_event")), (4, 19, 4 + 2));
+    let summaries = records(&capture(), "--flow-summary");
+    assert!(summaries.iter().all(|record| record["flow_event"] == "summary"), "{summaries:?}");
+}
+
+#[test]
+fn a_file_makes_groups_by_the_longest_prefix() {
+    let file = Temporary::new(
+        "groups.csv",
+        b"prefix,group,site\n198.51.0.0/16,upstream,ffm\n198.51.100.2/32,server,berlin\n",
+    );
+    let arguments = format!("--aggregate 1d --with-samples --groups {}", file.path.display());
+    let all = records(&capture(), &arguments);
+    let aggregates: Vec<Value> = all.iter().filter(|record| record.get("count").is_some()).cloned().collect();
+    assert_eq!(groups(&aggregates), ["server", "unlisted"]);
+    assert_eq!(aggregates[0]["labels"], json!({ "site": "berlin" }));
+    let samples: Vec<&Value> = all.iter().filter(|record| record.get("rtt").is_some()).collect();
+    for sample in samples {
+        let group = (sample["src_ip"] == "198.51.100.2").then_some("server");
+        assert_eq!(
+            sample.get("group").and_then(Value::as_str),
+            group,
+            "that of the host that replied: {sample}"
+        );
+    }
+    fs::write(&file.path, "192.0.2.0/24,customers\n").unwrap();
+    let all = records(&capture(), &arguments);
+    let group = |rtt: u64| all.iter().find(|record| record["rtt"] == rtt).unwrap().get("group");
+    assert_eq!(group(993 * MILLISECOND), Some(&json!("customers")), "what the client replied to");
+    assert_eq!(group(7 * MILLISECOND), None, "the host that replied is in no group");
+}
+
+#[test]
+fn groups_beyond_the_limit_are_one_and_a_warning() {
+    let output = read(&capture(), "--aggregate 1d --group-by /32,/128 --max-groups 1");
+    assert!(!stderr(&output).contains("--max-groups"), "{}", stderr(&output));
+    let output = read(&crowd(), "--aggregate 1d --group-by /32,/128 --max-groups 2 --rate-limit 0");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names = groups(&records);
+    assert_eq!((names.len(), names.contains(&"other")), (5, true), "{names:?}");
+    let count: u64 = records.iter().map(|record| record["count"].as_u64().unwrap()).sum();
+    assert_eq!(count, 10, "no sample is lost");
+    assert!(stderr(&output).contains("raise --max-groups"), "{}", stderr(&output));
+}
+
+/// Ten clients with an address of their own each, and one server.
+fn crowd() -> Vec<u8> {
+    let mut packets = Vec::new();
+    for client in 0..10 {
+        for mut packet in connection(40_000, START + u64::from(client) * MILLISECOND, 1, MILLISECOND / 2) {
+            // The client's address: source of its own packets, destination of those to it.
+            let place = if packet.octets[26] == 192 { 29 } else { 33 };
+            packet.octets[place] = 100 + client;
+            packets.push(packet);
+        }
+    }
+    packets.sort_by_key(|packet| packet.at);
+    pcap(&packets)
+}
+
+#[test]
+fn traffic_of_excluded_networks_is_left_out() {
+    let output = read(&crowd(), "--rate-limit 0 --exclude 192.0.2.104/30,192.0.2.100");
+    assert_eq!(samples(&output).len(), 10 - 5);
+    assert!(stderr(&output).contains("10 excluded"), "{}", stderr(&output));
+    assert_eq!(samples(&read(&crowd(), "--exclude 198.51.100.0/24")).len(), 0, "either end");
+}
+
+#[test]
+fn a_flow_is_summed_up_at_its_end() {
+    let summaries = records(&capture(), "--flow-summary");
+    let reasons: Vec<&str> = summaries.iter().map(|record| record["reason"].as_str().unwrap()).collect();
+    assert_eq!(reasons, ["flow timeout", "end of observation"]);
+    let first = &summaries[0];
+    assert_eq!((&first["src_ip"], &first["dest_ip"]), (&json!("198.51.100.2"), &json!("192.0.2.1")));
+    assert_eq!(first["start"], START);
+    assert_eq!(first["end"], START + 14 * SECOND + 7 * MILLISECOND);
+    assert_eq!(first["src_rtt"]["samples"], 15);
+    assert_eq!((&first["sent_packets"], &first["sent_bytes"]), (&json!(15), &json!(1400)));
+    assert_eq!(first["dest_rtt"]["p50"], 993_000_000);
+}
+
+#[test]
+fn captures_that_go_back_in_time_lose_no_sample() {
+    let mut packets = connection(40_000, START, 5, MILLISECOND);
+    packets.extend(connection(40_001, START - 7200 * SECOND, 5, MILLISECOND));
+    let found = records(&pcap(&packets), "--aggregate 10s --with-samples");
+    let aggregated: u64 = found.iter().filter_map(|record| record["count"].as_u64()).sum();
+    assert_eq!(aggregated, 12);
+    let ends: Vec<u64> = found
+        .iter()
+        .filter(|record| record.get("count").is_some())
+        .map(|record| record["timestamp"].as_u64().unwrap())
+        .collect();
+    assert!(ends.first() > ends.last() && ends.iter().all(|end| *end > START - 7200 * SECOND), "{ends:?}");
+}
+
+#[test]
+fn the_summary_at_the_end_is_of_the_same_samples() {
+    let capture = capture();
+    let output = read(&capture, "--rate-limit 0");
+    assert_eq!(rtts(&samples(&output)).len(), 19);
+    for arguments in
+        ["--rate-limit 0", "--rate-limit 0 --format none", "--rate-limit 0 --aggregate 1s --format none"]
+    {
+        let message = stderr(&read(&capture, arguments));
+        assert!(message.contains("19 samples  p50 7.000 ms  p90 993.000 ms"), "{arguments}: {message}");
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_is_named() {
+    let output = pping("-r /dev/null --hdr-log /nowhere/log").output().unwrap();
+    assert_fails(&output, 2, &["--hdr-log /nowhere/log", "No such file"]);
+}

@@ -1,0 +1,152 @@
+//! What pping says beside samples, held against them, against tshark, and against other readers of its log.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use pping::capture::{Capture, undone};
+
+use super::{
+    captures::captures,
+    generate,
+    program::{Temporary, pping, stderr},
+};
+
+const WITNESSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
+
+/// Groups of several kinds, and intervals.
+const AGGREGATIONS: [&str; 4] = [
+    "--aggregate 1h",
+    "--aggregate 30ms",
+    "--aggregate 30ms --group-by /16,/32,both,dscp",
+    "--aggregate 1h --group-by /32,/128 --max-groups 1",
+];
+
+/// The records of a capture.
+#[track_caller]
+fn records(capture: &Path, arguments: &str) -> String {
+    let arguments = format!("-r {} --format jsonl --rate-limit 0 {arguments}", capture.display());
+    let output = pping(&arguments).output().unwrap();
+    assert!(output.status.success(), "pping {arguments}: {}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Has a script judge records; what it counted.
+#[track_caller]
+fn judge(interpreter: &Path, script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
+    let mut child = Command::new(interpreter)
+        .arg(format!("{WITNESSES}/{script}"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(records.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{what}: {}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
+}
+
+fn python() -> &'static Path {
+    Path::new("python3")
+}
+
+/// Golden captures, and those of others.
+fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
+    let golden = generate::all().into_iter().map(|golden| {
+        let file = Temporary::new(&golden.name, &golden.octets);
+        (file.path.clone(), Some(file))
+    });
+    golden.chain(captures().into_iter().map(|capture| (capture, None))).collect()
+}
+
+/// Whether no packet is older than the one before. A record says when its interval was; what came late was not seen then.
+fn is_in_order(capture: &Path) -> bool {
+    let mut capture = Capture::new(undone(File::open(capture).unwrap()).unwrap());
+    let (mut newest, mut is_in_order) = (0, true);
+    loop {
+        while let Some(packet) = capture.next_packet().unwrap() {
+            is_in_order &= newest <= packet.time;
+            newest = packet.time;
+        }
+        if !capture.fill().unwrap() {
+            return is_in_order;
+        }
+    }
+}
+
+#[test]
+fn aggregates_are_what_the_samples_beside_them_say() {
+    let (mut samples, mut intervals) = (0, 0);
+    for (capture, _file) in all_captures().into_iter().filter(|(capture, _)| is_in_order(capture)) {
+        for aggregation in AGGREGATIONS {
+            let records = records(&capture, &format!("{aggregation} --with-samples"));
+            let what = format!("{} {aggregation}", capture.display());
+            samples += judge(python(), "aggregates.py", &["aggregates"], &records, &what);
+            intervals += records.lines().filter(|line| line.contains("\"histogram\"")).count();
+        }
+    }
+    assert!(
+        samples > 1_000 && intervals > 1_000,
+        "{samples} samples in {intervals} intervals are too few to tell"
+    );
+}
+
+#[test]
+fn summaries_of_flows_are_what_their_samples_say() {
+    let mut samples = 0;
+    for (capture, _file) in all_captures() {
+        let records = records(&capture, "--flow-summary --with-samples");
+        samples += judge(python(), "aggregates.py", &["summaries"], &records, &capture.display().to_string());
+    }
+    assert!(samples > 100, "{samples} samples are too few to tell");
+}
+
+#[test]
+fn flows_have_the_traffic_that_tshark_finds() {
+    let captures = captures();
+    let mut directions = 0;
+    for capture in &captures {
+        let records = records(capture, "--flow-summary");
+        let name = capture.display().to_string();
+        directions += judge(python(), "traffic.py", &[&name], &records, &name);
+    }
+    assert!(captures.is_empty() || directions > 10, "{directions} directions of flows are too few to tell");
+}
+
+/// A Python that has the package `hdrhistogram`: that of `cargo xtask setup --tests`, which `PPING_PYTHON` names, or the
+/// machine's.
+fn python_with_hdrhistogram() -> Option<PathBuf> {
+    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
+    [named, Some(python().to_owned())].into_iter().flatten().find(|python| {
+        let import = Command::new(python).args(["-c", "import hdrh"]).stderr(Stdio::null()).status();
+        import.is_ok_and(|status| status.success())
+    })
+}
+
+#[test]
+fn others_read_in_the_log_what_the_records_say() {
+    let Some(python) = python_with_hdrhistogram() else {
+        eprintln!(
+            "NOT TESTED: no python3 here has the package hdrhistogram; `cargo xtask setup --tests` gets it"
+        );
+        return;
+    };
+    let mut intervals = 0;
+    for (capture, _file) in all_captures() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let groups = directory.path().join("groups.csv");
+        fs::write(&groups, "0.0.0.0/1,\"Müller, Söhne; 50 %\"\n128.0.0.0/1,low\n").unwrap();
+        let (log, groups) = (log.display().to_string(), groups.display().to_string());
+        let arguments = format!("--aggregate 100ms --groups {groups} --hdr-log {log}");
+        let records = records(&capture, &arguments);
+        intervals += judge(&python, "hdr_log.py", &[&log], &records, &capture.display().to_string());
+    }
+    assert!(intervals > 50, "{intervals} intervals are too few to tell");
+}

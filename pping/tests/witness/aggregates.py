@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Holds what pping aggregates against the samples that it reports beside that.
+
+Reads records of `pping --format jsonl --with-samples`, with `--aggregate` or `--flow-summary` or both, and works out
+from the RTT records what the aggregate records and the summaries of flows have to say. Knows nothing of pping but
+what its documentation says. `--everything LABEL` names the group of samples that name none.
+"""
+
+import argparse
+import json
+import sys
+from bisect import bisect_left
+from collections import defaultdict
+
+BEYOND = 1000 << 26
+PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
+
+
+def bounds(rtt):
+    """What is not in the bin of an RTT any more on its lower side, and the highest that is. Octaves begin at powers of two
+    of a microsecond, each has eight bins, and there are bins for what is up to 1 us and beyond 2^26 us."""
+    if rtt <= 1000:
+        return -1, 1000
+    octave = 1000
+    while rtt > 2 * octave:
+        octave *= 2
+    if octave >= BEYOND:
+        return BEYOND, 2**64 - 1
+    width = octave // 8
+    part = (rtt - octave - 1) // width
+    return octave + part * width, octave + (part + 1) * width
+
+
+def percentile(ordered, percent):
+    """The nearest rank."""
+    return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
+
+
+def check_rtts(said, rtts, what):
+    """Compares what is said of some RTTs with what they are."""
+    ordered = sorted(rtts)
+    exact = {"min": ordered[0], "max": ordered[-1], "mean": sum(ordered) // len(ordered)}
+    for name, value in exact.items():
+        assert said[name] == value, f"{what}: {name} is {said[name]} instead of {value}"
+    for name, percent in PERCENTILES.items():
+        if name in said:
+            value = percentile(ordered, percent)
+            low, high = bounds(value)
+            # Of what is beyond all bins only that is known.
+            low -= low == BEYOND
+            assert low < said[name] <= high, f"{what}: {name} is {said[name]}, and not near {value}"
+
+
+def series(record, everything):
+    side = record.get("match_on_egress")
+    return record.get("interface"), record.get("group", everything), record["method"], side
+
+
+def check_aggregates(records, everything):
+    samples = defaultdict(list)
+    for record in records:
+        if "rtt" in record:
+            samples[series(record, everything)].append((record["timestamp"], record["rtt"]))
+    for of_series in samples.values():
+        of_series.sort()
+    counted = 0
+    for record in (record for record in records if "histogram" in record):
+        end = record["timestamp"]
+        key = series(record, everything)
+        what = f"{key} until {end}"
+        of_series = samples[key]
+        first, last = (bisect_left(of_series, (time,)) for time in (end - record["interval"], end))
+        rtts = [rtt for _, rtt in of_series[first:last]]
+        assert record["count"] == len(rtts), f"{what}: {record['count']} samples instead of {len(rtts)}"
+        counted += len(rtts)
+        histogram = defaultdict(int)
+        for rtt in rtts:
+            histogram[bounds(rtt)[1]] += 1
+        assert record["histogram"] == [list(bin) for bin in sorted(histogram.items())], f"{what}: histogram"
+        if rtts:
+            check_rtts(record, rtts, what)
+        else:
+            assert "mean" not in record, f"{what}: RTTs without samples"
+    there_are = sum(len(of_series) for of_series in samples.values())
+    assert counted == there_are, f"{counted} samples are in aggregates instead of {there_are}"
+    return counted
+
+
+def check_summaries(records):
+    """Several flows may have the same ends, one after the other: what they have together is compared."""
+    ends = ["src_ip", "src_port", "dest_ip", "dest_port"]
+    swapped = ["dest_ip", "dest_port", "src_ip", "src_port"]
+    rtts = defaultdict(list)
+    for record in records:
+        if "rtt" in record:
+            rtts[(record.get("interface"), record["protocol"], *(record[end] for end in ends))].append(record["rtt"])
+    said = defaultdict(list)
+    for record in records:
+        if record.get("flow_event") == "summary":
+            for name, tuple_ends in [("src_rtt", ends), ("dest_rtt", swapped)]:
+                if name in record:
+                    key = (record.get("interface"), record["protocol"], *(record[end] for end in tuple_ends))
+                    said[key].append(record[name])
+    assert set(said) == set(rtts), f"flows differ: {set(said) ^ set(rtts)}"
+    for key, summaries in said.items():
+        samples = sum(summary["samples"] for summary in summaries)
+        assert samples == len(rtts[key]), f"{key}: {samples} samples instead of {len(rtts[key])}"
+        if len(summaries) == 1:
+            check_rtts(summaries[0], rtts[key], key)
+        else:
+            assert min(summary["min"] for summary in summaries) == min(rtts[key]), key
+            assert max(summary["max"] for summary in summaries) == max(rtts[key]), key
+    return sum(len(of_flow) for of_flow in rtts.values())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--everything", default="all")
+    parser.add_argument("what", choices=["aggregates", "summaries"])
+    arguments = parser.parse_args()
+    records = [json.loads(line) for line in sys.stdin]
+    if arguments.what == "aggregates":
+        print(check_aggregates(records, arguments.everything))
+    else:
+        print(check_summaries(records))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except AssertionError as error:
+        sys.exit(f"{error}")

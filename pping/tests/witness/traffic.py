@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Holds the packets, octets and retransmissions of pping's summaries of flows against what tshark finds in a capture.
+
+Reads records of `pping --format jsonl --flow-summary -r CAPTURE`. Prints how many directions of TCP flows were compared.
+
+tshark tells segments that came out of order from those sent again by time; pping by their timestamps, which cannot
+tell within one tick of the sender's clock. So where tshark finds some out of order, the count may be higher by those.
+"""
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+
+FIELDS = [
+    "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "tcp.len",
+    "tcp.options.timestamp.tsval", "tcp.analysis.retransmission", "tcp.analysis.out_of_order",
+    "tcp.analysis.keep_alive", "ip.dsfield.ecn", "ipv6.tclass.ecn",
+]  # fmt: skip
+CE = "3"
+
+
+def seen_by_tshark(capture):
+    """Packets, octets, retransmissions, those out of order and congestion marks by sender and receiver; `None` where
+    not all have timestamps, or there is a tunnel."""
+    command = ["tshark", "-n", "-r", capture, "-Y", "tcp", "-T", "fields", *(f"-e{field}" for field in FIELDS)]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    seen = defaultdict(lambda: [0] * 5)
+    for line in lines.splitlines():
+        ip, ip6, port, to, to6, to_port, length, tsval, again, disorder, keep_alive, ecn, ecn6 = line.split("\t")
+        ends = (ip or ip6, port, to or to6, to_port)
+        if not tsval or any("," in end for end in ends) or seen[ends] is None:
+            seen[ends] = None
+            continue
+        marked = (ecn or ecn6) in (CE, "0x03")
+        counts = [1, int(length), int(again != "" and keep_alive == ""), int(disorder != ""), int(marked)]
+        seen[ends] = [sum(pair) for pair in zip(seen[ends], counts)]
+    return seen
+
+
+def main():
+    seen = seen_by_tshark(sys.argv[1])
+    said = defaultdict(lambda: [0] * 4)
+    for line in sys.stdin:
+        record = json.loads(line)
+        if record.get("flow_event") != "summary" or record["protocol"] != "TCP":
+            continue
+        source = (record["src_ip"], str(record["src_port"]))
+        destination = (record["dest_ip"], str(record["dest_port"]))
+        for way, ends in [("sent", destination + source), ("rec", source + destination)]:
+            names = ["packets", "bytes", "retransmissions", "ce_packets"]
+            counts = [record[f"{way}_{name}"] for name in names]
+            said[ends] = [sum(pair) for pair in zip(said[ends], counts)]
+    compared = 0
+    for ends, (packets, octets, again, marked) in said.items():
+        back = ends[2:] + ends[:2]
+        if seen.get(ends) is None or seen.get(back, 0) is None:
+            continue
+        expected = seen[ends]
+        assert [packets, octets] == expected[:2], f"{ends}: {packets} packets, {octets} octets instead of {expected}"
+        assert expected[2] <= again <= expected[2] + expected[3], f"{ends}: {again} sent again instead of {expected}"
+        assert marked == expected[4], f"{ends}: {marked} marked instead of {expected}"
+        compared += packets > 0
+    print(compared)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except AssertionError as error:
+        sys.exit(f"{error}")

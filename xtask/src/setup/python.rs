@@ -1,0 +1,52 @@
+//! What the tests' Python needs beside its own library, in an environment of its own under the target directory.
+
+use std::{io, path::PathBuf, process::Command};
+
+use anyhow::{Context as _, Result};
+
+use super::Missing;
+use crate::{command, environment};
+
+/// Another reader of the logs that pping writes for `HdrHistogram`.
+const PACKAGE: &str = "hdrhistogram==0.10.8";
+const MODULE: &str = "hdrh";
+
+const VENV: Missing = Missing {
+    what: "Python's venv",
+    packages: &["python3-venv"],
+    elsewhere: "the package your distribution has it in",
+};
+
+/// The Python that has it all, once [`complete`] has run.
+pub(crate) fn interpreter() -> PathBuf {
+    environment::target_directory().join("python/bin/python3")
+}
+
+/// What is not here and comes from packages.
+pub(super) fn missing() -> Vec<Missing> {
+    // The module `venv` is always there; what it copies is not.
+    let has_venv = command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
+    if has_venv { Vec::new() } else { vec![VENV] }
+}
+
+/// Makes the environment, if it is not here.
+pub(super) fn complete() -> Result<()> {
+    if is_complete() {
+        return Ok(());
+    }
+    let directory = environment::target_directory().join("python");
+    command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
+    command::run(Command::new(interpreter()).args(install).stdout(io::stderr()))
+        .with_context(|| format!("could not install {PACKAGE}"))
+}
+
+/// What is here, a line each.
+pub(super) fn found() -> Vec<String> {
+    let line = || format!("{PACKAGE}: {}", interpreter().display());
+    is_complete().then(line).into_iter().collect()
+}
+
+fn is_complete() -> bool {
+    command::succeeds(Command::new(interpreter()).args(["-c", &format!("import {MODULE}")]))
+}
