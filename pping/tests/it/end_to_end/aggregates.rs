@@ -1,0 +1,249 @@
+//! What the kernel aggregates is what the samples of the same run add up to, and what a capture of the same packets gives.
+
+use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
+
+use pping_common::hist;
+use pping_lab::{
+    Capture, Process, Signal, Topology,
+    traffic::{self, Behaviour, Pace, Server},
+};
+use serde_json::Value;
+
+use super::{Family, iperf::iperf, ok, ping::ping, topology};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
+
+/// Group, method, and whether the echo was seen going out, where that is known.
+type Series = (String, String, Option<bool>);
+
+/// What a series had, over all intervals.
+#[derive(Debug, Default, PartialEq)]
+struct Sum {
+    /// Samples by the upper bound of their bin, ns.
+    bins: BTreeMap<u64, u64>,
+    min: Option<u64>,
+    max: Option<u64>,
+    /// The sum of the RTTs is between these, as a mean is told without what is behind the point.
+    sums: (u128, u128),
+    /// Packets and octets each way.
+    traffic: [u64; 4],
+}
+
+impl Sum {
+    fn count(&self) -> u64 {
+        self.bins.values().sum()
+    }
+
+    fn add_sample(&mut self, rtt: u64) {
+        *self.bins.entry(hist::upper_bound(hist::bin(rtt))).or_default() += 1;
+        self.add_range(rtt, rtt);
+        self.sums.0 += u128::from(rtt);
+        self.sums.1 += u128::from(rtt);
+    }
+
+    fn add_range(&mut self, min: u64, max: u64) {
+        self.min = Some(self.min.map_or(min, |it| it.min(min)));
+        self.max = Some(self.max.map_or(max, |it| it.max(max)));
+    }
+
+    fn add_record(&mut self, record: &Value) {
+        for (sum, field) in
+            self.traffic.iter_mut().zip(["sent_packets", "sent_bytes", "rec_packets", "rec_bytes"])
+        {
+            *sum += record[field].as_u64().unwrap();
+        }
+        let count = record["count"].as_u64().unwrap();
+        let mut in_bins = 0;
+        for bin in record["histogram"].as_array().unwrap() {
+            in_bins += bin[1].as_u64().unwrap();
+            *self.bins.entry(bin[0].as_u64().unwrap()).or_default() += bin[1].as_u64().unwrap();
+        }
+        assert_eq!(in_bins, count, "{record}");
+        if count > 0 {
+            let ns = |field: &str| record[field].as_u64().unwrap();
+            self.add_range(ns("min"), ns("max"));
+            self.sums.0 += u128::from(ns("mean") * count);
+            self.sums.1 += u128::from((ns("mean") + 1) * count);
+            assert!(ns("min") <= ns("p50") && ns("p50") <= ns("p90") && ns("p90") <= ns("p95"), "{record}");
+            assert!(ns("p95") <= ns("p99") && ns("p99") <= ns("max"), "{record}");
+        }
+    }
+}
+
+/// The records of aggregates, and of single samples, by series.
+struct Told {
+    aggregates: BTreeMap<Series, Sum>,
+    samples: BTreeMap<Series, Sum>,
+    intervals: usize,
+}
+
+impl Told {
+    /// Reads JSON lines; `group` names the group of a sample.
+    fn parse(lines: &str, group: impl Fn(&Value) -> String) -> Self {
+        let mut told = Self { aggregates: BTreeMap::new(), samples: BTreeMap::new(), intervals: 0 };
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut ends = std::collections::BTreeSet::new();
+        for line in lines.lines() {
+            let record: Value = serde_json::from_str(line).unwrap();
+            let series = |group| (group, text(&record["method"]), record["match_on_egress"].as_bool());
+            if record.get("histogram").is_some() {
+                ends.insert(record["timestamp"].as_u64());
+                told.aggregates.entry(series(text(&record["group"]))).or_default().add_record(&record);
+            } else if record.get("rtt").is_some() {
+                let rtt = record["rtt"].as_u64().unwrap();
+                told.samples.entry(series(group(&record))).or_default().add_sample(rtt);
+            }
+        }
+        told.intervals = ends.len();
+        told
+    }
+
+    /// Asserts that both tell the same of each series.
+    fn assert_agreement(&self) {
+        let with_samples: Vec<_> = self.aggregates.iter().filter(|(_, sum)| sum.count() > 0).collect();
+        let names = |series: &[&Series]| format!("{series:#?}");
+        let (aggregated, single): (Vec<_>, Vec<_>) =
+            (with_samples.iter().map(|it| it.0).collect(), self.samples.keys().collect());
+        assert_eq!(names(&aggregated), names(&single));
+        for (series, aggregate) in with_samples {
+            let samples = &self.samples[series];
+            assert_eq!(aggregate.count(), samples.count(), "{series:?}");
+            assert_eq!(aggregate.bins, samples.bins, "{series:?}");
+            assert_eq!((aggregate.min, aggregate.max), (samples.min, samples.max), "{series:?}");
+            let sum = samples.sums.0;
+            assert!(aggregate.sums.0 <= sum && sum < aggregate.sums.1, "{series:?}: {sum} {aggregate:?}");
+        }
+    }
+}
+
+fn watching(topology: &Topology, arguments: &str) -> Process {
+    let mut command = topology.router().command(env!("CARGO_BIN_EXE_pping"));
+    command.args(["-v", "-i", Topology::WAN, "--format", "jsonl"]).args(arguments.split_whitespace());
+    let mut pping = ok(Process::spawn(command));
+    ok(pping.wait_for_output(&format!("watching {}", Topology::WAN), PATIENCE));
+    pping
+}
+
+/// The group of a sample by both of its hosts.
+fn by_hosts(record: &Value) -> String {
+    let net = |field: &str| {
+        let address = record[field].as_str().unwrap();
+        format!("{address}/{}", if address.contains(':') { 128 } else { 32 })
+    };
+    format!("{}+{}", net("src_ip"), net("dest_ip"))
+}
+
+/// Connections of iperf3 both ways, conversations over both families and pings, on both CPUs.
+fn traffic(topology: &Topology) {
+    let server = &ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    thread::scope(|scope| {
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let address = family.address_of(server);
+            scope.spawn(move || ok(traffic::echo(topology.client(), address, CONVERSATION)));
+            scope.spawn(move || ping(topology.client(), family.server()));
+        }
+        let arguments = "--parallel 8 --bidir --bitrate 4M --time 3";
+        scope.spawn(move || iperf(topology, Family::Ipv4.server(), arguments));
+    });
+}
+
+fn aggregates_agree(hook: &str) {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let grouping = "--rate-limit 0 --group-by /32,/128,both";
+    let mut pping =
+        watching(&topology, &format!("--ingress {hook} --aggregate 1s --with-samples {grouping}"));
+    let capture =
+        ok(Capture::start(topology.router(), Topology::WAN, &directory.path().join("packets.pcap")));
+    traffic(&topology);
+    let captured = ok(capture.finish());
+    ok(pping.stop(Signal::SIGINT, PATIENCE));
+    let summary = ok(pping.stderr());
+    assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
+    let told = Told::parse(&ok(pping.stdout()), by_hosts);
+    told.assert_agreement();
+    assert!(told.intervals >= 4, "{} intervals", told.intervals);
+    assert!(told.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
+
+    // The same packets from a file have as many octets each way. There may be more of them: at tc, one that is going out
+    // is still what the network card will cut into several.
+    let output = Command::new(env!("CARGO_BIN_EXE_pping"))
+        .args(["--format", "jsonl", "--aggregate", "1h", "-r"])
+        .arg(&captured.file)
+        .args(grouping.split_whitespace())
+        .output()
+        .unwrap();
+    let replayed = Told::parse(&String::from_utf8(output.stdout).unwrap(), by_hosts);
+    let traffic = |told: &Told| -> BTreeMap<(String, String), [u64; 4]> {
+        let of = |((group, method, _), sum): (&Series, &Sum)| ((group.clone(), method.clone()), sum.traffic);
+        told.aggregates.iter().map(of).collect()
+    };
+    let (live, replayed) = (traffic(&told), traffic(&replayed));
+    assert!(live.keys().eq(replayed.keys()), "{live:?} {replayed:?}");
+    for (series, [sent_packets, sent_bytes, rec_packets, rec_bytes]) in live {
+        let in_file = replayed[&series];
+        assert_eq!([sent_bytes, rec_bytes], [in_file[1], in_file[3]], "{series:?}");
+        assert!(sent_packets > 0 && sent_packets <= in_file[0], "{series:?}: {sent_packets} of {in_file:?}");
+        assert!(rec_packets > 0 && rec_packets <= in_file[2], "{series:?}: {rec_packets} of {in_file:?}");
+        if series.1 == "icmp-echo" {
+            assert_eq!([sent_packets, rec_packets], [in_file[0], in_file[2]], "{series:?}");
+        }
+    }
+}
+
+#[test]
+fn aggregates_are_what_the_samples_add_up_to_at_tc() {
+    aggregates_agree("tc");
+}
+
+#[test]
+fn aggregates_are_what_the_samples_add_up_to_at_xdp() {
+    aggregates_agree("xdp");
+}
+
+#[test]
+fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("groups.csv");
+    let write = |text: &str| fs::write(&file, text).unwrap();
+    let (client, server) = (Family::Ipv4.client(), Family::Ipv4.server());
+    let first = format!("prefix,group\n{server}/32,the server\n0.0.0.0/0,the rest\n");
+    let second =
+        format!("prefix,group\n{server}/32,somebody else\n{client}/32,the client\n::/0,version six\n");
+    write(&first);
+    let mut pping = watching(
+        &topology,
+        &format!("--aggregate 1s --with-samples --rate-limit 0 --groups {}", file.display()),
+    );
+    thread::scope(|scope| {
+        let busy = scope.spawn(|| traffic(&topology));
+        for round in 0.. {
+            if busy.is_finished() {
+                break;
+            }
+            match round % 3 {
+                0 => write(&second),
+                1 => write("prefix,group\n192.0.2.0/24,fine\n192.0.2.300/24,not a prefix\n"),
+                _ => write(&first),
+            }
+            ok(pping.signal(Signal::SIGHUP));
+            thread::sleep(Duration::from_millis(130));
+        }
+    });
+    ok(pping.stop(Signal::SIGINT, PATIENCE));
+    let summary = ok(pping.stderr());
+    assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
+    // The bad file is named, with the place, and changed nothing.
+    assert!(summary.contains("groups.csv:3:") || summary.contains("line 3"), "{summary}");
+    assert!(summary.contains("192.0.2.300/24"), "{summary}");
+    let label = |record: &Value| record["group"].as_str().unwrap_or("unlisted").to_owned();
+    let told = Told::parse(&ok(pping.stdout()), label);
+    told.assert_agreement();
+    let groups: std::collections::BTreeSet<&str> =
+        told.samples.keys().map(|(group, ..)| group.as_str()).collect();
+    let expected = ["somebody else", "the client", "the rest", "the server", "unlisted", "version six"];
+    assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
+}
