@@ -235,7 +235,9 @@ mod tests {
             let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Hook::Egress));
             let name = SeriesName { interface: None, method, matched, group: group.into() };
             let mut tally = Tally::EMPTY;
-            rtt.into_iter().for_each(|rtt| tally.sample(rtt));
+            if let Some(rtt) = rtt {
+                tally.sample(rtt);
+            }
             tally.sent.packets = 7;
             let mut distribution = Distribution::default();
             distribution.add(&tally);

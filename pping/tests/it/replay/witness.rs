@@ -1,6 +1,7 @@
 //! What pping says beside samples, held against them, against tshark, and against other readers of its log.
 
 use std::{
+    collections::HashSet,
     env,
     fs::{self, File},
     io::Write as _,
@@ -56,9 +57,11 @@ fn python() -> &'static Path {
     Path::new("python3")
 }
 
-/// Golden captures, and those of others.
+/// Golden captures, of those that hold the same samples one, and those of others.
 fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
-    let golden = generate::all().into_iter().map(|golden| {
+    let mut seen = HashSet::new();
+    let golden = generate::all().into_iter().filter(|golden| seen.insert(golden.samples.clone()));
+    let golden = golden.map(|golden| {
         let file = Temporary::new(&golden.name, &golden.octets);
         (file.path.clone(), Some(file))
     });
