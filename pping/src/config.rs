@@ -30,6 +30,9 @@ const DEFAULT_PROMETHEUS_GROUPS: u32 = 100;
 /// The time of the lowest RTT, unless `--baseline` says otherwise.
 const DEFAULT_BASELINE: &str = "10m";
 
+/// Shortest `--aggregate`: at the end of an interval all flows are looked at.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
@@ -154,6 +157,9 @@ impl TryFrom<Arguments> for Config {
             return Err(invalid("--rtt-rate", &value, "give a number from 0 to 255"));
         }
         let aggregation = aggregation(&arguments)?;
+        if arguments.format == Some(Format::Ppviz) && !aggregation.individual {
+            return Err(invalid("--format", "ppviz", "it has lines for samples only; add --with-samples"));
+        }
         let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
             source,
@@ -217,6 +223,10 @@ fn aggregation(arguments: &Arguments) -> Result<Aggregation, Error> {
         return Err(invalid("--max-groups", &value, "give a number from 1 to 262144"));
     }
     let interval = arguments.aggregate.as_deref().map(|value| time("--aggregate", value)).transpose()?;
+    if interval.is_some_and(|interval| interval < MIN_INTERVAL) {
+        let value = arguments.aggregate.as_deref().unwrap_or_default();
+        return Err(invalid("--aggregate", value, "give 10ms or more"));
+    }
     let is_aggregate = interval.is_some() || arguments.flow_summary;
     Ok(Aggregation {
         interval,

@@ -90,7 +90,8 @@ impl Tally {
     /// Takes a sample, ns. (The kernel programs do the same by atomic instructions.)
     pub fn sample(&mut self, rtt: u64) {
         self.bins[hist::bin(rtt)] += 1;
-        self.sum += rtt;
+        // The times of a capture can be anything.
+        self.sum = self.sum.saturating_add(rtt);
         self.max = self.max.max(rtt);
         self.min_complement = self.min_complement.max(!rtt);
     }
@@ -238,6 +239,8 @@ mod tests {
         assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(70_000_000_000), 3));
         assert_eq!(tally.sum, 70_005_000_000);
         assert_eq!((tally.bins[hist::UNDERFLOW], tally.bins[hist::OVERFLOW]), (1, 1));
+        tally.sample(u64::MAX - 1);
+        assert_eq!((tally.sum, tally.max()), (u64::MAX, Some(u64::MAX - 1)));
     }
 
     #[test]

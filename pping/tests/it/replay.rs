@@ -19,5 +19,6 @@ mod samples;
 mod schema;
 mod streams;
 mod times;
+mod tracker;
 mod usage;
 mod witness;

@@ -48,6 +48,8 @@ fn groups_that_cannot_be_are_refused() {
     for (arguments, parts) in [
         ("--aggregate 10", &["--aggregate", "10s"][..]),
         ("--aggregate 0", &["--aggregate", "10s"]),
+        ("--aggregate 9ms", &["--aggregate 9ms", "10ms or more"]),
+        ("--aggregate 1s --format ppviz", &["--format ppviz", "--with-samples"]),
         ("--group-by /33,/48", &["--group-by", "/24,/48"]),
         ("--group-by both", &["--group-by", "how long"]),
         ("--group-by customers", &["--group-by", "dscp"]),
