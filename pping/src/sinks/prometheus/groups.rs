@@ -129,6 +129,11 @@ fn histogram(page: &mut Writer, shown: &Shown<'_>) {
     page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, help);
     for (series, ..) in shown {
         let counts = series.cumulative();
+        // Where packets pass but nothing is timed, as in the direction of an acknowledged download, 28 lines of zeroes
+        // would say nothing.
+        if counts[LAST] == 0 {
+            continue;
+        }
         for (bound, count) in bounds.iter().zip(counts) {
             page.whole(bound, &series.labels, count);
         }

@@ -94,6 +94,19 @@ fn what_a_file_says_of_a_group_may_change() {
 }
 
 #[test]
+fn a_series_without_samples_has_traffic_alone() {
+    let now = Instant::now();
+    let mut groups = Groups::new(9, BASELINE, now);
+    groups.take(&[(name("all", &[]), tally(0))], now);
+    let page = page(&mut groups, Text::Classic, now);
+    assert_eq!(counters(&page).len(), 6, "{page}");
+    assert!(
+        !page.lines().any(|line| line.starts_with("pping_rtt") || line.starts_with("pping_min")),
+        "{page}"
+    );
+}
+
+#[test]
 fn other_has_no_baseline() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);

@@ -1,28 +1,44 @@
 //! Histograms of several agents are one histogram.
 
-use std::{thread, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use pping_common::abi::Hook;
-use pping_lab::Namespace;
+use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{
     agents::{Agent, slice},
     stack::{self, Store},
 };
-use crate::agent::monitor::{ok, wait_until};
+use crate::agent::{
+    formats::records,
+    monitor::{ENDING, converse, ok, ping, topology, wait_until, watch},
+};
 
 const GROUP: &str = "customers";
 
 /// How many seconds there are samples in.
 const SECONDS: usize = 6;
 
+/// The first RTT of each agent, ns.
+const FIRST: u64 = 40_000_000;
+
 const PORTS: [u16; 2] = [9464, 9465];
+
+const PERCENTILES: [(u32, f64); 3] = [(50, 0.5), (95, 0.95), (99, 0.99)];
 
 /// RTTs of a second, ns: one agent is near and busy, the other far and less so.
 fn rtts(agent: usize) -> Vec<u64> {
     match agent {
         0 => (0..400).map(|number| 9_000_000 + number * 203_000).collect(),
-        _ => (0..150).map(|number| 30_000_000 + number * number * 17_000).collect(),
+        _ => (0..150).map(|number| 30_000_000 + number * number * 21_000).collect(),
     }
 }
 
@@ -41,20 +57,28 @@ fn interpolated(sorted: &[f64], quantile: f64) -> f64 {
     lower + (upper - lower) * (rank - below) / (until - below)
 }
 
-fn assert_quantiles(store: &mut Store<'_>, sorted: &[f64]) {
-    for (percentile, quantile) in [(50, 0.5), (95, 0.95), (99, 0.99)] {
+/// What a store says of the quantiles of series, of which these are all RTTs, in seconds.
+fn assert_quantiles(store: &mut Store<'_>, series: &str, sorted: &[f64]) {
+    for (percentile, quantile) in PERCENTILES {
         let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
         let expected = interpolated(sorted, quantile);
-        let all = format!(
-            "histogram_quantile({quantile}, sum by (le) (pping_rtt_seconds_bucket{{group=\"{GROUP}\"}}))"
-        );
+        // The last there is, as the agents may have ended.
+        let all = format!("sum by (le) (last_over_time(pping_rtt_seconds_bucket{{{series}}}[5m]))");
+        let all = format!("histogram_quantile({quantile}, {all})");
         let answer = store.value(&all).unwrap();
         assert!((answer / expected - 1.0).abs() < 1e-9, "p{percentile}: {answer} is not {expected}");
         let (lower, upper) = octave(exact);
         assert!(lower < answer && answer <= upper, "p{percentile}: {answer} is far from {exact}");
+    }
+}
 
-        // As the recording rule has it, which looks at rates: the agents were not scraped at the same moments, so that
-        // their parts in them are not exactly those of their samples.
+/// The same as the recording rules have it, which look at rates: the agents were not scraped at the same moments, so that
+/// their parts in them are not exactly those of their samples.
+fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
+    for (percentile, quantile) in PERCENTILES {
+        let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
+        let (lower, upper) = octave(exact);
+        let expected = interpolated(sorted, quantile);
         let recorded =
             format!("group_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
         let answer = store.value(&recorded).unwrap();
@@ -68,21 +92,30 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
     let host = ok(Namespace::new("monitor"));
     let mut victoria = stack::victoria_metrics(&host);
     let mut prometheus = stack::prometheus(&host, &PORTS, true);
-    // What comes before the first scrape is in no rate: there are scrapes already when there is nobody to answer them.
-    wait_until("Prometheus scrapes", || prometheus.query("up{job=\"pping\"}").len() == PORTS.len());
+    // A rate begins with the second scrape of a series. So there is a sample first, and the rest when that is known.
+    let is_known = Arc::new(AtomicBool::new(false));
     let _agents: Vec<Agent> = (0..PORTS.len())
         .map(|agent| {
-            let mut seconds = 0;
+            let (mut seconds, is_known) = (0, Arc::clone(&is_known));
             Agent::start(&host, PORTS[agent], move || {
+                let rtts = match seconds {
+                    0 => vec![FIRST],
+                    1..=SECONDS if is_known.load(Ordering::Relaxed) => rtts(agent),
+                    _ => return Vec::new(),
+                };
                 seconds += 1;
-                let rtts = if seconds <= SECONDS { rtts(agent) } else { Vec::new() };
                 vec![slice(GROUP, &[], Hook::Ingress, &rtts)]
             })
         })
         .collect();
+    let series = format!("pping_rtt_seconds_count{{group=\"{GROUP}\"}}");
+    wait_until("Prometheus knows both", || prometheus.query(&series).len() == PORTS.len());
+    is_known.store(true, Ordering::Relaxed);
 
-    let mut sorted: Vec<f64> =
-        (0..PORTS.len()).flat_map(|agent| rtts(agent).repeat(SECONDS)).map(|rtt| rtt as f64 / 1e9).collect();
+    let mut sorted: Vec<f64> = (0..PORTS.len())
+        .flat_map(|agent| [vec![FIRST], rtts(agent).repeat(SECONDS)].concat())
+        .map(|rtt| rtt as f64 / 1e9)
+        .collect();
     sorted.sort_by(f64::total_cmp);
     let count = format!("sum(pping_rtt_seconds_count{{group=\"{GROUP}\"}})");
     let sum = format!("sum(pping_rtt_seconds_sum{{group=\"{GROUP}\"}})");
@@ -99,9 +132,67 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
     thread::sleep(Duration::from_secs(3));
     for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
         wait_until(&format!("{name} has the recorded series"), || store.value(&samples).is_some());
-        assert_quantiles(store, &sorted);
+        assert_quantiles(store, &format!("group=\"{GROUP}\""), &sorted);
+        assert_recorded(store, &sorted);
         assert!(!store.log().contains("error"), "{name}: {}", store.log());
     }
     let up = prometheus.query("up{job=\"pping\"} == 1");
     assert_eq!(up.len(), PORTS.len(), "{up:?}");
+}
+
+#[test]
+fn percentiles_of_two_gateways_are_those_of_their_records() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    // Each as a gateway of its own: they know nothing of each other.
+    let agents = [(Topology::WAN, PORTS[0]), (Topology::LAN, PORTS[1])].map(|(interface, port)| {
+        let file = directory.path().join(interface);
+        let options = "--rate-limit 0 --format jsonl --group-by /24,/64";
+        let listen = format!("--listen 127.0.0.1:{port} -w {}", file.display());
+        (watch(router, interface, &format!("{options} {listen}")), file)
+    });
+    let mut victoria = stack::victoria_metrics(router);
+    let mut prometheus = stack::prometheus(router, &PORTS, true);
+    wait_until("Prometheus scrapes", || prometheus.query("up{job=\"pping\"} == 1").len() == PORTS.len());
+    for _ in 0..3 {
+        converse(&topology, 50);
+        ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.02");
+        ping(topology.client(), Topology::SERVER_IPV6, "-c20 -i0.02");
+    }
+    let written = || -> usize {
+        let files = agents.iter().map(|(_, file)| fs::read_to_string(file).unwrap());
+        files.map(|file| file.lines().filter(|line| line.contains("\"rtt\":")).count()).sum()
+    };
+    for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
+        wait_until(&format!("{name} has all that is written"), || {
+            store.value("sum(pping_rtt_seconds_count)") == Some(written() as f64)
+        });
+    }
+    let files = agents.map(|(mut pping, file): (Process, _)| {
+        ok(pping.stop(Signal::SIGINT, ENDING));
+        fs::read_to_string(file).unwrap()
+    });
+    let records: Vec<_> = files.iter().flat_map(|file| records(file)).collect();
+    for (group, method) in [
+        ("10.11.2.0/24", "tcp-ts"),
+        ("10.11.1.0/24", "tcp-ts"),
+        ("fd00:11:2::/64", "icmp-echo"),
+        ("fd00:11:2::/64", "tcp-ts"),
+    ] {
+        let is_of = |record: &&serde_json::Value| record["group"] == group && record["method"] == method;
+        let of_group = records.iter().filter(is_of);
+        let mut sorted: Vec<f64> =
+            of_group.filter_map(|record| record["rtt"].as_u64()).map(|rtt| rtt as f64 / 1e9).collect();
+        sorted.sort_by(f64::total_cmp);
+        assert!(sorted.len() > 20, "{group} {method}: {}", sorted.len());
+        let series = format!("group=\"{group}\",method=\"{method}\"");
+        for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
+            // Their last word: they are gone by now.
+            let last = format!("last_over_time(pping_rtt_seconds_count{{{series}}}[5m])");
+            let count = store.value(&format!("sum({last})"));
+            assert_eq!(count, Some(sorted.len() as f64), "{name}: {series}");
+            assert_quantiles(store, &series, &sorted);
+        }
+    }
 }
