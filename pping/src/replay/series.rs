@@ -1,6 +1,6 @@
 //! What is aggregated: the same as in the kernel programs' array of series.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -8,7 +8,6 @@ use pping_common::{
     abi::{Counters, Purpose, SeriesKey, SeriesRef, Tally, Traffic},
     flow::{Address, Flow, FlowKey, Side},
     group::{GroupKey, Grouping},
-    limits::{RESERVED_SERIES, SERIES_PER_GROUP},
     parse::{IpAddress, Segment},
     rtt::Method,
 };
@@ -25,8 +24,10 @@ struct Kept {
 pub(super) struct Series {
     grouping: Grouping,
     labels: Arc<Lookup>,
-    /// How many there may be, but for those of no group and of what there was no room for.
-    capacity: usize,
+    /// How many groups are told apart.
+    max_groups: usize,
+    /// Those that are, and how many series each has.
+    groups: HashMap<GroupKey, usize, RandomState>,
     /// Changes when places do, so that flows look for theirs again.
     generation: u32,
     kept: IndexMap<SeriesKey, Kept, RandomState>,
@@ -48,8 +49,14 @@ pub(super) struct Belonging {
 
 impl Series {
     pub(super) fn new(grouping: Grouping, labels: Arc<Lookup>, max_groups: u32) -> Self {
-        let capacity = max_groups as usize * SERIES_PER_GROUP as usize;
-        Self { grouping, labels, capacity, generation: 0, kept: IndexMap::default() }
+        Self {
+            grouping,
+            labels,
+            max_groups: max_groups as usize,
+            groups: HashMap::default(),
+            generation: 0,
+            kept: IndexMap::default(),
+        }
     }
 
     /// The series with this place.
@@ -66,12 +73,20 @@ impl Series {
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         let mut taken = Vec::new();
         let before = self.kept.len();
+        let groups = &mut self.groups;
         self.kept.retain(|key, kept| {
             if !kept.tally.is_empty() {
                 taken.push((*key, std::mem::replace(&mut kept.tally, Tally::EMPTY)));
                 kept.taken_at = now;
             }
-            now.saturating_sub(kept.taken_at) < timeout
+            let is_kept = now.saturating_sub(kept.taken_at) < timeout;
+            if !is_kept && let Some(series) = groups.get_mut(&key.group) {
+                *series -= 1;
+                if *series == 0 {
+                    groups.remove(&key.group);
+                }
+            }
+            is_kept
         });
         if self.kept.len() != before {
             self.generation = self.generation.wrapping_add(1);
@@ -165,16 +180,26 @@ impl Series {
         Some(place)
     }
 
-    /// The place of a series, which is given one if it has none and there is room.
+    /// Whether a group is told apart, as it is if there still is room for one.
+    fn is_admitted(&self, group: &GroupKey) -> bool {
+        let is_always_there = [GroupKey::ALL, GroupKey::OTHER].contains(group);
+        is_always_there || self.groups.contains_key(group) || self.told_apart() < self.max_groups
+    }
+
+    /// How many groups are told apart, beside what there was no room for.
+    fn told_apart(&self) -> usize {
+        self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
+    }
+
+    /// The place of a series, which is given one if it has none and there is room for its group.
     fn place(&mut self, key: SeriesKey) -> Option<u32> {
         if let Some(place) = self.kept.get_index_of(&key) {
             return Some(place as u32);
         }
-        let is_reserved = [GroupKey::ALL, GroupKey::OTHER].contains(&key.group);
-        let reserved = if is_reserved { RESERVED_SERIES as usize } else { 0 };
-        if self.kept.len() >= self.capacity + reserved {
+        if !self.is_admitted(&key.group) || self.kept.len() >= SeriesRef::MAX_SERIES as usize {
             return None;
         }
+        *self.groups.entry(key.group).or_default() += 1;
         let (place, _) = self.kept.insert_full(key, Kept { tally: Tally::EMPTY, taken_at: 0 });
         Some(place as u32)
     }

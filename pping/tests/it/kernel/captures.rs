@@ -88,6 +88,7 @@ fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what
         if number % 1000 == 999 || number + 1 == frames.len() {
             let what = format!("{what}, {decap:?}, {programs:?}, up to packet {}", number + 1);
             pairs.extend(samples(&rig.agree(&what)).iter().map(pair));
+            rig.agree_on_series(&what);
         }
     }
     pairs

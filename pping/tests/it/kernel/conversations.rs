@@ -8,7 +8,9 @@ use std::{
 
 use pping::source::{drain::Event, load::Settings};
 use pping_common::{
-    abi::{Endpoints, RttEvent},
+    abi::{Emit, Endpoints, RttEvent},
+    group::Grouping,
+    limits::IDLE_SECONDS,
     parse::LinkType,
     rtt::{Basis, Rules},
 };
@@ -56,7 +58,9 @@ fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event
         let program = if random.chance(3) { random.pick(&Program::ALL) } else { program(from, ingress) };
         rig.send(program, &frame);
         if packet % STRIDE == 0 {
-            reported.extend(rig.agree(&format!("seed {seed}, {temper:?}, {ingress:?}, packet {packet}")));
+            let what = format!("seed {seed}, {temper:?}, {ingress:?}, packet {packet}");
+            reported.extend(rig.agree(&what));
+            rig.agree_on_series(&what);
         }
     }
     reported
@@ -79,6 +83,38 @@ fn conversations_match_what_they_match_in_user_space() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn conversations_are_in_the_same_groups_and_end_the_same() {
+    let nets = Grouping { v4_len: 31, v6_len: 127, ..Grouping::NONE };
+    for (grouping, groups) in [
+        (Grouping { by_source: 1, ..nets }, 3..),
+        (Grouping { by_destination: 1, by_dscp: 1, ..nets }, 3..),
+        (Grouping { by_source: 1, by_destination: 1, ..nets }, 6..),
+    ] {
+        let emit = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
+        let settings = Settings { grouping, emit, max_groups: 30, ..SETTINGS };
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        talk(&mut rig, 5, Temper::Wild, Program::Ingress);
+        assert!(groups.contains(&rig.kernel.series.fill().groups), "{:?}", rig.kernel.series.fill());
+        let refused = rig.twin.counters.groups_refused;
+        assert_eq!(refused > 0, grouping.by_dscp != 0, "there are more classes than there is room for");
+        let mut ended = 0;
+        for _ in 0..=IDLE_SECONDS {
+            rig.sweep();
+            let events = rig.agree_in_any_order("a sweep");
+            ended += events.iter().filter(|event| matches!(event, Event::End(_))).count();
+        }
+        assert_eq!(rig.twin.tracker.flows(), 0);
+        assert_eq!(ended as u64, rig.twin.counters.entries_deleted.iter().sum::<u64>());
+        assert!(
+            rig.twin.counters.retransmissions.iter().all(|&count| count > 100),
+            "{:?}",
+            rig.twin.counters
+        );
+        rig.agree_on_series("when all is over");
     }
 }
 

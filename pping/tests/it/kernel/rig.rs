@@ -1,6 +1,9 @@
 //! The programs in the kernel and their twin in user space, on the same packets.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
 
 use aya::programs::{TestRun as _, TestRunOptions};
 use pping::source::{
@@ -11,7 +14,7 @@ use pping::source::{
     sweep,
 };
 use pping_common::{
-    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent},
+    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent, Tally},
     parse::LinkType,
     rtt::Rules,
 };
@@ -240,6 +243,21 @@ impl Rig {
     /// Asserts that both counted the same.
     pub(super) fn agree_on_counters(&self, what: &str) {
         assert_eq!(counters(&self.kernel, self.twin.place), self.twin.counters, "{what}");
+    }
+
+    /// Asserts that both aggregated the same since last asked, but for what the clock had to say. Begins with a sweep,
+    /// which adds up what flows sent.
+    pub(super) fn agree_on_series(&mut self, what: &str) {
+        self.sweep();
+        let count = |tally: &Tally| (tally.count(), tally.sent, tally.received);
+        let mut kernel = BTreeMap::new();
+        self.kernel.series.turn(|key, tally| drop(kernel.insert(format!("{key:?}"), count(tally)))).unwrap();
+        let twin = &mut self.twin.tracker;
+        twin.fold();
+        let aggregated = twin.take_series(0, u64::MAX).into_iter();
+        let twin: BTreeMap<_, _> =
+            aggregated.map(|(key, tally)| (format!("{key:?}"), count(&tally))).collect();
+        assert_eq!(kernel, twin, "{what}");
     }
 
     /// Asserts that both counted and reported the same since last asked, and returns the reports.

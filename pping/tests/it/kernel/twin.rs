@@ -24,8 +24,9 @@ pub(super) struct Twin {
 
 impl Twin {
     pub(super) fn new(settings: Settings, link: LinkType, place: u16) -> Self {
-        let Settings { rules, max_flows, decap, .. } = settings;
-        let tracker = Tracker::new(replay::Settings::new(rules, max_flows, decap));
+        let Settings { rules, max_flows, decap, emit, grouping, max_groups, .. } = settings;
+        let settings = replay::Settings::new(rules, max_flows, decap);
+        let tracker = Tracker::new(replay::Settings { emit, grouping, max_groups, ..settings });
         Self { tracker, link, place, sweeps: 0 }
     }
 
