@@ -33,6 +33,22 @@ pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
     frame
 }
 
+/// A segment of a connection each way, which [`stamp`] makes echo one another.
+pub(crate) fn volley(connection: u16) -> [Vec<u8>; 2] {
+    let client = PORTS.0 + connection;
+    [
+        segment((CLIENT, SERVER), (client, PORTS.1), Some((1, 1)), 100),
+        segment((SERVER, CLIENT), (PORTS.1, client), Some((1, 1)), 100),
+    ]
+}
+
+/// Gives a segment its timestamps.
+pub(crate) fn stamp(segment: &mut [u8], tsval: u32, tsecr: u32) {
+    const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
+    segment[TIMESTAMPS..][..4].copy_from_slice(&tsval.to_be_bytes());
+    segment[TIMESTAMPS + 4..][..4].copy_from_slice(&tsecr.to_be_bytes());
+}
+
 /// A segment that no timestamp can be read of.
 pub(crate) fn tcp_without_timestamps() -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, None, 1400)

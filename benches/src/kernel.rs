@@ -5,21 +5,13 @@
 //! is shared and its speed changes; of the rounds the median is reported, and the lowest and highest.
 
 use anyhow::{Context as _, Result};
-use aya::{
-    Ebpf, EbpfLoader,
-    maps::{Array, RingBuf},
-    programs::Program,
-};
+use aya::{Ebpf, programs::Program};
 use pping::source::{
     drain,
     interfaces::Link,
     load::{self, Kernel, Settings},
 };
-use pping_common::{
-    abi::{Interface, place},
-    parse::{Decap, LinkType},
-    rtt::Rules,
-};
+use pping_common::{abi::Emit, group::Grouping, limits::DEFAULT_MAX_GROUPS, parse::Decap, rtt::Rules};
 
 use crate::{
     frames,
@@ -40,7 +32,7 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     println!("{} rounds of {repeat} runs; ns per packet over an empty program\n", rounds.rounds);
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
 
-    let mut baseline = baseline()?;
+    let baseline = baseline()?;
     let empty = |hook: &str| if hook == "xdp" { "baseline_xdp" } else { "baseline_empty" };
     let packet = frames::tcp(1, 2, 1400);
     let own = |program| rounds.measure((&baseline, "baseline_empty"), (&baseline, program), &packet, || ());
@@ -83,18 +75,15 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
         print(&format!("{name}, tunnels on (ingress)"), &figure);
     }
 
-    let mut events = RingBuf::try_from(baseline.take_map("EVENTS").context("no map EVENTS")?)?;
     let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
-    let (program, subtracted) = ((&baseline, "bench_echo"), (&baseline, "baseline_echo"));
-    let mut reported = 0_u64;
-    let both = few.measure(subtracted, program, &packet, || {
-        drain::drain(&mut events, |_| reported += 1);
-    })?;
-    print("a new TSval, and its echo: both packets, 1 event", &both);
-    anyhow::ensure!(
-        reported > u64::from(few.repeat) * u64::from(few.rounds),
-        "only {reported} echoes matched: the figure above is of something else"
-    );
+    let unlimited = Settings::DEFAULT;
+    let aggregated = few.echo(Settings { emit: Emit::NOTHING, ..unlimited }, &packet)?;
+    print("a new TSval, and its echo: both packets, aggregated", &aggregated);
+    let both = few.echo(unlimited, &packet)?;
+    print("the same, and an event", &both);
+    let grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+    let grouped = Settings { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
+    print("aggregated in groups", &few.echo(grouped, &packet)?);
 
     println!(
         "\nTCP with timestamps, repeated, costs at most {:.2} x parsing and reading the clock (the ceiling is 2.5).\n\
@@ -102,24 +91,57 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
         repeated / parse.median,
         200.0 * clock.median / both.median,
     );
+    println!(
+        "A sample costs {:.2} x as much when an event tells of it as when the kernel aggregates it.",
+        both.median / aggregated.median,
+    );
     Ok(())
+}
+
+impl Rounds {
+    /// What a new `TSval` and its echo cost together, over making the two packets.
+    fn echo(self, settings: Settings, packet: &[u8]) -> Result<Figure> {
+        let mut kernel = load::open(BASELINE, &settings)?;
+        load_all(&mut kernel.programs)?;
+        register(&mut kernel)?;
+        let Kernel { programs, events, series, .. } = &mut kernel;
+        let (mut reported, mut samples) = (0, 0);
+        let (subtracted, program) = ((&*programs, "baseline_echo"), (&*programs, "bench_echo"));
+        let figure = self.measure(subtracted, program, packet, || {
+            drain::drain(events, |_| reported += 1);
+            // A failure shows below.
+            series.turn(|_, tally| samples += tally.count()).ok();
+        })?;
+        let runs = u64::from(self.repeat) * u64::from(self.rounds);
+        anyhow::ensure!(
+            samples > runs && (settings.emit == Emit::NOTHING) == (reported == 0),
+            "{samples} echoes matched and {reported} events came: the figure is of something else"
+        );
+        Ok(figure)
+    }
 }
 
 /// The programs as the agent loads them, ready for test runs.
 fn watching_loopback(settings: &Settings) -> Result<Kernel> {
     let mut kernel = load::load(settings, true)?;
-    // To the kernel, loopback has Ethernet headers.
-    Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772 }.register(&mut kernel)?;
+    register(&mut kernel)?;
     Ok(kernel)
 }
 
-/// The programs to measure against, and the one that makes packets as it goes, with no rate limit.
+fn register(kernel: &mut Kernel) -> Result<()> {
+    // To the kernel, loopback has Ethernet headers.
+    Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772 }.register(kernel)?;
+    Ok(())
+}
+
+/// The programs to measure against.
 fn baseline() -> Result<Ebpf> {
-    let mut programs = EbpfLoader::new()
-        .override_global("RULES", &Rules::UNLIMITED, true)
-        .override_global("AYA_LOG_LEVEL", &0_u8, true)
-        .load(BASELINE)
-        .context("loading the baseline programs")?;
+    let mut kernel = load::open(BASELINE, &Settings::DEFAULT)?;
+    load_all(&mut kernel.programs)?;
+    Ok(kernel.programs)
+}
+
+fn load_all(programs: &mut Ebpf) -> Result<()> {
     for (name, program) in programs.programs_mut() {
         match program {
             Program::SchedClassifier(program) => program.load(),
@@ -128,11 +150,7 @@ fn baseline() -> Result<Ebpf> {
         }
         .with_context(|| format!("loading {name}"))?;
     }
-    let mut interfaces: Array<_, Interface> =
-        Array::try_from(programs.map_mut("INTERFACES").context("no map INTERFACES")?)?;
-    let loopback = Interface { ifindex: LOOPBACK, link_type: LinkType::Ethernet as u32 };
-    interfaces.set(place(LOOPBACK, 0), loopback, 0)?;
-    Ok(programs)
+    Ok(())
 }
 
 fn print(name: &str, figure: &Figure) {

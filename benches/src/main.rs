@@ -1,6 +1,7 @@
 //! What pping costs: `cargo xtask bench`.
 #![expect(clippy::print_stdout, reason = "the tables are what this program is for")]
 
+mod agent;
 mod capture;
 mod frames;
 mod kernel;
@@ -49,6 +50,8 @@ struct Arguments {
 enum Part {
     /// The programs in the kernel
     Kernel,
+    /// The agent, while samples come
+    Agent,
     /// Captures, beside tshark
     Replay,
     /// Scrapes of metrics
@@ -64,6 +67,9 @@ fn main() -> Result<()> {
     println!("{}", machine::describe());
     if wants(Part::Kernel) {
         kernel::measure(Rounds { rounds, repeat })?;
+    }
+    if wants(Part::Agent) {
+        agent::measure()?;
     }
     if wants(Part::Replay) {
         replay::measure(packets)?;

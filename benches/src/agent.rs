@@ -1,0 +1,171 @@
+//! What the agent costs while samples come by the ten thousand: aggregated in the kernel, and pushed one by one.
+//!
+//! Two hosts joined by a cable, of which one sends segments that each echo the one before. pping watches the other end.
+
+use std::{
+    ffi::CString,
+    fs, io, mem,
+    os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use pping_lab::{
+    Namespace, Process, Signal,
+    veth::{End, Offloads, connect},
+};
+
+use crate::frames;
+
+/// Connections that segments belong to in turn.
+const CONNECTIONS: u16 = 100;
+
+/// Segments a second, and so samples.
+const RATE: u64 = 100_000;
+
+/// How long each way of reporting is watched.
+const TIME: Duration = Duration::from_secs(8);
+
+/// Segments that are sent at a time, at most.
+const BURST: u64 = 200;
+
+const INTERFACE: &str = "bench0";
+
+/// Measures each way of reporting in turn.
+pub(crate) fn measure() -> Result<()> {
+    let (sender, receiver) = (Namespace::new("bench")?, Namespace::new("bench")?);
+    connect(End::new(&sender, INTERFACE), End::new(&receiver, INTERFACE), Offloads::On)?;
+    println!(
+        "\nthe agent's CPU time at {RATE} segments a second, each of which is to be a sample ({TIME:?} each)"
+    );
+    println!("{:<46} {:>10} {:>10} {:>10} {:>8}", "", "samples/s", "CPU", "us/sample", "lost");
+    for (name, arguments) in [
+        ("--format none", "--format none"),
+        ("--aggregate 1s", "--format jsonl --aggregate 1s"),
+        (
+            "--aggregate 1s, 100 groups, metrics",
+            "--format jsonl --aggregate 1s --group-by /32,/128,destination --listen 127.0.0.1:0",
+        ),
+        ("pushed one by one: --format jsonl", "--format jsonl"),
+    ] {
+        let Cost { samples, cpu, lost } = watch(&sender, &receiver, arguments)?;
+        let (seconds, cpu) = (TIME.as_secs_f64(), cpu.as_secs_f64());
+        println!(
+            "{name:<46} {:>10.0} {:>8.2} % {:>10.3} {lost:>8}",
+            samples as f64 / seconds,
+            100.0 * cpu / seconds,
+            1e6 * cpu / samples as f64,
+        );
+    }
+    Ok(())
+}
+
+/// What a way of reporting cost.
+struct Cost {
+    samples: u64,
+    cpu: Duration,
+    lost: u64,
+}
+
+fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str) -> Result<Cost> {
+    let mut command = receiver.command(std::env::current_exe()?.with_file_name("pping"));
+    command.args(["-v", "-i", INTERFACE, "--rate-limit", "0", "-w", "/dev/null"]);
+    command.args(arguments.split_whitespace());
+    let mut pping = Process::spawn(command)?;
+    pping.wait_for_output(&format!("watching {INTERFACE}"), Duration::from_secs(20))?;
+    let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
+    let cpu = thread::scope(|scope| {
+        let sending = scope.spawn(|| sender.enter(|| send(&stop, &sent)));
+        // Flows begin meanwhile.
+        thread::sleep(Duration::from_secs(2));
+        let before = cpu_time(pping.id());
+        sent.store(0, Ordering::Relaxed);
+        thread::sleep(TIME);
+        let samples = sent.load(Ordering::Relaxed);
+        let cpu = before.and_then(|before| Ok((cpu_time(pping.id())?.saturating_sub(before), samples)));
+        stop.store(true, Ordering::Relaxed);
+        sending.join().map_err(|_| anyhow::anyhow!("the sender panicked"))???;
+        cpu
+    });
+    let (cpu, samples) = cpu?;
+    pping.stop(Signal::SIGINT, Duration::from_secs(10))?;
+    let summary = pping.stderr()?;
+    let measured: u64 = number(&summary, " samples").context("no summary")?;
+    ensure!(measured >= samples * 9 / 10, "{measured} samples of {samples} segments: {summary}");
+    let lost = number(&summary, " events").unwrap_or(0);
+    Ok(Cost { samples, cpu, lost })
+}
+
+/// The number before the first `word` of a text.
+fn number(text: &str, word: &str) -> Option<u64> {
+    let (before, _) = text.split_once(word)?;
+    before.rsplit([' ', '\n']).next()?.parse().ok()
+}
+
+/// CPU time that a process has used (`proc_pid_stat(5)`, fields 14 and 15).
+fn cpu_time(process: u32) -> Result<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').context("no such process")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
+    // The kernel counts in hundredths of a second to all that ask here.
+    Ok(Duration::from_millis(ticks * 10))
+}
+
+/// Sends segments until told to stop, [`RATE`] a second.
+fn send(stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
+    let socket = packet_socket()?;
+    let mut frames: Vec<[Vec<u8>; 2]> = (0..CONNECTIONS).map(frames::volley).collect();
+    let (began, mut number) = (Instant::now(), 0_u64);
+    while !stop.load(Ordering::Relaxed) {
+        let due = began.elapsed().as_micros() as u64 * RATE / 1_000_000;
+        for _ in 0..due.saturating_sub(number).min(BURST) {
+            let (connection, turn) =
+                (number % u64::from(CONNECTIONS), (number / u64::from(CONNECTIONS)) as u32);
+            let frame = &mut frames[connection as usize][turn as usize % 2];
+            frames::stamp(frame, turn + 2, turn + 1);
+            socket.send(frame)?;
+            number += 1;
+            sent.fetch_add(1, Ordering::Relaxed);
+        }
+        if due <= number {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    Ok(())
+}
+
+/// A socket that sends frames as they are.
+struct PacketSocket(OwnedFd);
+
+fn packet_socket() -> Result<PacketSocket> {
+    // SAFETY: it takes no pointers.
+    let descriptor = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
+    ensure!(descriptor >= 0, "no packet socket: {}", io::Error::last_os_error());
+    // SAFETY: just opened, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+    let name = CString::new(INTERFACE)?;
+    // SAFETY: a C string.
+    let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    // SAFETY: plain numbers, for which all zeroes is a value.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex = ifindex as i32;
+    // SAFETY: an address of the length told.
+    let bound = unsafe {
+        libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as libc::socklen_t)
+    };
+    ensure!(bound == 0, "binding to {INTERFACE}: {}", io::Error::last_os_error());
+    Ok(PacketSocket(socket))
+}
+
+impl PacketSocket {
+    fn send(&self, frame: &[u8]) -> Result<()> {
+        // SAFETY: a buffer of the length told.
+        let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        ensure!(sent == frame.len() as isize, "sending: {}", io::Error::last_os_error());
+        Ok(())
+    }
+}
