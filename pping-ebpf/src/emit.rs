@@ -157,7 +157,7 @@ pub(crate) fn flow(
 /// Reports that a flow is over. `timed` is what `endpoints.destination` sent, `other` what it was sent.
 #[inline(always)]
 pub(crate) fn end(
-    reason: Reason,
+    reason: u8,
     (began, ended): (u64, u64),
     endpoints: Endpoints,
     timed: &Direction,
@@ -165,7 +165,7 @@ pub(crate) fn end(
 ) -> bool {
     push(|| EndEvent {
         kind: EventKind::End as u8,
-        reason: reason as u8,
+        reason,
         reserved: [0; 6],
         began,
         ended,

@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, Emit, Endpoints, FlowEventKind, Lost, TriggeredBy},
+    abi::{Counters, Emit, EndEvent, Endpoints, FlowEventKind, Lost, TriggeredBy},
     flow::{Flow, FlowKey, Ipv4, Ipv6, Lifecycle, Reason, Side},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::{Protocol, Segment},
@@ -26,11 +26,15 @@ use crate::{
 /// by a whole sweep.
 const FOLD_SWEEPS: u32 = 2;
 
+/// What a callback returns to have the next flow shown, and to see no more.
+const GO_ON: i64 = 0;
+const END: i64 = 1;
+
 /// What a sweep tells its callbacks.
 #[repr(C)]
 struct Sweep {
     number: u32,
-    reserved: u32,
+    is_over: u32,
     now: u64,
 }
 
@@ -38,10 +42,14 @@ struct Sweep {
 /// open. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    let Some(number) = maps::begin_sweep() else { return };
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    let mut sweep = Sweep { number, reserved: 0, now };
+    // SAFETY: a map value, valid for the program's run.
+    let is_over =
+        maps::control().map_or(0, |control| unsafe { (&raw const (*control).is_over).read_volatile() });
+    let number = if is_over == 0 { maps::begin_sweep() } else { Some(maps::sweeps()) };
+    let Some(number) = number else { return };
+    let mut sweep = Sweep { number, is_over, now };
     walk((&raw const FLOWS_V4).cast(), visit_v4, &mut sweep);
     walk((&raw const FLOWS_V6).cast(), visit_v6, &mut sweep);
     debug!(ctx, "sweep {} done", number);
@@ -59,34 +67,38 @@ fn walk<A>(map: *const c_void, visit: Visit<A>, sweep: &mut Sweep) {
 }
 
 extern "C" fn visit_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
-    visit(key, flow, sweep);
-    0
+    visit(key, flow, sweep)
 }
 
 extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
-    visit(key, flow, sweep);
-    0
+    visit(key, flow, sweep)
 }
 
+/// Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
-fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *mut Sweep) {
+fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
     // SAFETY: the kernel calls back with pointers to an element of the map and to the walk's own context.
     let (key, sweep) = unsafe { (*key, &*sweep) };
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
     let flow_ref = unsafe { &*flow };
-    let is_expired = flow_ref.is_expired(key.protocol, sweep.number);
+    let is_over = sweep.is_over != 0;
+    let is_expired = !is_over && flow_ref.is_expired(key.protocol, sweep.number);
     let idle = sweep.number.wrapping_sub(flow_ref.last_seen);
-    if !is_expired && idle > FOLD_SWEEPS {
-        return;
+    if !is_over && !is_expired && idle > FOLD_SWEEPS {
+        return GO_ON;
     }
-    let Some(counters) = maps::counters(key.interface) else { return };
+    let Some(counters) = maps::counters(key.interface) else { return GO_ON };
     // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
     // in one instruction.
     let counters = unsafe { &mut *counters };
     fold(&key, flow, counters);
+    if is_over {
+        return cut_off(&key, flow_ref, sweep, counters);
+    }
     if is_expired {
         expire(&key, flow_ref, sweep, counters);
     }
+    GO_ON
 }
 
 /// Adds to its series what a flow sent since the last sweep.
@@ -149,13 +161,26 @@ fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut
     sync::add(&raw mut counters.lost[Lost::Flow as usize], lost);
 }
 
+/// Reports a flow since nobody will look at it any more, and deletes it, if there is room to report it.
+#[inline(always)]
+fn cut_off<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> i64 {
+    if config::emit().has(Emit::ENDS) && !end(key, flow, sweep) {
+        return END;
+    }
+    let _ = A::map().remove(key);
+    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
+    GO_ON
+}
+
 #[inline(always)]
 fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep) -> bool {
     let (first, began) = flow.beginning();
     let idle = u64::from(sweep.number.wrapping_sub(flow.last_seen) * SWEEP_INTERVAL_SECONDS) * SECOND;
+    let last_packet = sweep.now.saturating_sub(idle).max(flow.last_known());
     let (reason, ended) = match flow.closed_at {
-        0 => (Reason::Timeout, sweep.now.saturating_sub(idle)),
-        closed_at => (flow.closed_by, closed_at),
+        0 if sweep.is_over != 0 => (EndEvent::STILL_OPEN, last_packet),
+        0 => (Reason::Timeout as u8, last_packet),
+        closed_at => (flow.closed_by as u8, closed_at),
     };
     let endpoints = match first {
         Side::Low => high_to_low(key),

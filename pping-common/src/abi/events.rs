@@ -206,6 +206,11 @@ pub struct EndEvent {
     pub received: Volume,
 }
 
+impl EndEvent {
+    /// The reason of none: the flow was open when pping stopped looking.
+    pub const STILL_OPEN: u8 = u8::MAX;
+}
+
 impl From<&Direction> for Volume {
     #[inline(always)]
     fn from(direction: &Direction) -> Self {

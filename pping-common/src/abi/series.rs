@@ -149,6 +149,11 @@ pub struct Control {
     pub epoch: u32,
     /// The first place in the array of series that was never used. The programs count it up.
     pub unused: u32,
+    /// Not 0 once no more packets come: the next sweep reports all flows, as far as there is room on the ring, and deletes
+    /// them.
+    pub is_over: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
 }
 
 /// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
@@ -220,7 +225,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Tally, bins) == 88);
     assert!(size_of::<Series>() == 56 + 2 * size_of::<Tally>());
     assert!(core::mem::offset_of!(Series, tallies) == 56);
-    assert!(size_of::<Control>() == 16);
+    assert!(size_of::<Control>() == 24);
     assert!(Method::PLACES <= 8);
 };
 

@@ -221,6 +221,14 @@ impl Flow {
         }
     }
 
+    /// The latest time at which a packet is known to have come, ns: most packets need no clock.
+    #[inline(always)]
+    pub fn last_known(&self) -> u64 {
+        let low = self.low.opened_at.max(self.low.recorded_at);
+        let high = self.high.opened_at.max(self.high.recorded_at);
+        low.max(high)
+    }
+
     /// Which endpoint began the flow as far as that was seen, and when, ns.
     #[inline(always)]
     pub fn beginning(&self) -> (Side, u64) {

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_common::{limits::DRAIN_INTERVAL_MS, parse::Untracked};
+use pping_common::{abi::Emit, limits::DRAIN_INTERVAL_MS, parse::Untracked};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{SignalKind, signal},
@@ -116,6 +116,7 @@ pub(crate) async fn run(
         groups,
         max_flows: config.max_flows,
         max_groups: config.aggregation.max_groups,
+        has_ends: settings.emit.has(Emit::ENDS),
         swept: 0,
         warned: Warned::default(),
         started: Instant::now(),
@@ -140,6 +141,8 @@ struct Agent {
     groups: Option<GroupsFile>,
     max_flows: u32,
     max_groups: u32,
+    /// Whether flows are reported at their end.
+    has_ends: bool,
     /// The second of the last sweep.
     swept: u64,
     warned: Warned,
@@ -298,6 +301,7 @@ impl Agent {
         let duration = self.started.elapsed();
         // Packets do not come any more. What they brought is in the tally that was written to, or already in the other.
         sweep(&mut self.kernel)?;
+        self.cut_off()?;
         self.drain()?;
         self.take_series()?;
         self.take_series()?;
@@ -307,6 +311,29 @@ impl Agent {
         let lines_lost = self.output.finish();
         let totals = self.aggregator.answers.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
+    }
+}
+
+impl Agent {
+    /// Has flows reported that are still open, where flows are reported at their end.
+    fn cut_off(&mut self) -> Result<(), Error> {
+        if !self.has_ends {
+            return Ok(());
+        }
+        self.kernel.series.set_over();
+        let mut left = u64::MAX;
+        loop {
+            // As many as the ring has room for.
+            self.drain()?;
+            sweep(&mut self.kernel)?;
+            let total = Snapshot::read(&self.kernel, &self.watched)?.total();
+            let made: u64 = total.entries_made.iter().sum();
+            let still = made.saturating_sub(total.entries_deleted.iter().sum());
+            if still == 0 || still >= left {
+                return Ok(());
+            }
+            left = still;
+        }
     }
 }
 

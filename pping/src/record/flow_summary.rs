@@ -10,9 +10,6 @@ use serde::Serialize;
 
 use super::{Tuple, reason_name};
 
-/// In place of the number of a [`Reason`]: the flow goes on, but pping does not.
-pub const STILL_OPEN: u8 = u8::MAX;
-
 /// A flow, at its end. `dest_ip` began it, as far as that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSummaryRecord {
@@ -91,7 +88,7 @@ impl FlowSummaryRecord {
             tuple: Tuple::new(&event.endpoints)?,
             flow_event: "summary",
             reason: match event.reason {
-                STILL_OPEN => "end of observation",
+                EndEvent::STILL_OPEN => "end of observation",
                 reason => reason_name(Reason::from_number(reason)?),
             },
             start: epoch(event.began),

@@ -9,7 +9,7 @@ use std::{
 };
 
 pub use aggregate::AggregateRecord;
-pub use flow_summary::{FlowSummaryRecord, Rtts, STILL_OPEN};
+pub use flow_summary::{FlowSummaryRecord, Rtts};
 use pping_common::{
     abi::{Endpoints, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
     flow::Reason,

@@ -16,7 +16,7 @@ use super::{
     series::{Belonging, Series},
     tracker::Settings,
 };
-use crate::{event::Event, record::STILL_OPEN};
+use crate::event::Event;
 
 /// What is known of a packet beside its octets.
 #[derive(Clone, Copy)]
@@ -154,7 +154,7 @@ impl Report {
     /// A flow that goes on, but nothing more is seen of it.
     pub(super) fn cut_off<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
         self.fold(key, flow);
-        self.end(key, flow, newest, STILL_OPEN);
+        self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }
 
     /// The end of a flow, which is due to `reason` unless it closed before.

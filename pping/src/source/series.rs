@@ -215,6 +215,11 @@ impl SeriesTable {
         self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Says that no more packets come, so that sweeps report and delete all flows that there still are.
+    pub fn set_over(&self) {
+        self.number(offset_of!(Control, is_over)).store(1, Ordering::SeqCst);
+    }
+
     /// The set of prefixes in force.
     pub fn generation(&self) -> u32 {
         self.number(offset_of!(Control, generation)).load(Ordering::Relaxed)

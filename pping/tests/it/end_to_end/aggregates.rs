@@ -247,3 +247,85 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     let expected = ["somebody else", "the client", "the rest", "the server", "unlisted", "version six"];
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
 }
+
+/// A flow's ends in any order, and what each sent: packets, octets, segments sent again.
+fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
+    let end = |ip: &str, port: &str| format!("{}|{}", record[ip].as_str().unwrap(), record[port]);
+    let sent = |way: &str| {
+        let number = |field: &str| record[format!("{way}_{field}")].as_u64().unwrap();
+        (number("packets"), number("bytes"), number("retransmissions"))
+    };
+    let (src, dest) = (end("src_ip", "src_port"), end("dest_ip", "dest_port"));
+    let protocol = record["protocol"].as_str().unwrap();
+    if src < dest {
+        (format!("{protocol} {src} {dest}"), [sent("rec"), sent("sent")])
+    } else {
+        (format!("{protocol} {dest} {src}"), [sent("sent"), sent("rec")])
+    }
+}
+
+/// The summaries of flows among JSON lines.
+fn summaries(lines: &str) -> Vec<Value> {
+    let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.filter(|record| record["flow_event"] == "summary").collect()
+}
+
+#[test]
+fn flows_are_summed_up_at_their_end_or_that_of_pping() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let mut pping = watching(&topology, "--flow-summary --with-samples --rate-limit 0");
+    let capture =
+        ok(Capture::start(topology.router(), Topology::WAN, &directory.path().join("packets.pcap")));
+    let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
+    for family in [Family::Ipv4, Family::Ipv6] {
+        let address = family.address_of(&server);
+        let short = Pace { chunks: 30, ..CONVERSATION };
+        thread::scope(|scope| {
+            for _ in 0..5 {
+                scope.spawn(|| ok(traffic::echo(topology.client(), address, short)));
+            }
+        });
+        ping(topology.client(), family.server());
+    }
+    let captured = ok(capture.finish());
+    ok(pping.stop(Signal::SIGINT, PATIENCE));
+    let live = ok(pping.stdout());
+    let output = Command::new(env!("CARGO_BIN_EXE_pping"))
+        .args(["--format", "jsonl", "--flow-summary", "--rate-limit", "0", "-r"])
+        .arg(&captured.file)
+        .output()
+        .unwrap();
+    let flows = |summaries: &[Value]| -> BTreeMap<_, _> { summaries.iter().map(flow).collect() };
+    let (told, replayed) = (summaries(&live), summaries(&String::from_utf8(output.stdout).unwrap()));
+    assert_eq!(flows(&told), flows(&replayed));
+    assert_eq!((told.len(), flows(&told).len()), (12, 12), "each flow once");
+
+    // As many samples each way as there are records of them.
+    let mut samples: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let ends = |record: &Value, ip: [&str; 2], port: [&str; 2]| {
+        let end = |at: usize| format!("{}|{}", record[ip[at]], record[port[at]]);
+        (end(0), end(1))
+    };
+    let (ips, ports) = (["src_ip", "dest_ip"], ["src_port", "dest_port"]);
+    for line in live.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        if record.get("smoothed_rtt").is_some() {
+            *samples.entry(ends(&record, ips, ports)).or_default() += 1;
+        }
+    }
+    for summary in &told {
+        let back = (["dest_ip", "src_ip"], ["dest_port", "src_port"]);
+        for (rtt, ends) in
+            [("src_rtt", ends(summary, ips, ports)), ("dest_rtt", ends(summary, back.0, back.1))]
+        {
+            let count = summary[rtt]["samples"].as_u64().unwrap_or(0);
+            assert_eq!(count, samples.remove(&ends).unwrap_or(0), "{rtt} of {summary}");
+        }
+        assert!(summary["start"].as_u64() <= summary["end"].as_u64(), "{summary}");
+        let reason = summary["reason"].as_str().unwrap();
+        let expected = if summary["protocol"] == "TCP" { "FIN" } else { "end of observation" };
+        assert_eq!(reason, expected, "{summary}");
+    }
+    assert!(samples.is_empty(), "{samples:?}");
+}

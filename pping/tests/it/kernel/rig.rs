@@ -14,7 +14,7 @@ use pping::source::{
     sweep,
 };
 use pping_common::{
-    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent, Tally},
+    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent, SeriesKey, Tally},
     parse::LinkType,
     rtt::Rules,
 };
@@ -251,7 +251,11 @@ impl Rig {
         self.sweep();
         let count = |tally: &Tally| (tally.count(), tally.sent, tally.received);
         let mut kernel = BTreeMap::new();
-        self.kernel.series.turn(|key, tally| drop(kernel.insert(format!("{key:?}"), count(tally)))).unwrap();
+        let take = |key: &SeriesKey, tally: &Tally| {
+            let before = kernel.insert(format!("{key:?}"), count(tally));
+            assert_eq!(before, None, "{what}: two of the same");
+        };
+        self.kernel.series.turn(take).unwrap();
         let twin = &mut self.twin.tracker;
         twin.fold();
         let aggregated = twin.take_series(0, u64::MAX).into_iter();
