@@ -15,6 +15,11 @@ use super::{
 const SAME_PACKET: Duration = Duration::from_millis(5);
 /// The share of the expected samples that must be there, percent.
 const COMPLETE: usize = 99;
+/// The same where more is under way than there are slots: the packet that gets the last free one is another where two CPUs
+/// handled the two that free it and take it in another order than tcpdump saw, and then so are those that come after.
+const COMPLETE_IN_OTHERS_STEAD: usize = 90;
+/// And the number of samples there, percent: there are others for those that are missing, but perhaps none for the last.
+const AS_MANY: usize = 97;
 /// The most that the RTTs may differ in the median.
 const SAME_RTT: Duration = Duration::from_micros(20);
 
@@ -28,14 +33,20 @@ struct Pairing<'a> {
 }
 
 impl Seen {
-    /// At `--rate-limit 0`: every sample that the capture holds, but for one in a hundred, and no other.
+    /// At `--rate-limit 0`: every sample that the capture holds, but for one in a hundred, and no other. Where slots are
+    /// short, some may be in the stead of others.
     #[track_caller]
     pub(super) fn assert_agreement(&self) {
         self.assert_nothing_unjustified();
         let pairing = pair(&self.records.samples, &self.expected);
         let (found, expected) = (pairing.pairs.len(), self.expected.len());
         let examples = &pairing.missing[..pairing.missing.len().min(5)];
-        assert!(found * 100 >= expected * COMPLETE, "{found} of {expected} samples, missing: {examples:#?}");
+        let (reported, is_full) = (self.records.samples.len(), self.justified.len() > expected);
+        let complete = if is_full { COMPLETE_IN_OTHERS_STEAD } else { COMPLETE };
+        assert!(
+            found * 100 >= expected * complete && reported * 100 >= expected * AS_MANY,
+            "{found} of {expected} samples, of {reported} reported; missing: {examples:#?}"
+        );
         let differences = pairing.pairs.iter().map(|(sample, expected)| sample.rtt.abs_diff(expected.rtt));
         let difference = Duration::from_nanos(median(differences));
         eprintln!("{found} of {expected} samples, median difference {difference:?}");
