@@ -66,7 +66,7 @@ impl Agent {
         }
         self.take_series()?;
         let records = self.aggregator.answers.tick(now)?;
-        self.write(records);
+        self.write(&records);
         self.count()
     }
 
@@ -105,9 +105,9 @@ impl Agent {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, records: Vec<Record>) {
+    pub(super) fn write(&mut self, records: &[Record]) {
         let mut batch = Batch::default();
-        for record in &records {
+        for record in records {
             batch.push(self.sink.as_mut(), record);
         }
         self.output.write(batch);

@@ -306,7 +306,7 @@ impl Agent {
         self.take_series()?;
         self.take_series()?;
         let records = self.aggregator.answers.finish(clock::wall()?)?;
-        self.write(records);
+        self.write(&records);
         let counters = Snapshot::read(&self.kernel, &self.watched)?.total();
         let lines_lost = self.output.finish();
         let totals = self.aggregator.answers.into_totals();

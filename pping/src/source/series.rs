@@ -300,7 +300,7 @@ fn wait_for_programs() {
 fn empty(series: *mut Series, phase: usize, take: impl FnOnce(&Tally)) -> bool {
     // SAFETY: inside the mapping. No program writes to this tally, which the caller has seen to, so there may be a
     // reference to it for as long as this takes.
-    let tally = unsafe { &mut *(&raw mut (*series).tallies[phase & 1]) };
+    let tally = unsafe { &mut (*series).tallies[phase & 1] };
     if tally.is_empty() {
         return true;
     }
