@@ -19,9 +19,6 @@ use pping_lab::{
 
 use crate::frames;
 
-/// Connections that segments belong to in turn.
-const CONNECTIONS: u16 = 100;
-
 /// Segments a second, and so samples.
 const RATE: u64 = 100_000;
 
@@ -41,16 +38,15 @@ pub(crate) fn measure() -> Result<()> {
         "\nthe agent's CPU time at {RATE} segments a second, each of which is to be a sample ({TIME:?} each)"
     );
     println!("{:<46} {:>10} {:>10} {:>10} {:>8}", "", "samples/s", "CPU", "us/sample", "lost");
-    for (name, arguments) in [
-        ("--format none", "--format none"),
-        ("--aggregate 1s", "--format jsonl --aggregate 1s"),
-        (
-            "--aggregate 1s, 100 groups, metrics",
-            "--format jsonl --aggregate 1s --group-by /32,/128,destination --listen 127.0.0.1:0",
-        ),
-        ("pushed one by one: --format jsonl", "--format jsonl"),
+    let by_host = "--format none --group-by /32,/128 --listen 127.0.0.1:0";
+    for (name, arguments, connections) in [
+        ("--format none", "--format none", 100),
+        ("--aggregate 1s", "--format jsonl --aggregate 1s", 100),
+        ("--format none, 100 groups, metrics", by_host, 100),
+        ("--format none, 16,000 groups, metrics", by_host, 16_000),
+        ("pushed one by one: --format jsonl", "--format jsonl", 100),
     ] {
-        let Cost { samples, cpu, lost } = watch(&sender, &receiver, arguments)?;
+        let Cost { samples, cpu, lost } = watch(&sender, &receiver, arguments, connections)?;
         let (seconds, cpu) = (TIME.as_secs_f64(), cpu.as_secs_f64());
         println!(
             "{name:<46} {:>10.0} {:>8.2} % {:>10.3} {lost:>8}",
@@ -69,7 +65,7 @@ struct Cost {
     lost: u64,
 }
 
-fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str) -> Result<Cost> {
+fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str, connections: u16) -> Result<Cost> {
     let mut command = receiver.command(std::env::current_exe()?.with_file_name("pping"));
     command.args(["-v", "-i", INTERFACE, "--rate-limit", "0", "-w", "/dev/null"]);
     command.args(arguments.split_whitespace());
@@ -77,7 +73,7 @@ fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str) -> Result<Co
     pping.wait_for_output(&format!("watching {INTERFACE}"), Duration::from_secs(20))?;
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let cpu = thread::scope(|scope| {
-        let sending = scope.spawn(|| sender.enter(|| send(&stop, &sent)));
+        let sending = scope.spawn(|| sender.enter(|| send(connections, &stop, &sent)));
         // Flows begin meanwhile.
         thread::sleep(Duration::from_secs(2));
         let before = cpu_time(pping.id());
@@ -114,16 +110,16 @@ fn cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_millis(ticks * 10))
 }
 
-/// Sends segments until told to stop, [`RATE`] a second.
-fn send(stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
+/// Sends segments of so many connections in turn until told to stop, [`RATE`] a second.
+fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let socket = packet_socket()?;
-    let mut frames: Vec<[Vec<u8>; 2]> = (0..CONNECTIONS).map(frames::volley).collect();
+    let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();
     let (began, mut number) = (Instant::now(), 0_u64);
     while !stop.load(Ordering::Relaxed) {
         let due = began.elapsed().as_micros() as u64 * RATE / 1_000_000;
         for _ in 0..due.saturating_sub(number).min(BURST) {
             let (connection, turn) =
-                (number % u64::from(CONNECTIONS), (number / u64::from(CONNECTIONS)) as u32);
+                (number % u64::from(connections), (number / u64::from(connections)) as u32);
             let frame = &mut frames[connection as usize][turn as usize % 2];
             frames::stamp(frame, turn + 2, turn + 1);
             socket.send(frame)?;

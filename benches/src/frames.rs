@@ -35,10 +35,11 @@ pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
 
 /// A segment of a connection each way, which [`stamp`] makes echo one another.
 pub(crate) fn volley(connection: u16) -> [Vec<u8>; 2] {
-    let client = PORTS.0 + connection;
+    let [high, low] = connection.to_be_bytes();
+    let client = [10, 1, high, low];
     [
-        segment((CLIENT, SERVER), (client, PORTS.1), Some((1, 1)), 100),
-        segment((SERVER, CLIENT), (PORTS.1, client), Some((1, 1)), 100),
+        segment((client, SERVER), PORTS, Some((1, 1)), 100),
+        segment((SERVER, client), (PORTS.1, PORTS.0), Some((1, 1)), 100),
     ]
 }
 

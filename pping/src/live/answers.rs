@@ -1,6 +1,7 @@
 //! Once a second, and at the end of each interval: what the kernel programs have aggregated.
 
 use std::{
+    mem,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -21,6 +22,9 @@ use crate::{
 /// How often there may be room for groups that there was none for before.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 
+/// How far the wall clock may go back, ns, and it is only being put right.
+const SETBACK: u64 = SECOND;
+
 /// Names of what the kernel programs have aggregated, and what is told of it.
 pub(super) struct Aggregator {
     pub(super) answers: Answers,
@@ -30,6 +34,8 @@ pub(super) struct Aggregator {
     /// Flow directions that were refused a group, when room was last made.
     refused: u64,
     resolved: Instant,
+    /// When the last turn was, by the wall clock.
+    turned: u64,
 }
 
 impl Aggregator {
@@ -42,7 +48,19 @@ impl Aggregator {
             idle_turns: u32::try_from(turns).unwrap_or(u32::MAX).max(1),
             refused: 0,
             resolved: Instant::now(),
+            turned: 0,
         }
+    }
+
+    /// The records of what is over at `now`. Should the wall clock have been set back, that ends an interval too.
+    fn records(&mut self, now: u64) -> Result<Vec<Record>, Error> {
+        let last = mem::replace(&mut self.turned, now);
+        if now >= last.saturating_sub(SETBACK) {
+            return self.answers.tick(now);
+        }
+        let records = self.answers.finish(last)?;
+        self.answers.restart(now);
+        Ok(records)
     }
 
     /// How long it is until the next turn: at the next second of the wall clock, or the end of the interval.
@@ -65,7 +83,7 @@ impl Agent {
             sweep(&mut self.kernel)?;
         }
         self.take_series()?;
-        let records = self.aggregator.answers.tick(now)?;
+        let records = self.aggregator.records(now)?;
         self.write(&records);
         self.count()
     }

@@ -1,6 +1,9 @@
 //! The groups that a file lists: read at start, and again whenever somebody asks.
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
 
 use ipnet::IpNet;
 use tokio::task::{self, JoinHandle};
@@ -42,16 +45,27 @@ struct Loaded {
 }
 
 impl GroupsFile {
-    /// Reads the file for the first time, and puts it into force.
+    /// Reads the file.
     ///
     /// # Errors
-    /// What is wrong with it, or the kernel has no room for its prefixes.
-    pub(super) fn open(path: PathBuf, kernel: &mut Kernel) -> Result<Self, Error> {
+    /// What is wrong with it.
+    pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
+        let (labels, prefixes) = read(&path, Labels::default())?;
+        Ok(Self { path, labels, prefixes, map: None, busy: None })
+    }
+
+    /// Puts it into force for the first time.
+    ///
+    /// # Errors
+    /// When the kernel has no room for its prefixes.
+    pub(super) fn put_into(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
         let generation = labels::next(kernel.series.generation());
-        let mut map = kernel.labels.take().ok_or_else(|| Error::Map("LABELS is taken".into()))?;
-        let Loaded { labels, prefixes, .. } = load(&path, Labels::default(), &mut map, generation)?;
+        if let Some(mut map) = kernel.labels.take() {
+            labels::add(&mut map, generation, &self.prefixes)?;
+            self.map = Some(map);
+        }
         kernel.series.set_generation(generation);
-        Ok(Self { path, labels, prefixes, map: Some(map), busy: None })
+        Ok(())
     }
 
     /// The labels in force.
@@ -114,16 +128,16 @@ impl GroupsFile {
     }
 }
 
-fn load(
-    path: &std::path::Path,
-    mut labels: Labels,
-    map: &mut Prefixes,
-    generation: u32,
-) -> Result<Loaded, Error> {
+fn load(path: &Path, labels: Labels, map: &mut Prefixes, generation: u32) -> Result<Loaded, Error> {
+    let (labels, prefixes) = read(path, labels)?;
+    labels::add(map, generation, &prefixes)?;
+    Ok(Loaded { labels, prefixes, generation })
+}
+
+fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Vec<(IpNet, u32)>), Error> {
     let began = Instant::now();
     let prefixes = groups::load(path, &mut labels)?.prefixes;
-    labels::add(map, generation, &prefixes)?;
     let seconds = began.elapsed().as_secs_f64();
     tracing::info!("--groups {}: {} prefixes read in {seconds:.1} s", path.display(), prefixes.len());
-    Ok(Loaded { labels, prefixes, generation })
+    Ok((labels, prefixes))
 }

@@ -62,6 +62,7 @@ pub(crate) async fn run(
         Some(address) => Some(http::bind(address).await?),
         None => None,
     };
+    let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing())?;
@@ -88,11 +89,8 @@ pub(crate) async fn run(
     let mut aggregator = Aggregator::new(answers, &config.aggregation);
     let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
     labels::add(&mut kernel.excluded, 0, &excluded)?;
-    let groups = match config.aggregation.groups {
-        Some(path) => Some(GroupsFile::open(path, &mut kernel)?),
-        None => None,
-    };
-    if let Some(groups) = &groups {
+    if let Some(groups) = &mut groups {
+        groups.put_into(&mut kernel)?;
         aggregator.names.relabel(groups.labels());
     }
     memory::log();
@@ -152,7 +150,7 @@ struct Agent {
 /// What has been warned of.
 #[derive(Default)]
 struct Warned {
-    groups: u64,
+    groups: bool,
     refused: u64,
     lost: u64,
 }
@@ -244,13 +242,13 @@ impl Agent {
         };
         self.metrics.counted(snapshot, fill);
         self.metrics.programs(runs(&self.kernel.programs));
-        if total.groups_refused > self.warned.groups {
+        // Once is enough: how many there are is a metric.
+        if total.groups_refused > 0 && !self.warned.groups {
             tracing::warn!(
                 "there are more than {} groups: the rest is `other`; raise --max-groups",
                 self.max_groups
             );
-            // Once is enough: how many there are is a metric.
-            self.warned.groups = u64::MAX;
+            self.warned.groups = true;
         }
         self.make_room(total.groups_refused)?;
         let refused = total.untracked[Untracked::MapFull as usize];
@@ -312,9 +310,7 @@ impl Agent {
         let totals = self.aggregator.answers.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
     }
-}
 
-impl Agent {
     /// Has flows reported that are still open, where flows are reported at their end.
     fn cut_off(&mut self) -> Result<(), Error> {
         if !self.has_ends {
