@@ -123,15 +123,14 @@ fn tally(
     if known.is_for(purpose) {
         series = maps::series(known.index()).filter(|&series| known.is_alive(life(series)));
     }
-    let (series, index) = match series {
-        Some(series) => (series, known.index()),
-        None => {
-            let index = find(control, belonging, counters, key)?;
-            let series = maps::series(index)?;
-            // SAFETY: as above.
-            unsafe { reference.write_volatile(SeriesRef::new(index, life(series), purpose)) };
-            (series, index)
-        }
+    let (series, index) = if let Some(series) = series {
+        (series, known.index())
+    } else {
+        let index = find(control, belonging, counters, key)?;
+        let series = maps::series(index)?;
+        // SAFETY: as above.
+        unsafe { reference.write_volatile(SeriesRef::new(index, life(series), purpose)) };
+        (series, index)
     };
     // SAFETY: as above, and inside the array.
     let tally =
