@@ -38,6 +38,10 @@ pub(crate) fn measure() -> Result<()> {
         "\nthe agent's CPU time at {RATE} segments a second, each of which is to be a sample ({TIME:?} each)"
     );
     println!("{:<46} {:>10} {:>10} {:>10} {:>8}", "", "samples/s", "CPU", "us/sample", "lost");
+    // Without traffic the agent wakes up, and has the flow maps swept.
+    let idle = watch(&sender, &receiver, "--format none", 0)?;
+    let per_second = idle.cpu.as_secs_f64() / TIME.as_secs_f64();
+    println!("{:<46} {:>10} {:>8.2} %", "--format none, no packets at all", 0, 100.0 * per_second);
     let by_host = "--format none --group-by /32,/128 --listen 127.0.0.1:0";
     for (name, arguments, connections) in [
         ("--format none", "--format none", 100),
@@ -100,14 +104,14 @@ fn number(text: &str, word: &str) -> Option<u64> {
     before.rsplit([' ', '\n']).next()?.parse().ok()
 }
 
-/// CPU time that a process has used (`proc_pid_stat(5)`, fields 14 and 15).
+/// CPU time that the threads of a process have used, to the nanosecond (`/proc/PID/task/TID/schedstat`).
 fn cpu_time(process: u32) -> Result<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    let (_, fields) = stat.rsplit_once(')').context("no such process")?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let ticks: u64 = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-    // The kernel counts in hundredths of a second to all that ask here.
-    Ok(Duration::from_millis(ticks * 10))
+    let mut nanoseconds = 0;
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        let stat = fs::read_to_string(task?.path().join("schedstat"))?;
+        nanoseconds += stat.split(' ').next().context("an empty schedstat")?.parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(nanoseconds))
 }
 
 /// Sends segments of so many connections in turn until told to stop, [`RATE`] a second.
@@ -116,6 +120,10 @@ fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();
     let (began, mut number) = (Instant::now(), 0_u64);
     while !stop.load(Ordering::Relaxed) {
+        if frames.is_empty() {
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        }
         let due = began.elapsed().as_micros() as u64 * RATE / 1_000_000;
         for _ in 0..due.saturating_sub(number).min(BURST) {
             let (connection, turn) =

@@ -114,7 +114,7 @@ pub(crate) async fn run(
         groups,
         max_flows: config.max_flows,
         max_groups: config.aggregation.max_groups,
-        has_ends: settings.emit.has(Emit::ENDS),
+        emit: settings.emit,
         swept: 0,
         warned: Warned::default(),
         started: Instant::now(),
@@ -139,8 +139,8 @@ struct Agent {
     groups: Option<GroupsFile>,
     max_flows: u32,
     max_groups: u32,
-    /// Whether flows are reported at their end.
-    has_ends: bool,
+    /// The events that the programs report.
+    emit: Emit,
     /// The second of the last sweep.
     swept: u64,
     warned: Warned,
@@ -190,7 +190,8 @@ impl Agent {
                     ready?.clear_ready();
                     self.drain()?;
                 }
-                _ = drain.tick() => self.drain()?,
+                // Where no events are wanted there is nothing to look for.
+                _ = drain.tick(), if self.emit != Emit::NOTHING => self.drain()?,
             }
         }
     }
@@ -313,7 +314,7 @@ impl Agent {
 
     /// Has flows reported that are still open, where flows are reported at their end.
     fn cut_off(&mut self) -> Result<(), Error> {
-        if !self.has_ends {
+        if !self.emit.has(Emit::ENDS) {
             return Ok(());
         }
         self.kernel.series.set_over();
