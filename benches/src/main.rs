@@ -18,8 +18,8 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
 
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, how fast captures are read, and how long a scrape
-/// takes.
+/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, what samples cost the agent, how fast
+/// captures are read, and how long a scrape takes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else

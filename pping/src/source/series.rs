@@ -32,10 +32,10 @@ use pping_common::{
 use super::{load::take_map, memory::Elements};
 use crate::Error;
 
-/// Waits until all programs that run have ended, where the kernel cannot say when that is: many times as long as they take.
+/// How long programs that run are given to end, where the kernel cannot say when they have: many times as long as they take.
 const QUIESCENCE: Duration = Duration::from_millis(50);
 
-/// Takes a place's series into account.
+/// What is known of a place in the array.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// What series it has.

@@ -131,8 +131,6 @@ fn the_same_place_serves_one_series_after_another() {
 fn networks_hosts_and_classes_make_groups_of_either_end() {
     let by = |grouping| Settings { grouping, max_groups: 100, ..SETTINGS };
     let nets = Grouping { v4_len: 24, v6_len: 64, ..Grouping::NONE };
-    let (v4_net, v6_net) = ("10.1.2.0/24", "2001:db8:1:2::/64");
-    let _ = (v4_net, v6_net);
     for (grouping, expected) in [
         (Grouping { by_source: 1, ..nets }, 2),
         (Grouping { by_destination: 1, ..nets }, 2),
