@@ -37,6 +37,10 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE", help_heading = "Source")]
     pub read: Option<PathBuf>,
 
+    /// Wait for interfaces that are not there yet, in place of an error
+    #[arg(long, help_heading = "Source")]
+    pub wait: bool,
+
     /// Where packets coming in are seen [default: tc]
     ///
     /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where
@@ -126,6 +130,10 @@ pub struct Arguments {
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
     pub listen: Option<SocketAddr>,
 
+    /// TLS and passwords for --listen, as in Prometheus' web configuration files
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub web_config: Option<PathBuf>,
+
     /// Groups that metrics tell apart: those with the most samples; the rest is `other` [default: 100]
     #[arg(long, value_name = "N", value_parser = prometheus_groups,
         help_heading = "Output")]
@@ -134,6 +142,10 @@ pub struct Arguments {
     /// The lowest RTT of this time is what metrics of inflation compare with [default: 10m]
     #[arg(long, value_name = "TIME", help_heading = "Output")]
     pub baseline: Option<String>,
+
+    /// Keep measuring while pping is stopped or upgraded: pin programs, links and maps in this directory of a bpffs
+    #[arg(long, value_name = "DIR", help_heading = "Service")]
+    pub pin: Option<PathBuf>,
 
     /// Say more on standard error (`-vv`: even more)
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]

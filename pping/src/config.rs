@@ -131,10 +131,16 @@ impl Default for Source {
 pub struct Live {
     /// Names of the interfaces to watch, each once.
     pub interfaces: Vec<String>,
+    /// Whether those that are not there yet are waited for.
+    pub wait: bool,
     /// Where packets coming in are seen.
     pub ingress: Ingress,
     /// Where metrics are served, if anywhere.
     pub listen: Option<SocketAddr>,
+    /// TLS and passwords for that, if any.
+    pub web_config: Option<PathBuf>,
+    /// Where programs, links and maps are pinned, if anywhere.
+    pub pin: Option<PathBuf>,
     /// Groups that metrics tell apart.
     pub prometheus_groups: u32,
     /// The time of whose lowest RTT metrics take the distance.
@@ -209,8 +215,11 @@ fn source(arguments: &Arguments) -> Result<Source, Error> {
     }
     Ok(Source::Interfaces(Live {
         interfaces,
+        wait: arguments.wait,
         ingress: arguments.ingress.unwrap_or(Ingress::Tc),
         listen: arguments.listen,
+        web_config: arguments.web_config.clone(),
+        pin: arguments.pin.clone(),
         prometheus_groups: arguments.prometheus_groups.unwrap_or(DEFAULT_PROMETHEUS_GROUPS),
         baseline: time("--baseline", arguments.baseline.as_deref().unwrap_or(DEFAULT_BASELINE))?,
         bpf_log: arguments.bpf_log,
