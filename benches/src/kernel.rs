@@ -110,7 +110,8 @@ impl Rounds {
         let figure = self.measure(subtracted, program, packet, || {
             drain::drain(events, |_| reported += 1);
             // A failure shows below.
-            series.turn(|_, tally| samples += tally.count()).ok();
+            series.turn(|_, tally| samples += tally.count());
+            series.clear().ok();
         })?;
         let runs = u64::from(self.repeat) * u64::from(self.rounds);
         anyhow::ensure!(

@@ -183,7 +183,7 @@ impl End {
 }
 
 /// What the label of an address is looked up by, beside the number of bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct LabelKey {
     /// Which set of prefixes: a reload makes a new one beside the old.

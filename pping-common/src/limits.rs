@@ -28,10 +28,14 @@ pub const MAX_TCP_OPTION_OCTETS: usize = 40;
 /// Flows per address family, unless `--max-flows` says otherwise.
 pub const DEFAULT_MAX_FLOWS: u32 = 131_072;
 
-/// Places in the table of monitored interfaces; a power of two.
+/// Interfaces that can be monitored at the same time, or were a moment ago.
 pub const INTERFACE_PLACES: u32 = 256;
 
-/// Places tried for an interface before it counts as not monitored.
+/// Entries of the table in which they are looked up; a power of two. With room to spare: the kernel numbers interfaces
+/// in the order in which they come, and those that come and go leave gaps.
+pub const INTERFACE_TABLE: u32 = 2_048;
+
+/// Entries tried for an interface before it counts as not monitored.
 pub const INTERFACE_PROBES: u32 = 4;
 
 /// Addresses of this host that the kernel programs can know.

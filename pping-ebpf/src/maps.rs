@@ -8,12 +8,12 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Control, Counters, Interface, Series, SeriesKey, place},
+    abi::{Account, Control, Counters, Interface, PlaceName, Series, SeriesKey, entry},
     flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6},
     group::{GroupKey, LabelKey},
     limits::{
-        DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, MAX_EXCLUDED_PREFIXES, MAX_LABELLED_PREFIXES,
-        MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
+        DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_EXCLUDED_PREFIXES,
+        MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
     },
     parse::{Frame, IpAddress},
     rtt::Measured,
@@ -33,7 +33,11 @@ pub(crate) static FLOWS_V4: HashMap<FlowKey<Ipv4>, Flow> = HashMap::with_max_ent
 pub(crate) static FLOWS_V6: HashMap<FlowKey<Ipv6>, Flow> = HashMap::with_max_entries(DEFAULT_MAX_FLOWS, 0);
 
 #[map]
-static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_PLACES, 0);
+static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, 0);
+
+/// The names of interfaces by place: notes of the agent, which finds them again where they are pinned.
+#[map]
+static PLACES: Array<PlaceName> = Array::with_max_entries(INTERFACE_PLACES, 0);
 
 #[map]
 static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(INTERFACE_PLACES, 0);
@@ -73,6 +77,10 @@ static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
 static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
+
+/// What has been told in metrics: notes of the agent, which finds them again where they are pinned.
+#[map]
+static LEDGER: Array<Account> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The places of series.
 #[map]
@@ -128,14 +136,13 @@ pub(crate) fn insert_flow<A: Flows>(key: &FlowKey<A>) -> bool {
     A::map().insert(key, &EMPTY_FLOW, u64::from(BPF_NOEXIST)).is_ok()
 }
 
-/// A monitored interface and its place in the table.
+/// A monitored interface.
 #[inline(always)]
-pub(crate) fn interface(ifindex: u32) -> Option<(u16, Interface)> {
+pub(crate) fn interface(ifindex: u32) -> Option<Interface> {
     for probe in 0..INTERFACE_PROBES {
-        let place = place(ifindex, probe);
-        let interface = INTERFACES.get(place)?;
+        let interface = INTERFACES.get(entry(ifindex, probe))?;
         if interface.ifindex == ifindex {
-            return Some((place as u16, *interface));
+            return Some(*interface);
         }
     }
     None

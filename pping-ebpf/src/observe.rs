@@ -24,11 +24,11 @@ use crate::{
 pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
-    let Some((place, interface)) = maps::interface(ifindex) else { return };
+    let Some(interface) = maps::interface(ifindex) else { return };
     let Some(scratch) = maps::scratch() else { return };
     let packet = Linear::of_xdp(ctx);
     let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-    observe(ctx, Hook::Ingress, place, packet.frame_len(), scratch, parsed);
+    observe(ctx, Hook::Ingress, interface.place, packet.frame_len(), scratch, parsed);
 }
 
 /// Takes a packet at tc.
@@ -37,7 +37,7 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     let skb = ctx.skb.skb;
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
-    let Some((place, interface)) = maps::interface(ifindex) else { return };
+    let Some(interface) = maps::interface(ifindex) else { return };
     let Some(scratch) = maps::scratch() else { return };
     // SAFETY: as above.
     let mut vlan = Vlan::NONE;
@@ -52,7 +52,7 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
         // The driver left some of the headers in pages: rare, and copying them out is slow.
         parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
     }
-    observe(ctx, hook, place, packet.frame_len(), scratch, parsed);
+    observe(ctx, hook, interface.place, packet.frame_len(), scratch, parsed);
 }
 
 /// Takes a packet apart, in steps that are verified one after the other.

@@ -187,6 +187,14 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Nothing can be pinned there.
+    #[error("--pin {}: {reason}", path.display())]
+    Pin {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// Something the operating system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -210,6 +218,7 @@ impl Error {
             | Self::OpenHdrLog { .. }
             | Self::OpenCapture { .. }
             | Self::NoCapture { .. }
+            | Self::Pin { .. }
             | Self::Listen { .. } => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -13,6 +13,7 @@ pub mod cli;
 pub mod config;
 mod error;
 pub mod event;
+mod fingerprint;
 pub mod groups;
 #[cfg(feature = "live")]
 pub mod http;

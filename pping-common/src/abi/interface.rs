@@ -1,33 +1,48 @@
 //! The table of monitored interfaces.
 
-use crate::{limits::INTERFACE_PLACES, parse::LinkType};
+use crate::{
+    limits::{INTERFACE_PLACES, INTERFACE_TABLE},
+    parse::LinkType,
+};
 
-/// A monitored interface. Flows and counters carry its place in the table, which is 16 bits wide and
-/// needs no hashing, unlike an ifindex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A monitored interface. Flows and counters carry its place, which is 16 bits wide, needs no hashing, and stays the same
+/// when an interface of the same name comes back under another ifindex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Interface {
-    /// Kernel's number of the interface; 0 in an empty place.
+    /// Kernel's number of the interface; 0 in an empty entry.
     pub ifindex: u32,
+    /// Its place: what it is known by in flows, counters and series.
+    pub place: u16,
     /// [`LinkType`] as a number.
-    pub link_type: u32,
+    pub link_type: u16,
 }
 
 impl Interface {
     /// What its frames begin with.
     #[inline(always)]
     pub fn link_type(&self) -> LinkType {
-        if self.link_type == LinkType::Ip as u32 { LinkType::Ip } else { LinkType::Ethernet }
+        if self.link_type == LinkType::Ip as u16 { LinkType::Ip } else { LinkType::Ethernet }
     }
 }
 
-/// The place in the table that is tried as `probe` (from 0) for an interface.
+/// The entry of the table that is tried as `probe` (from 0) for an interface.
 #[inline(always)]
-pub fn place(ifindex: u32, probe: u32) -> u32 {
-    ifindex.wrapping_add(probe) % INTERFACE_PLACES
+pub fn entry(ifindex: u32, probe: u32) -> u32 {
+    ifindex.wrapping_add(probe) % INTERFACE_TABLE
+}
+
+/// The name of an interface that has, or had, a place. The agent's notes: the kernel programs do not look at them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PlaceName {
+    /// Filled up with zeroes; all of them in a place that nobody has.
+    pub name: [u8; 16],
 }
 
 const _: () = {
     assert!(size_of::<Interface>() == 8);
-    assert!(INTERFACE_PLACES.is_power_of_two() && INTERFACE_PLACES <= u16::MAX as u32 + 1);
+    assert!(core::mem::offset_of!(Interface, place) == 4);
+    assert!(size_of::<PlaceName>() == 16);
+    assert!(INTERFACE_TABLE.is_power_of_two() && INTERFACE_PLACES <= u16::MAX as u32 + 1);
 };

@@ -6,19 +6,52 @@
 mod counters;
 mod events;
 mod interface;
+mod ledger;
 mod series;
 
 pub use counters::{Counters, Hook, Lost};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
-pub use interface::{Interface, place};
+pub use interface::{Interface, PlaceName, entry};
+pub use ledger::{Account, BUCKETS, Balance};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
+
+/// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
+/// Whoever changes the meaning of something in them, but no size, counts the first number up.
+pub const LAYOUT: u64 = {
+    use crate::flow::{Flow, FlowKey, Ipv4, Ipv6};
+    let parts = [
+        1,
+        size_of::<FlowKey<Ipv4>>(),
+        size_of::<FlowKey<Ipv6>>(),
+        size_of::<Flow>(),
+        size_of::<Counters>(),
+        size_of::<Interface>(),
+        size_of::<SeriesKey>(),
+        size_of::<Series>(),
+        size_of::<Control>(),
+        size_of::<Account>(),
+        size_of::<RttEvent>(),
+        size_of::<FlowEvent>(),
+        size_of::<EndEvent>(),
+        crate::limits::INTERFACE_PLACES as usize,
+        crate::limits::INTERFACE_TABLE as usize,
+        crate::limits::RING_OCTETS as usize,
+    ];
+    // FNV-1a, a part in place of an octet.
+    let (mut hash, mut part) = (0xcbf2_9ce4_8422_2325_u64, 0);
+    while part < parts.len() {
+        hash = (hash ^ parts[part] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        part += 1;
+    }
+    hash
+};
 
 /// Marks what the agent may read from, and write to, maps and globals octet by octet.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Control, Counters, Emit, Interface, SeriesKey};
+    use super::{Control, Counters, Emit, Interface, PlaceName, SeriesKey};
     use crate::{
         group::{GroupKey, Grouping, LabelKey},
         parse::Decap,
@@ -29,6 +62,8 @@ mod pod {
     unsafe impl aya::Pod for Counters {}
     // SAFETY: as above.
     unsafe impl aya::Pod for Interface {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for PlaceName {}
     // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
     unsafe impl aya::Pod for Rules {}
     // SAFETY: a number.

@@ -141,7 +141,7 @@ pub struct Series {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// Which of the two tallies of a series is written to: 0 or 1.
+    /// Counts the turns of the agent. Its lowest bit says which of the two tallies of a series is written to.
     pub phase: u32,
     /// Which set of prefixes has the labels in force.
     pub generation: u32,
@@ -152,8 +152,8 @@ pub struct Control {
     /// Not 0 once no more packets come: the next sweep reports all flows, as far as there is room on the ring, and deletes
     /// them.
     pub is_over: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// How many of the turns the agent has booked in its ledger: all, or all but the last.
+    pub booked: u32,
 }
 
 /// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.

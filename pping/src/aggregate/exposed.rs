@@ -76,10 +76,21 @@ impl Exposed {
         }
     }
 
-    /// Ends the window if it is time: labels go from those with the fewest samples to those with clearly more.
-    pub fn roll(&mut self, now: Instant) {
-        if now.saturating_duration_since(self.began) < WINDOW {
+    /// Takes a group of a run before this one, which had a label or had not.
+    pub fn adopt(&mut self, group: &Arc<str>, had_label: bool) {
+        if is_free(group) || self.groups.contains_key(group) {
             return;
+        }
+        let is_labelled = had_label && self.labelled < self.limit;
+        self.labelled += usize::from(is_labelled);
+        self.groups.insert(Arc::clone(group), Group { samples: 0, is_labelled });
+    }
+
+    /// Ends the window if it is time: labels go from those with the fewest samples to those with clearly more. Whether it
+    /// was.
+    pub fn roll(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.began) < WINDOW {
+            return false;
         }
         self.began = now;
         let mut labelled = Vec::new();
@@ -105,6 +116,7 @@ impl Exposed {
                 }
             }
         }
+        true
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::{
     mem,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use pping_common::{abi::Tally, limits::SECOND};
+use pping_common::{
+    abi::{SeriesKey, Tally},
+    limits::SECOND,
+};
 
 use super::Agent;
 use crate::{
@@ -16,7 +18,7 @@ use crate::{
     groups::{Names, SeriesName},
     output::Batch,
     record::Record,
-    source::{clock, counters::Watched, sweep::sweep},
+    source::{clock, load::Kernel, sweep::sweep},
 };
 
 /// How often there may be room for groups that there was none for before.
@@ -90,25 +92,54 @@ impl Agent {
 
     /// Takes what series got.
     pub(super) fn take_series(&mut self) -> Result<(), Error> {
-        let Self {
-            kernel, watched, aggregator: Aggregator { answers, names, idle_turns, .. }, metrics, ..
-        } = self;
+        self.take_turn(false)
+    }
+
+    /// Goes on from where a run before this one stopped, whichever way it did: what it told is told again, and what it did
+    /// not come to book is booked.
+    pub(super) fn adopt(&mut self) -> Result<(), Error> {
+        let Self { kernel, aggregator: Aggregator { names, .. }, metrics, .. } = self;
+        if self.pins.is_none() {
+            return Ok(());
+        }
+        let name = |key| names.series(key, kernel.places.name(key.interface).cloned());
+        let series: Vec<SeriesName> = kernel.series.keys().filter_map(name).collect();
+        metrics.adopt(&series, kernel.series.booked(), Instant::now());
+        if kernel.series.booked() == kernel.series.turns() {
+            kernel.series.skip_turn();
+            kernel.series.clear()?;
+        } else {
+            self.take_turn(true)?;
+        }
+        // Flows remember where their series are by settings that may have been others.
+        self.kernel.series.resolve_again();
+        Ok(())
+    }
+
+    /// Ends the interval and takes what it had, or what the one that ended last had.
+    fn take_turn(&mut self, is_again: bool) -> Result<(), Error> {
+        let Self { kernel, aggregator: Aggregator { answers, names, idle_turns, .. }, metrics, .. } = self;
+        let Kernel { series, places, .. } = kernel;
         let mut slices: Vec<(SeriesName, Tally)> = Vec::new();
-        let freed = kernel.series.turn(|key, tally| {
-            if let Some(name) = names.series(key, interface(watched, key.interface)) {
+        let mut take = |key: &SeriesKey, tally: &Tally| {
+            if let Some(name) = names.series(key, places.name(key.interface).cloned()) {
                 answers.take(&name, tally);
                 slices.push((name, *tally));
             }
-        })?;
-        let now = Instant::now();
-        metrics.take(&slices, now);
-        for key in freed {
-            if let Some(name) = names.series(&key, interface(watched, key.interface)) {
+        };
+        if is_again {
+            series.turn_again(&mut take);
+        } else {
+            series.turn(&mut take);
+        }
+        metrics.take(&slices, series.turns(), Instant::now());
+        for key in series.clear()? {
+            if let Some(name) = names.series(&key, places.name(key.interface).cloned()) {
                 metrics.forget(&name);
             }
             names.forget(&key.group);
         }
-        kernel.series.expire(*idle_turns)
+        series.expire(*idle_turns)
     }
 
     /// Makes room for groups that were refused, where others have left some.
@@ -130,9 +161,4 @@ impl Agent {
         }
         self.output.write(batch);
     }
-}
-
-/// The name of the interface in a place.
-pub(super) fn interface(watched: &[Watched], place: u16) -> Option<Arc<str>> {
-    watched.iter().find(|it| it.place == place).map(|it| Arc::clone(&it.name))
 }

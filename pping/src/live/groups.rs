@@ -62,9 +62,11 @@ impl GroupsFile {
         let generation = labels::next(kernel.series.generation());
         if let Some(mut map) = kernel.labels.take() {
             labels::add(&mut map, generation, &self.prefixes)?;
+            kernel.series.set_generation(generation);
+            // Where maps are pinned there may be those of a run before this one.
+            labels::keep_generation(&mut map, generation)?;
             self.map = Some(map);
         }
-        kernel.series.set_generation(generation);
         Ok(())
     }
 

@@ -3,11 +3,13 @@
 mod answers;
 mod groups;
 mod memory;
+mod watching;
 
 use std::{
     collections::BTreeSet,
     io,
     os::fd::{AsFd as _, AsRawFd},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,7 +20,7 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep},
 };
 
-use self::{answers::Aggregator, groups::GroupsFile};
+use self::{answers::Aggregator, groups::GroupsFile, watching::Watching};
 use crate::{
     Error, Summary,
     aggregate::Answers,
@@ -33,16 +35,18 @@ use crate::{
         prometheus::{Fill, Metrics},
     },
     source::{
-        attach, capabilities,
+        capabilities,
         clock::{self, WallClock},
-        counters::{Snapshot, Watched},
+        counters::Snapshot,
         drain,
         interfaces::{self, Change, Netlink},
         labels,
         load::{self, Kernel, Settings},
+        pins::Pins,
         runs::runs,
         series::SeriesTable,
         sweep::sweep,
+        wanted::Wanted,
     },
 };
 
@@ -56,8 +60,13 @@ pub(crate) async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     let mut netlink = Netlink::connect()?;
-    let links = netlink.find(&live.interfaces).await?;
+    let wanted = Wanted::new(&live.interfaces)?;
+    let links = netlink.links().await?;
+    if let Some(name) = wanted.missing(&links).next().filter(|_| !live.wait) {
+        return Err(Wanted::unknown(name, &links));
+    }
     capabilities::check()?;
+    let pins = live.pin.as_deref().map(Pins::take).transpose()?;
     let listener = match live.listen {
         Some(address) => Some(http::bind(address).await?),
         None => None,
@@ -66,13 +75,9 @@ pub(crate) async fn run(
     let answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing())?;
-    let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let readiness = Readiness::default();
-    if let Some(listener) = listener {
-        tokio::spawn(http::serve(listener, metrics.clone(), readiness.clone()));
-    }
 
-    let settings = Settings {
+    let mut settings = Settings {
         rules: config.rules,
         max_flows: config.max_flows,
         decap: config.decap,
@@ -81,44 +86,51 @@ pub(crate) async fn run(
         max_groups: config.aggregation.max_groups,
         excludes: !config.aggregation.exclude.is_empty(),
         log: live.bpf_log,
+        max_series: None,
     };
-    let mut kernel = load::load(&settings, live.ingress != Ingress::Tc)?;
+    if let Some(pins) = &pins {
+        pins.fit(&mut settings)?;
+    }
+    let mut kernel = load::load_with(&settings, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let metrics = Metrics::new(live.prometheus_groups, live.baseline, kernel.ledger.take());
+    if let Some(listener) = listener {
+        tokio::spawn(http::serve(listener, metrics.clone(), readiness.clone()));
+    }
     if live.bpf_log {
         forward_log(&mut kernel)?;
     }
     let mut aggregator = Aggregator::new(answers, &config.aggregation);
     let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
-    labels::add(&mut kernel.excluded, 0, &excluded)?;
+    labels::keep(&mut kernel.excluded, 0, &excluded)?;
     if let Some(groups) = &mut groups {
         groups.put_into(&mut kernel)?;
         aggregator.names.relabel(groups.labels());
     }
     memory::log();
-    let mut local = BTreeSet::new();
+    let mut local = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
-    let mut watched = Vec::new();
-    for link in links {
-        let place = link.register(&mut kernel)?;
-        let hooks = attach::attach(&mut kernel, &link, live.ingress)?;
-        watched.push(Watched { name: link.name.into(), ifindex: link.ifindex, place, hooks });
-    }
-
+    let mut watching = Watching::new(wanted, live.ingress);
+    watching.begin(&mut kernel, pins.as_ref(), &links, live.wait)?;
     let mut agent = Agent {
         kernel,
-        watched,
+        pins,
+        watching,
         local,
         sink,
         output,
         metrics,
         aggregator,
         groups,
-        max_flows: config.max_flows,
-        max_groups: config.aggregation.max_groups,
+        max_flows: settings.max_flows,
+        max_groups: settings.max_groups,
         emit: settings.emit,
         swept: 0,
         warned: Warned::default(),
         started: Instant::now(),
     };
+    // There may be something to tell of a run before this one.
+    agent.adopt()?;
+    agent.follow(&netlink, Change { links: true, addresses: false }).await?;
     agent.count()?;
     // Not before there is something to scrape.
     readiness.set();
@@ -130,7 +142,9 @@ pub(crate) async fn run(
 /// A run under way.
 struct Agent {
     kernel: Kernel,
-    watched: Vec<Watched>,
+    /// Where programs, links and maps are pinned, if they are.
+    pins: Option<Pins>,
+    watching: Watching,
     local: BTreeSet<[u8; 16]>,
     sink: Box<dyn Sink>,
     output: Output,
@@ -184,6 +198,9 @@ impl Agent {
                 change = netlink.changed() => self.follow(netlink, change).await?,
                 () = &mut turn => {
                     self.turn()?;
+                    if self.watching.is_due() {
+                        self.follow(netlink, Change { links: true, addresses: false }).await?;
+                    }
                     turn.set(sleep(self.aggregator.until_next()?));
                 }
                 ready = ring.readable() => {
@@ -208,18 +225,20 @@ impl Agent {
     /// Takes the events that wait.
     fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
-        let Self { kernel: Kernel { events, series, .. }, watched, sink, aggregator, .. } = self;
+        let Self { kernel: Kernel { events, series, places, .. }, sink, aggregator, .. } = self;
         let Aggregator { answers, names, .. } = aggregator;
         let mut batch = Batch::default();
         drain::drain(events, |event| {
-            let Some(name) = answers::interface(watched, event.endpoints().interface) else { return };
+            let Some(name) = places.name(event.endpoints().interface) else { return };
             let group = match &event {
                 Event::Rtt(sample) => {
                     series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())
                 }
                 _ => None,
             };
-            if let Some(record) = answers.event(&event, Some(name), group, |time| clock.epoch(time)) {
+            if let Some(record) =
+                answers.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time))
+            {
                 batch.push(sink.as_mut(), &record);
             }
         });
@@ -229,7 +248,7 @@ impl Agent {
 
     /// Takes over the kernel's counters, and warns of what they tell, at most once per sweep.
     fn count(&mut self) -> Result<(), Error> {
-        let snapshot = Snapshot::read(&self.kernel, &self.watched)?;
+        let snapshot = Snapshot::read(&self.kernel, &self.watching.watched)?;
         let total = snapshot.total();
         let lines_lost = self.output.lines_lost();
         let series = self.kernel.series.fill();
@@ -271,42 +290,22 @@ impl Agent {
         Ok(())
     }
 
-    /// Follows a change in the kernel's interfaces and addresses.
-    async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
-        match change {
-            Change::Addresses => {
-                let addresses = netlink.addresses().await?;
-                interfaces::set_local_addresses(&mut self.kernel, &mut self.local, addresses)
-            }
-            Change::Link { ifindex, name } => {
-                let gone = self
-                    .watched
-                    .iter()
-                    .find(|it| it.ifindex == ifindex && name.as_deref() != Some(it.name.as_ref()));
-                gone.map_or(Ok(()), |it| Err(Error::InterfaceGone { name: it.name.to_string() }))
-            }
-        }
-    }
-
     /// Detaches, writes what is left, and sums up.
     fn finish(mut self) -> Result<Summary, Error> {
-        for name in ["pping_ingress", "pping_egress"] {
-            load::classifier(&mut self.kernel.programs, name)?.unload().ok();
-        }
-        if let Ok(xdp) = load::xdp(&mut self.kernel.programs) {
-            // Not loaded unless it was asked for.
-            xdp.unload().ok();
-        }
+        self.watching.end();
         let duration = self.started.elapsed();
-        // Packets do not come any more. What they brought is in the tally that was written to, or already in the other.
+        // Unless pinned, packets do not come any more. What they brought is in the tally that was written to, or already in
+        // the other.
         sweep(&mut self.kernel)?;
-        self.cut_off()?;
+        if self.pins.is_none() {
+            self.cut_off()?;
+        }
         self.drain()?;
         self.take_series()?;
         self.take_series()?;
         let records = self.aggregator.answers.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = Snapshot::read(&self.kernel, &self.watched)?.total();
+        let counters = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
         let lines_lost = self.output.finish();
         let totals = self.aggregator.answers.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
@@ -323,7 +322,7 @@ impl Agent {
             // As many as the ring has room for.
             self.drain()?;
             sweep(&mut self.kernel)?;
-            let total = Snapshot::read(&self.kernel, &self.watched)?.total();
+            let total = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());
             if still == 0 || still >= left {

@@ -1,11 +1,14 @@
-//! Attaching the programs to interfaces. All of it detaches when the process ends, whichever way, but for
+//! Attaching the programs to interfaces. Unless pinned, all of it detaches when the process ends, whichever way, but for
 //! clsact filters on kernels without TCX, which need an orderly end.
+
+use std::path::{Path, PathBuf};
 
 use aya::{
     programs::{
         LinkOrder, ProgramError, SchedClassifier, TcAttachType, XdpMode,
-        tc::{self, NlOptions, TcAttachOptions, TcError},
-        xdp::XdpLinkId,
+        links::{FdLink, LinkError, PinnedLink},
+        tc::{self, NlOptions, SchedClassifierLink, TcAttachOptions, TcError},
+        xdp::XdpLink,
     },
     sys::SyscallError,
 };
@@ -13,6 +16,7 @@ use aya::{
 use super::{
     interfaces::Link,
     load::{self, Kernel},
+    pins::{self, Pins},
 };
 use crate::{Error, cli::Ingress};
 
@@ -43,82 +47,259 @@ impl Hook {
 
 /// The hooks of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attached {
+pub struct Hooks {
     /// Where packets coming in are seen.
     pub ingress: Hook,
     /// Where packets going out are seen.
     pub egress: Hook,
 }
 
-/// Attaches to an interface.
+/// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
+pub struct Attachment {
+    /// Where.
+    pub hooks: Hooks,
+    links: [Held; 2],
+}
+
+enum Held {
+    Tc(#[expect(dead_code, reason = "detaches when dropped")] SchedClassifierLink),
+    Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
+    Pinned(PathBuf),
+}
+
+impl Attachment {
+    /// Detaches, pinned or not.
+    ///
+    /// # Errors
+    /// When a pin cannot be removed.
+    pub fn detach(self) -> Result<(), Error> {
+        self.pinned().try_for_each(pins::remove)
+    }
+
+    /// Where it is pinned.
+    pub fn pinned(&self) -> impl Iterator<Item = &Path> {
+        self.links.iter().filter_map(|link| match link {
+            Held::Pinned(path) => Some(path.as_path()),
+            Held::Tc(_) | Held::Xdp(_) => None,
+        })
+    }
+}
+
+/// Attaches to an interface. What is pinned already goes on with the present programs from one packet to the next.
 ///
 /// # Errors
 /// When a hook is not to be had, and `ingress` allows no other.
-pub fn attach(kernel: &mut Kernel, link: &Link, ingress: Ingress) -> Result<Attached, Error> {
-    let ingress = match ingress {
-        Ingress::Tc => attach_tc(kernel, link, "pping_ingress", TcAttachType::Ingress)?,
-        Ingress::Xdp => attach_xdp(kernel, link, XdpMode::Driver)
-            .or_else(
-                |error| if is_busy(&error) { Err(error) } else { attach_xdp(kernel, link, XdpMode::Skb) },
-            )
-            .map_err(|error| xdp_error(link, &error))?,
-        Ingress::Auto => match attach_xdp(kernel, link, XdpMode::Driver) {
-            Ok(hook) => hook,
-            Err(error) => {
+pub fn attach(
+    kernel: &mut Kernel,
+    link: &Link,
+    ingress: Ingress,
+    pins: Option<&Pins>,
+) -> Result<Attachment, Error> {
+    let (ingress, in_link) = match ingress {
+        Ingress::Tc => attach_tc(kernel, link, Side::Ingress, pins)?,
+        Ingress::Xdp => attach_xdp(kernel, link, XdpMode::Driver, pins)
+            .or_else(|error| match error {
+                Refused::ByKernel(error) if !is_busy(&error) => attach_xdp(kernel, link, XdpMode::Skb, pins),
+                error => Err(error),
+            })
+            .map_err(|error| error.at(link))?,
+        Ingress::Auto => match attach_xdp(kernel, link, XdpMode::Driver, pins) {
+            Ok(attached) => attached,
+            Err(Refused::ByKernel(error)) => {
                 let reason = if is_busy(&error) {
                     "another XDP program is attached there".to_owned()
                 } else {
                     format!("its driver runs no XDP ({})", innermost(&error))
                 };
                 tracing::warn!("{}: {reason}; watching packets at tc instead", link.name);
-                attach_tc(kernel, link, "pping_ingress", TcAttachType::Ingress)?
+                attach_tc(kernel, link, Side::Ingress, pins)?
             }
+            Err(error) => return Err(error.at(link)),
         },
     };
-    let egress = attach_tc(kernel, link, "pping_egress", TcAttachType::Egress)?;
+    let (egress, out_link) = attach_tc(kernel, link, Side::Egress, pins)?;
     tracing::info!("watching {} at {} and {}", link.name, ingress.name(), egress.name());
-    Ok(Attached { ingress, egress })
+    Ok(Attachment { hooks: Hooks { ingress, egress }, links: [in_link, out_link] })
 }
 
-fn attach_xdp(kernel: &mut Kernel, link: &Link, mode: XdpMode) -> Result<Hook, ProgramError> {
-    let program = load::xdp(&mut kernel.programs)
-        .map_err(|_| ProgramError::InvalidName { name: "pping_xdp".to_owned() })?;
-    let _: XdpLinkId = program.attach_to_if_index(link.ifindex, mode)?;
-    Ok(if mode == XdpMode::Driver { Hook::XdpNative } else { Hook::XdpGeneric })
+#[derive(Clone, Copy)]
+enum Side {
+    Ingress,
+    Egress,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::Ingress => "pping_ingress",
+            Self::Egress => "pping_egress",
+        }
+    }
+
+    fn attach_type(self) -> TcAttachType {
+        match self {
+            Self::Ingress => TcAttachType::Ingress,
+            Self::Egress => TcAttachType::Egress,
+        }
+    }
+}
+
+/// Why a program is not attached.
+enum Refused {
+    ByKernel(ProgramError),
+    Otherwise(Error),
+}
+
+impl Refused {
+    fn at(self, link: &Link) -> Error {
+        match self {
+            Self::ByKernel(error) => xdp_error(link, &error),
+            Self::Otherwise(error) => error,
+        }
+    }
+}
+
+impl From<ProgramError> for Refused {
+    fn from(error: ProgramError) -> Self {
+        Self::ByKernel(error)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self::Otherwise(error)
+    }
+}
+
+fn attach_xdp(
+    kernel: &mut Kernel,
+    link: &Link,
+    mode: XdpMode,
+    pins: Option<&Pins>,
+) -> Result<(Hook, Held), Refused> {
+    let hook = if mode == XdpMode::Driver { Hook::XdpNative } else { Hook::XdpGeneric };
+    let program = load::xdp(&mut kernel.programs)?;
+    let Some(pins) = pins else {
+        let id = program.attach_to_if_index(link.ifindex, mode)?;
+        return Ok((hook, Held::Xdp(program.take_link(id)?)));
+    };
+    let path = pins.link(link.ifindex, Side::Ingress.name(), hook.name());
+    // Whatever else of ours sees packets come in there would count them twice.
+    let egress = pins.link(link.ifindex, Side::Egress.name(), Hook::Tcx.name());
+    pins.remove_links(link.ifindex, &[path.clone(), egress])?;
+    let adopted = adopt(&path, |found| {
+        let id = program.attach_to_link(XdpLink::try_from(found)?)?;
+        Ok(program.take_link(id)?.try_into()?)
+    });
+    if !adopted {
+        let id = program.attach_to_if_index(link.ifindex, mode)?;
+        pin(program.take_link(id)?.try_into(), &path)?;
+    }
+    Ok((hook, Held::Pinned(path)))
 }
 
 fn attach_tc(
     kernel: &mut Kernel,
     link: &Link,
-    name: &'static str,
-    direction: TcAttachType,
-) -> Result<Hook, Error> {
-    let program = load::classifier(&mut kernel.programs, name)?;
-    let tcx = TcAttachOptions::TcxOrder(LinkOrder::default());
-    let Err(no_tcx) = program.attach_with_options(&link.name, direction, tcx) else {
-        return Ok(Hook::Tcx);
-    };
-    tracing::info!("{}: no TCX ({}), using clsact", link.name, innermost(&no_tcx));
-    attach_clsact(program, link, direction).map_err(|error| Error::Attach {
+    side: Side,
+    pins: Option<&Pins>,
+) -> Result<(Hook, Held), Error> {
+    let program = load::classifier(&mut kernel.programs, side.program())?;
+    let refused = |error: &ProgramError| Error::Attach {
         interface: link.name.clone(),
         hook: "tc",
-        reason: innermost(&error),
-    })?;
-    Ok(Hook::Clsact)
+        reason: innermost(error),
+    };
+    let path = pins.map(|pins| pins.link(link.ifindex, side.name(), Hook::Tcx.name()));
+    if let (Some(path), Some(pins), Side::Ingress) = (&path, pins, side) {
+        let egress = pins.link(link.ifindex, Side::Egress.name(), Hook::Tcx.name());
+        pins.remove_links(link.ifindex, &[path.clone(), egress])?;
+    }
+    if let Some(path) = &path
+        && adopt(path, |found| {
+            let id = program.attach_to_link(SchedClassifierLink::try_from(found)?)?;
+            Ok(program.take_link(id)?.try_into()?)
+        })
+    {
+        return Ok((Hook::Tcx, Held::Pinned(path.clone())));
+    }
+    let tcx = TcAttachOptions::TcxOrder(LinkOrder::default());
+    let no_tcx = match program.attach_with_options(&link.name, side.attach_type(), tcx) {
+        Ok(id) => {
+            let attached = program.take_link(id).map_err(|error| refused(&error))?;
+            return Ok((
+                Hook::Tcx,
+                match path {
+                    None => Held::Tc(attached),
+                    Some(path) => {
+                        pin(attached.try_into(), &path)?;
+                        Held::Pinned(path)
+                    }
+                },
+            ));
+        }
+        Err(error) => error,
+    };
+    if let Some(path) = path {
+        let reason = format!(
+            "only links can be pinned, and this kernel has none at tc ({}); that takes Linux 6.6",
+            innermost(&no_tcx)
+        );
+        return Err(Error::Pin { path, reason });
+    }
+    tracing::info!("{}: no TCX ({}), using clsact", link.name, innermost(&no_tcx));
+    attach_clsact(program, link, side.attach_type())
+        .map(|attached| (Hook::Clsact, Held::Tc(attached)))
+        .map_err(|error| refused(&error))
 }
 
 fn attach_clsact(
     program: &mut SchedClassifier,
     link: &Link,
     direction: TcAttachType,
-) -> Result<(), ProgramError> {
+) -> Result<SchedClassifierLink, ProgramError> {
     match tc::qdisc_add_clsact(&link.name) {
         Ok(()) | Err(TcError::AlreadyAttached) => {}
         Err(error) => return Err(error.into()),
     }
-    program
-        .attach_with_options(&link.name, direction, TcAttachOptions::Netlink(NlOptions::default()))
-        .map(|_| ())
+    let id =
+        program.attach_with_options(&link.name, direction, TcAttachOptions::Netlink(NlOptions::default()))?;
+    program.take_link(id)
+}
+
+/// Why a link that is pinned cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+enum Stale {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+/// Has a pinned link go on with another program, if it is there and its interface still is; else it is removed.
+fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, Stale>) -> bool {
+    if !path.exists() {
+        return false;
+    }
+    let adopted = PinnedLink::from_pin(path).map_err(Stale::from).and_then(|found| update(found.into()));
+    if let Err(stale) = &adopted {
+        tracing::info!("{}: of no use any more ({})", path.display(), innermost(stale));
+        pins::remove(path).ok();
+    }
+    adopted.is_ok()
+}
+
+fn pin(link: Result<FdLink, LinkError>, path: &Path) -> Result<(), Error> {
+    let refused = |reason: String| Error::Pin { path: path.to_owned(), reason };
+    let link = link.map_err(|error| refused(error.to_string()))?;
+    link.pin(path).map(drop).map_err(|error| refused(innermost(&error)))
 }
 
 /// Whether somebody else has the hook.

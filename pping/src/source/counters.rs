@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use pping_common::abi::Counters;
 
-use super::{attach::Attached, load::Kernel};
+use super::{attach::Hooks, load::Kernel};
 use crate::Error;
 
-/// An interface that is being watched.
+/// An interface that is being watched, or was until it went away.
 #[derive(Clone, Debug)]
 pub struct Watched {
     /// Its name.
     pub name: Arc<str>,
-    /// The kernel's number of it.
-    pub ifindex: u32,
     /// Its place in the table of interfaces.
     pub place: u16,
-    /// Where its packets are seen.
-    pub hooks: Attached,
+    /// Where its packets are seen, or were.
+    pub hooks: Hooks,
+    /// Whether it is there at present.
+    pub is_up: bool,
 }
 
 /// The counters of the watched interfaces at one time, all CPUs added up.

@@ -2,15 +2,14 @@
 
 use std::{
     collections::BTreeSet,
+    future::ready,
     net::{IpAddr, Ipv6Addr},
+    time::Duration,
 };
 
-use futures_util::{StreamExt as _, TryStreamExt as _};
-use pping_common::{
-    abi::{Interface, place},
-    limits::INTERFACE_PROBES,
-    parse::LinkType,
-};
+use aya::maps::PerCpuValues;
+use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use pping_common::{abi::Counters, parse::LinkType};
 use rtnetlink::{
     Handle, MulticastGroup, new_multicast_connection,
     packet_core::NetlinkPayload,
@@ -21,11 +20,13 @@ use rtnetlink::{
     },
 };
 
-use super::load::Kernel;
+use tokio::time::sleep;
+
+use super::{load::Kernel, places::Taken};
 use crate::Error;
 
-/// Names that are like enough to what was typed to be what was meant.
-const LIKENESS: f64 = 0.6;
+/// How long to wait before the kernel is asked again, should the socket fail.
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,24 +40,30 @@ pub struct Link {
 }
 
 /// What changed in the kernel.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Change {
-    /// An interface was deleted, or has this name now.
-    Link {
-        /// Its number.
-        ifindex: u32,
-        /// Its name; `None` when it is gone.
-        name: Option<String>,
-    },
-    /// The addresses of this host changed.
-    Addresses,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Interfaces: some came, went, or have another name.
+    pub links: bool,
+    /// The addresses of this host.
+    pub addresses: bool,
+}
+
+impl Change {
+    /// Whatever there is.
+    const EVERYTHING: Self = Self { links: true, addresses: true };
+
+    fn and(self, other: Self) -> Self {
+        Self { links: self.links || other.links, addresses: self.addresses || other.addresses }
+    }
 }
 
 /// A connection to the kernel's routing socket.
 pub struct Netlink {
     handle: Handle,
-    changes: std::pin::Pin<Box<dyn futures_util::Stream<Item = Change> + Send>>,
+    changes: Changes,
 }
+
+type Changes = std::pin::Pin<Box<dyn futures_util::Stream<Item = Change> + Send>>;
 
 impl Netlink {
     /// Connects, and listens for changes from then on.
@@ -70,45 +77,35 @@ impl Netlink {
             MulticastGroup::Ipv6Ifaddr,
         ])?;
         tokio::spawn(connection);
-        let changes = messages.filter_map(|(message, _)| async move {
-            match message.payload {
-                NetlinkPayload::InnerMessage(message) => change(message),
-                _ => None,
-            }
-        });
+        let changes = messages.filter_map(|(message, _)| ready(change(&message.payload)));
         Ok(Self { handle, changes: Box::pin(changes) })
     }
 
-    /// The next change. Never resolves once the socket is gone.
+    /// The next changes: all that are there, since one look at how things are now is enough for many of them.
     pub async fn changed(&mut self) -> Change {
-        match self.changes.next().await {
-            Some(change) => change,
-            None => std::future::pending().await,
+        let Some(mut change) = self.changes.next().await else {
+            // The socket failed. What was said meanwhile is lost, so everything may have changed.
+            tracing::warn!("the kernel's routing socket failed; connecting again");
+            match Self::connect() {
+                Ok(netlink) => *self = netlink,
+                Err(error) => tracing::error!("{error}"),
+            }
+            sleep(RECONNECT_INTERVAL).await;
+            return Change::EVERYTHING;
+        };
+        while let Some(Some(more)) = self.changes.next().now_or_never() {
+            change = change.and(more);
         }
+        change
     }
 
-    /// The interfaces with these names.
+    /// The interfaces there are.
     ///
     /// # Errors
-    /// [`Error::UnknownInterface`] with the nearest names where there is none.
-    pub async fn find(&self, names: &[String]) -> Result<Vec<Link>, Error> {
-        let links: Vec<Link> = self
-            .handle
-            .link()
-            .get()
-            .execute()
-            .try_filter_map(|message| async move { Ok(link(&message)) })
-            .try_collect()
-            .await?;
-        names
-            .iter()
-            .map(|name| {
-                links.iter().find(|link| link.name == *name).cloned().ok_or_else(|| Error::UnknownInterface {
-                    name: name.clone(),
-                    hint: nearest(name, links.iter().map(|link| link.name.as_str())),
-                })
-            })
-            .collect()
+    /// When the kernel does not say.
+    pub async fn links(&self) -> Result<Vec<Link>, Error> {
+        let links = self.handle.link().get().execute();
+        Ok(links.try_filter_map(|message| async move { Ok(link(&message)) }).try_collect().await?)
     }
 
     /// The addresses of this host, IPv4 mapped into IPv6.
@@ -143,16 +140,17 @@ impl Link {
     /// # Errors
     /// When its type is not supported, or the table has no room.
     pub fn register(&self, kernel: &mut Kernel) -> Result<u16, Error> {
-        let entry = Interface { ifindex: self.ifindex, link_type: self.link_type()? as u32 };
-        for probe in 0..INTERFACE_PROBES {
-            let place = place(self.ifindex, probe);
-            if kernel.interfaces.get(&place, 0)?.ifindex == 0 {
-                kernel.series.keep(place as u16)?;
-                kernel.interfaces.set(place, entry, 0)?;
-                return Ok(place as u16);
-            }
+        let link_type = self.link_type()?;
+        let full = || Error::TooManyInterfaces { name: self.name.clone() };
+        let Taken { place, is_second_hand } = kernel.places.choose(&self.name).ok_or_else(full)?;
+        if is_second_hand {
+            kernel.series.let_go(place)?;
+            let cpus = kernel.counters.get(&u32::from(place), 0)?.len();
+            let nothing = PerCpuValues::try_from(vec![Counters::ZERO; cpus])?;
+            kernel.counters.set(u32::from(place), nothing, 0)?;
         }
-        Err(Error::TooManyInterfaces { name: self.name.clone() })
+        kernel.series.keep(place)?;
+        if kernel.places.enter(self.ifindex, link_type, place, &self.name)? { Ok(place) } else { Err(full()) }
     }
 
     fn link_type(&self) -> Result<LinkType, Error> {
@@ -193,15 +191,16 @@ pub fn set_local_addresses(
     Ok(())
 }
 
-fn change(message: RouteNetlinkMessage) -> Option<Change> {
-    match message {
-        RouteNetlinkMessage::NewLink(message) => {
-            link(&message).map(|link| Change::Link { ifindex: link.ifindex, name: Some(link.name) })
+fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
+    match payload {
+        NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewLink(_) | RouteNetlinkMessage::DelLink(_)) => {
+            Some(Change { links: true, addresses: false })
         }
-        RouteNetlinkMessage::DelLink(message) => {
-            Some(Change::Link { ifindex: message.header.index, name: None })
-        }
-        RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_) => Some(Change::Addresses),
+        NetlinkPayload::InnerMessage(
+            RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_),
+        ) => Some(Change { links: false, addresses: true }),
+        // There was more than the socket could hold, and nobody knows what.
+        NetlinkPayload::Overrun(_) => Some(Change::EVERYTHING),
         _ => None,
     }
 }
@@ -222,20 +221,6 @@ fn mapped(address: IpAddr) -> [u8; 16] {
     .octets()
 }
 
-fn nearest<'a>(name: &'a str, names: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<(f64, &str)> =
-        names.map(|other| (strsim::normalized_damerau_levenshtein(name, other), other)).collect();
-    names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let like: Vec<&str> =
-        names.iter().take_while(|(likeness, _)| *likeness >= LIKENESS).map(|(_, name)| *name).collect();
-    if like.is_empty() {
-        let all: Vec<&str> = names.iter().take(8).map(|(_, name)| *name).collect();
-        format!("there are {}", all.join(", "))
-    } else {
-        format!("did you mean {}?", like.join(" or "))
-    }
-}
-
 const _: () = assert!(size_of::<Ipv6Addr>() == 16);
 
 #[cfg(test)]
@@ -243,17 +228,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_names_are_offered_and_else_those_there_are() {
-        let names = ["lo", "eth0", "eth1", "wlan0"];
-        assert_eq!(nearest("eht0", names.into_iter()), "did you mean eth0?");
-        assert_eq!(nearest("ppp7", names.into_iter()).matches(", ").count(), 3);
-    }
-
-    #[test]
     fn interfaces_of_an_unknown_type_are_refused_by_number() {
         let link = Link { name: "ib0".into(), ifindex: 3, hardware_type: libc::ARPHRD_INFINIBAND };
         assert!(link.link_type().unwrap_err().to_string().contains("32"));
         let link = Link { hardware_type: libc::ARPHRD_PPP, ..link };
         assert_eq!(link.link_type().unwrap(), LinkType::Ip);
+    }
+
+    #[test]
+    fn changes_add_up() {
+        let (links, addresses) =
+            (Change { links: true, addresses: false }, Change { links: false, addresses: true });
+        assert_eq!(links.and(addresses), Change::EVERYTHING);
+        assert_eq!(links.and(Change::default()), links);
     }
 }

@@ -1,6 +1,6 @@
 //! The prefixes that the kernel programs know.
 
-use std::net::IpAddr;
+use std::{collections::HashSet, net::IpAddr};
 
 use aya::maps::{LpmTrie, MapData, MapError, lpm_trie::Key};
 use ipnet::IpNet;
@@ -30,6 +30,40 @@ pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Re
         }
     }
     Ok(())
+}
+
+/// Makes a set of prefixes what `prefixes` are. Those that stay are there all the time.
+///
+/// # Errors
+/// When the kernel has no room for them, or does not say what is there.
+pub fn keep(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
+    add(map, generation, prefixes)?;
+    let kept: HashSet<_> = prefixes.iter().map(|(prefix, _)| parts(&key(generation, *prefix))).collect();
+    retain(map, |key| kept.contains(&parts(key)))
+}
+
+/// Removes all sets of prefixes but one.
+///
+/// # Errors
+/// When the kernel does not say what is there.
+pub fn keep_generation(map: &mut Prefixes, generation: u32) -> Result<(), MapError> {
+    let kept = LabelKey::new(generation, IpAddress::from_octets([0; 16])).generation;
+    retain(map, |key| key.data().generation == kept)
+}
+
+fn retain(map: &mut Prefixes, mut is_kept: impl FnMut(&Key<LabelKey>) -> bool) -> Result<(), MapError> {
+    let mut others = Vec::new();
+    for key in map.keys() {
+        let key = key?;
+        if !is_kept(&key) {
+            others.push(key);
+        }
+    }
+    others.iter().try_for_each(|key| map.remove(key))
+}
+
+fn parts(key: &Key<LabelKey>) -> (u32, LabelKey) {
+    (key.prefix_len(), key.data())
 }
 
 /// Removes a set of prefixes that the programs no longer look at.

@@ -8,14 +8,21 @@ use aya::{
     programs::{ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
-    abi::{Counters, Emit, Interface},
+    abi::{Counters, Emit},
     group::Grouping,
     limits::{DEFAULT_MAX_FLOWS, RESERVED_SERIES, SERIES_PER_GROUP},
     parse::Decap,
     rtt::Rules,
 };
 
-use super::{labels::Prefixes, series::SeriesTable};
+use super::{
+    labels::Prefixes,
+    ledger::Ledger,
+    memory::Elements,
+    pins::{self, Pins},
+    places::Places,
+    series::{self, SeriesTable},
+};
 use crate::Error;
 
 /// Attempts to load a program while signals come in; as many as libbpf makes.
@@ -32,7 +39,7 @@ pub struct Kernel {
     /// What they count, by place of the interface.
     pub counters: PerCpuArray<MapData, Counters>,
     /// The interfaces they watch.
-    pub interfaces: Array<MapData, Interface>,
+    pub places: Places,
     /// The addresses that they take for this host's.
     pub local_addresses: HashMap<MapData, [u8; 16], u8>,
     /// What they aggregate.
@@ -41,6 +48,8 @@ pub struct Kernel {
     pub labels: Option<Prefixes>,
     /// The prefixes that they leave out.
     pub excluded: Prefixes,
+    /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
+    pub ledger: Option<Ledger>,
 }
 
 /// What is fixed when the programs are loaded.
@@ -62,6 +71,8 @@ pub struct Settings {
     pub decap: Decap,
     /// Whether the programs log what they do.
     pub log: bool,
+    /// Series that pinned maps have room for, where there are any.
+    pub max_series: Option<u32>,
 }
 
 impl Settings {
@@ -75,10 +86,16 @@ impl Settings {
         max_groups: 1,
         excludes: false,
         log: false,
+        max_series: None,
     };
 
     /// Series that there is room for.
-    pub fn max_series(&self) -> u32 {
+    fn max_series(&self) -> u32 {
+        self.max_series.unwrap_or_else(|| self.series_wanted())
+    }
+
+    /// Series that there should be room for.
+    pub(super) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
         RESERVED_SERIES + of_groups
     }
@@ -90,7 +107,15 @@ impl Settings {
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
-    let mut kernel = open(OBJECT, settings)?;
+    load_with(settings, with_xdp, None)
+}
+
+/// The same, with maps that are pinned, or are going to be.
+///
+/// # Errors
+/// When the kernel does not accept them.
+pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
+    let mut kernel = open_with(OBJECT, settings, pins)?;
     let programs = &mut kernel.programs;
     for name in ["pping_ingress", "pping_egress"] {
         let program = classifier(programs, name)?;
@@ -102,6 +127,15 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
     }
     let program = sweep(programs)?;
     undisturbed(|| program.load()).map_err(|error| refused("pping_sweep", error))?;
+    if let Some(pins) = pins {
+        for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
+            let path = pins.program(name);
+            pins::remove(&path)?;
+            program
+                .pin(&path)
+                .map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
+        }
+    }
     Ok(kernel)
 }
 
@@ -110,6 +144,10 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
 /// # Errors
 /// When the kernel does not make them.
 pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
+    open_with(object, settings, None)
+}
+
+fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<Kernel, Error> {
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let mut loader = EbpfLoader::new();
@@ -128,14 +166,30 @@ pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
         .map_max_entries("GROUPS", settings.max_groups)
         .map_max_entries("FLOWS_V4", settings.max_flows)
         .map_max_entries("FLOWS_V6", settings.max_flows);
+    if let Some(pins) = pins {
+        loader.map_max_entries("LEDGER", max_series + RESERVED_SERIES);
+        for name in pins::MAPS {
+            loader.map_pin_path(name, pins.map(name));
+        }
+    }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
-        interfaces: Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
+        places: Places::new(
+            Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
+            Array::try_from(take_map(&mut programs, "PLACES")?)?,
+        )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series: SeriesTable::new(&mut programs, max_series, settings.grouping)?,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
+        ledger: match pins {
+            Some(_) => Some(Ledger::new(Elements::of(
+                series::array(&mut programs, "LEDGER")?,
+                (max_series + RESERVED_SERIES) as usize,
+            )?)),
+            None => None,
+        },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         programs,
     })

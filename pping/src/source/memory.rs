@@ -16,7 +16,7 @@ pub(super) struct Elements<T> {
     len: usize,
     octets: usize,
     /// Programs that are not loaded yet ask for it by its descriptor.
-    _map: MapData,
+    _map: Option<MapData>,
 }
 
 // SAFETY: a shared mapping belongs to no thread, and is only accessed through pointers; a map may be sent.
@@ -44,7 +44,18 @@ impl<T> Elements<T> {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { start, len, octets, _map: map })
+        Ok(Self { start, len, octets, _map: Some(map) })
+    }
+
+    /// As many elements of zeroes that no kernel program knows of.
+    #[cfg(test)]
+    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
+        let octets = len * size_of::<T>();
+        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping, of which the kernel chooses the place.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), octets, access, flags, -1, 0) };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { start, len, octets, _map: None })
     }
 
     /// How many elements there are.

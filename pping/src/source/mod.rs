@@ -9,11 +9,15 @@ pub mod counters;
 pub mod drain;
 pub mod interfaces;
 pub mod labels;
+pub mod ledger;
 pub mod load;
 mod memory;
+pub mod pins;
+pub mod places;
 pub mod runs;
 pub mod series;
 pub mod sweep;
+pub mod wanted;
 
 impl From<aya::maps::MapError> for Error {
     fn from(error: aya::maps::MapError) -> Self {

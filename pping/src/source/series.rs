@@ -9,11 +9,14 @@
 //! no program finds it any more; then its `life` is counted up, so that what flows remember of it is void; then what was
 //! still written to it is reported, and its place is free. Between two of these there is a change of phase, and so no
 //! program that is still at an earlier step.
+//!
+//! What is handed over is emptied only when the caller says that it is booked. Where the maps are pinned, an agent may be
+//! killed at any time in between, and the next one finds in them what is not booked yet.
 
 use std::{
     collections::HashMap as StdHashMap,
     io,
-    mem::offset_of,
+    mem::{self, offset_of},
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::Duration,
@@ -70,6 +73,10 @@ pub struct SeriesTable {
     /// How many series each group has.
     members: StdHashMap<GroupKey, usize>,
     used: usize,
+    /// The series that were handed over last, and are to be emptied.
+    taken: Vec<usize>,
+    /// Those whose places are free after that.
+    leaving: Vec<usize>,
 }
 
 /// How full the tables are.
@@ -91,7 +98,7 @@ impl SeriesTable {
     pub(super) fn new(programs: &mut Ebpf, max_series: u32, grouping: Grouping) -> Result<Self, Error> {
         let control = Elements::of(array(programs, "CONTROL")?, 1)?;
         let series = Elements::of(array(programs, "SERIES")?, max_series as usize)?;
-        Ok(Self {
+        let mut table = Self {
             control,
             series,
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
@@ -101,7 +108,36 @@ impl SeriesTable {
             rest: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
             members: StdHashMap::new(),
             used: 0,
-        })
+            taken: Vec::new(),
+            leaving: Vec::new(),
+        };
+        table.find();
+        Ok(table)
+    }
+
+    /// Finds the series that are there already, where the maps are those of a run before this one.
+    fn find(&mut self) {
+        for index in 0..self.made() {
+            let Some(series) = self.series.get(index).filter(|&it| used(it).load(Ordering::Acquire) != 0)
+            else {
+                continue;
+            };
+            let key = key(series);
+            let is_linked = self.index.get(&key, 0).is_ok_and(|of_key| of_key as usize == index);
+            let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
+            self.take_place(index, Place { key, stage });
+        }
+    }
+
+    /// The series that there are.
+    pub fn keys(&self) -> impl Iterator<Item = &SeriesKey> {
+        self.places.iter().flatten().map(|place| &place.key)
+    }
+
+    /// Places that are, or were, in use.
+    fn made(&self) -> usize {
+        let made = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
+        self.series.len().min(made as usize)
     }
 
     /// Makes the series that the programs count on, of an interface that is about to be watched.
@@ -112,7 +148,8 @@ impl SeriesTable {
         for method in Method::ALL {
             for hook in Hook::ALL {
                 let key = SeriesKey::new(self.rest, interface, method, hook);
-                if self.index.get(&key, 0).is_ok() {
+                if let Ok(index) = self.index.get(&key, 0) {
+                    self.take_place(index as usize, Place { key, stage: Stage::Kept });
                     continue;
                 }
                 let index = self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed);
@@ -130,57 +167,100 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Ends the interval, and hands over what each series got in it. Returns those that are no more.
+    /// Stops keeping the series of an interface whose place is given to another.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub(super) fn let_go(&mut self, interface: u16) -> Result<(), Error> {
+        for place in self.places.iter_mut().flatten().filter(|place| place.key.interface == interface) {
+            if matches!(place.stage, Stage::Kept | Stage::Idle(_)) {
+                self.index.remove(&place.key).or_else(absent_is_fine)?;
+                place.stage = Stage::Unlinked;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many intervals have ended.
+    pub fn turns(&self) -> u32 {
+        self.number(offset_of!(Control, phase)).load(Ordering::Relaxed)
+    }
+
+    /// How many of them are booked, all or all but the last: so many times has [`SeriesTable::clear`] begun.
+    pub fn booked(&self) -> u32 {
+        self.number(offset_of!(Control, booked)).load(Ordering::Relaxed)
+    }
+
+    /// Ends the interval, and hands over what each series got in it. [`SeriesTable::clear`] has to follow.
+    pub fn turn(&mut self, take: impl FnMut(&SeriesKey, &Tally)) {
+        let ended = self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
+        wait_for_programs();
+        self.take(ended, take);
+    }
+
+    /// Hands over what the last interval had, should whoever ended it not have got any further.
+    pub fn turn_again(&mut self, take: impl FnMut(&SeriesKey, &Tally)) {
+        let ended = self.turns().wrapping_sub(1);
+        self.take(ended, take);
+    }
+
+    /// Has [`SeriesTable::clear`] empty all that the last interval had.
+    pub fn skip_turn(&mut self) {
+        self.taken = (0..self.made()).collect();
+    }
+
+    fn take(&mut self, ended: u32, mut take: impl FnMut(&SeriesKey, &Tally)) {
+        for index in 0..self.made() {
+            let Some(series) = self.series.get(index) else { continue };
+            if used(series).load(Ordering::Acquire) == 0 {
+                continue;
+            }
+            let known = self.places.get(index).copied().flatten();
+            let mut place = known.unwrap_or_else(|| Place { key: key(series), stage: Stage::Idle(0) });
+            let tally = tally(series, ended);
+            let was_empty = tally.is_empty();
+            if !was_empty {
+                take(&place.key, tally);
+                self.taken.push(index);
+            }
+            place.stage = match place.stage {
+                Stage::Kept => Stage::Kept,
+                Stage::Idle(intervals) => Stage::Idle(if was_empty { intervals + 1 } else { 0 }),
+                Stage::Unlinked => {
+                    life(series).fetch_add(1, Ordering::SeqCst);
+                    Stage::Forgotten
+                }
+                Stage::Forgotten => {
+                    self.leaving.push(index);
+                    Stage::Forgotten
+                }
+            };
+            self.take_place(index, place);
+        }
+    }
+
+    /// Empties what was handed over, as it is booked. Returns the series that are no more.
     ///
     /// # Errors
     /// When a map cannot be written.
-    pub fn turn(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<Vec<SeriesKey>, Error> {
-        let phase = self.number(offset_of!(Control, phase));
-        let ended = phase.load(Ordering::Relaxed) & 1;
-        phase.store(ended ^ 1, Ordering::SeqCst);
-        wait_for_programs();
-        let made = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
-        let mut freed = Vec::new();
-        for index in 0..self.series.len().min(made as usize) {
-            freed.extend(self.end(index, ended as usize, &mut take)?);
-        }
-        Ok(freed)
-    }
-
-    /// Ends the interval of one series. Returns it if it is no more.
-    fn end(
-        &mut self,
-        index: usize,
-        phase: usize,
-        take: &mut impl FnMut(&SeriesKey, &Tally),
-    ) -> Result<Option<SeriesKey>, Error> {
-        let Some(series) = self.series.get(index) else { return Ok(None) };
-        if used(series).load(Ordering::Acquire) == 0 {
-            return Ok(None);
-        }
-        let known = self.places.get(index).copied().flatten();
-        let mut place = known.unwrap_or_else(|| {
-            // SAFETY: inside the mapping, and written before `used` was.
-            let key = unsafe { (&raw const (*series).key).read_volatile() };
-            Place { key, stage: Stage::Idle(0) }
-        });
-        let was_empty = empty(series, phase, |tally| take(&place.key, tally));
-        place.stage = match place.stage {
-            Stage::Kept => Stage::Kept,
-            Stage::Idle(intervals) => Stage::Idle(if was_empty { intervals + 1 } else { 0 }),
-            Stage::Unlinked => {
-                life(series).fetch_add(1, Ordering::SeqCst);
-                Stage::Forgotten
+    pub fn clear(&mut self) -> Result<Vec<SeriesKey>, Error> {
+        let turns = self.turns();
+        self.number(offset_of!(Control, booked)).store(turns, Ordering::SeqCst);
+        let ended = turns.wrapping_sub(1);
+        for index in mem::take(&mut self.taken) {
+            if let Some(series) = self.series.get(index) {
+                *tally(series, ended) = Tally::EMPTY;
             }
-            Stage::Forgotten => {
-                empty(series, phase ^ 1, |tally| take(&place.key, tally));
+        }
+        let mut left = Vec::new();
+        for index in mem::take(&mut self.leaving) {
+            if let (Some(series), Some(place)) = (self.series.get(index), self.places[index]) {
                 used(series).store(0, Ordering::Release);
                 self.leave_place(index, &place.key)?;
-                return Ok(Some(place.key));
+                left.push(place.key);
             }
-        };
-        self.take_place(index, place);
-        Ok(None)
+        }
+        Ok(left)
     }
 
     /// Begins to free the series that had nothing in the last `intervals`. Their groups end with them.
@@ -190,7 +270,7 @@ impl SeriesTable {
     pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
         for place in self.places.iter_mut().flatten() {
             if matches!(place.stage, Stage::Idle(idle) if idle >= intervals) {
-                self.index.remove(&place.key)?;
+                self.index.remove(&place.key).or_else(absent_is_fine)?;
                 place.stage = Stage::Unlinked;
             }
         }
@@ -241,9 +321,7 @@ impl SeriesTable {
             return Some(place.key);
         }
         let series = self.series.get(index as usize)?;
-        // SAFETY: inside the mapping, and written before `used` was.
-        (used(series).load(Ordering::Acquire) != 0)
-            .then(|| unsafe { (&raw const (*series).key).read_volatile() })
+        (used(series).load(Ordering::Acquire) != 0).then(|| key(series))
     }
 
     /// How full the tables are.
@@ -296,17 +374,17 @@ fn wait_for_programs() {
     }
 }
 
-/// Hands over a tally that nobody else uses, unless it is empty, and empties it. Whether it was.
-fn empty(series: *mut Series, phase: usize, take: impl FnOnce(&Tally)) -> bool {
-    // SAFETY: inside the mapping. No program writes to this tally, which the caller has seen to, so there may be a
-    // reference to it for as long as this takes.
-    let tally = unsafe { &mut (*series).tallies[phase & 1] };
-    if tally.is_empty() {
-        return true;
-    }
-    take(tally);
-    *tally = Tally::EMPTY;
-    false
+/// The tally of an interval that has ended.
+fn tally<'a>(series: *mut Series, ended: u32) -> &'a mut Tally {
+    // SAFETY: inside the mapping, which lives as long as the table. No program writes to this tally any more, and the
+    // table has one reference at a time.
+    unsafe { &mut (*series).tallies[ended as usize & 1] }
+}
+
+/// What a series is of, once it is used.
+fn key(series: *mut Series) -> SeriesKey {
+    // SAFETY: inside the mapping, and written before `used` was.
+    unsafe { (&raw const (*series).key).read_volatile() }
 }
 
 fn used<'a>(series: *mut Series) -> &'a AtomicU32 {
@@ -327,7 +405,7 @@ fn absent_is_fine(error: MapError) -> Result<(), MapError> {
     }
 }
 
-fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
+pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
     match take_map(programs, name)? {
         Map::Array(map) => Ok(map),
         _ => Err(Error::Load { what: name.to_owned(), source: "it is no array".into() }),

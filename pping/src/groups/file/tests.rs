@@ -135,7 +135,11 @@ fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     fs::write(&path, "192.0.3.0/24,b\n192.0.4.0/24,c\n").unwrap();
     let after = load(&path, &mut labels).unwrap();
     assert_eq!(after.prefixes[0], before.prefixes[1]);
-    assert_eq!((&*labels.get(3).0, &*labels.get(4).0), ("c", "unlisted"));
+    let (_, c) = after.prefixes[1];
+    let label = |number| labels.get(number).0;
+    assert_eq!((&*label(c), &*label(0), &*label(c ^ 1)), ("c", "unlisted", "other"));
+    // An agent that starts anew, with none of the old file, calls it the same.
+    assert_eq!(load(&path, &mut Labels::default()).unwrap().prefixes, after.prefixes);
 }
 
 #[test]

@@ -8,15 +8,16 @@ use std::{
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::abi::Tally;
+use pping_common::abi::{BUCKETS, Tally};
 
 use super::{
     page::{self, Kind, Writer},
-    series::{BUCKETS, Series, SeriesId},
+    series::{Series, SeriesId},
 };
 use crate::{
     aggregate::{Exposed, Inflated, PERCENTILES, is_free},
     groups::{GroupName, OTHER, SeriesName},
+    source::ledger::Ledger,
 };
 
 /// All of them.
@@ -28,6 +29,12 @@ pub(super) struct Groups {
     /// Groups that have series under their own label, shown at present or not.
     known: HashMap<Arc<str>, Known, RandomState>,
     other: Arc<str>,
+    /// Where series are kept for whoever comes after this run, if they are.
+    ledger: Option<Ledger>,
+    /// Turns that are booked there.
+    booked: u32,
+    /// Series that changed since.
+    touched: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -37,39 +44,118 @@ struct Known {
 }
 
 impl Groups {
-    pub(super) fn new(limit: u32, baseline: Duration, now: Instant) -> Self {
+    pub(super) fn new(limit: u32, baseline: Duration, ledger: Option<Ledger>, now: Instant) -> Self {
         Self {
             baseline,
             exposed: Exposed::new(limit as usize, now),
             series: IndexMap::default(),
             known: HashMap::default(),
             other: OTHER.into(),
+            ledger,
+            booked: 0,
+            touched: Vec::new(),
         }
+    }
+
+    /// Whether series are kept, so that what they got has to be booked.
+    pub(super) fn are_kept(&self) -> bool {
+        self.ledger.is_some()
+    }
+
+    /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.
+    pub(super) fn adopt(&mut self, names: &[SeriesName], booked: u32, now: Instant) {
+        self.booked = booked;
+        let other = Arc::clone(&self.other);
+        for name in names {
+            for label in [&name.group.label, &other] {
+                let id = SeriesId::new(name, label);
+                let kept = self.ledger.as_ref().and_then(|ledger| ledger.find(id.fingerprint(), booked));
+                let Some((entry, balance, is_labelled)) = kept else { continue };
+                if *label == name.group.label {
+                    self.exposed.adopt(label, is_labelled);
+                }
+                let index = self.place(id, name, now);
+                let series = &mut self.series[index];
+                series.account = Some(entry);
+                series.restore(&balance);
+            }
+        }
+    }
+
+    /// The place of a series, which is made if there is none; `name` is one whose samples it counts.
+    fn place(&mut self, id: SeriesId, name: &SeriesName, now: Instant) -> usize {
+        let entry = match self.series.entry(id) {
+            indexmap::map::Entry::Occupied(occupied) => return occupied.index(),
+            indexmap::map::Entry::Vacant(vacant) => vacant,
+        };
+        let id = entry.key();
+        if let Some(known) = self.known.get_mut(&id.group) {
+            known.series += 1;
+        } else if name.group.label == id.group {
+            let known = Known { name: Arc::clone(&name.group), series: 1 };
+            self.known.insert(Arc::clone(&id.group), known);
+        }
+        let mut series = Series::new(id, self.baseline, now);
+        if let Some(ledger) = &mut self.ledger {
+            // One that is always there may have been quiet since this run began.
+            if let Some((entry, balance, _)) = ledger.find(id.fingerprint(), self.booked) {
+                series.account = Some(entry);
+                series.restore(&balance);
+            } else {
+                series.account = ledger.open(id.fingerprint(), self.booked);
+            }
+        }
+        let index = entry.index();
+        entry.insert(series);
+        index
+    }
+
+    /// Writes down what series got up to the end of this turn. It is in force once the turn is booked.
+    pub(super) fn book(&mut self, turn: u32) {
+        let Self { ledger: Some(ledger), touched, series, exposed, .. } = self else { return };
+        touched.sort_unstable();
+        touched.dedup();
+        for index in touched.drain(..) {
+            let Some((id, series)) = series.get_index_mut(index) else { continue };
+            let balance = series.balance();
+            if let Some(entry) = &mut series.account {
+                ledger.put(entry, balance, turn);
+                ledger.label(*entry, exposed.is_labelled(&id.group));
+            }
+        }
+        self.booked = turn;
     }
 
     /// Adds what series got since the last time.
     pub(super) fn take(&mut self, slices: &[(SeriesName, Tally)], now: Instant) {
-        self.exposed.roll(now);
+        if self.exposed.roll(now) {
+            self.note_labels();
+        }
         for (name, tally) in slices {
             let group = &name.group.label;
             let is_labelled = self.exposed.take(group, tally.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
-            let Self { baseline, known, .. } = self;
-            let series = self.series.entry(id).or_insert_with_key(|id| {
-                if let Some(known) = known.get_mut(&id.group) {
-                    known.series += 1;
-                } else if is_labelled {
-                    known.insert(Arc::clone(group), Known { name: Arc::clone(&name.group), series: 1 });
-                }
-                Series::new(id, *baseline, now)
-            });
-            series.take(tally, now);
+            let index = self.place(id, name, now);
+            self.series[index].take(tally, now);
+            if self.ledger.is_some() {
+                self.touched.push(index);
+            }
             if is_labelled
-                && let Some(known) = known.get_mut(group)
+                && let Some(known) = self.known.get_mut(group)
                 && !Arc::ptr_eq(&known.name, &name.group)
             {
                 // What else is known of it may have changed.
                 known.name = Arc::clone(&name.group);
+            }
+        }
+    }
+
+    /// Notes which groups have a label, as some have lost theirs to others.
+    fn note_labels(&mut self) {
+        let Self { ledger: Some(ledger), series, exposed, .. } = self else { return };
+        for (id, series) in series {
+            if let Some(entry) = series.account {
+                ledger.label(entry, exposed.is_labelled(&id.group));
             }
         }
     }
@@ -80,7 +166,11 @@ impl Groups {
         if is_free(group) {
             return;
         }
-        let was_there = self.series.swap_remove(&SeriesId::new(name, group)).is_some();
+        let id = SeriesId::new(name, group);
+        let was_there = self.series.swap_remove(&id).is_some();
+        if let Some(ledger) = &mut self.ledger {
+            ledger.close(id.fingerprint());
+        }
         if let Some(known) = self.known.get_mut(group) {
             known.series -= usize::from(was_there);
             if known.series > 0 {

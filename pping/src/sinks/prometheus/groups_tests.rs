@@ -4,7 +4,10 @@ use pping_common::{abi::Hook, rtt::Method};
 use proptest::prelude::*;
 
 use super::*;
-use crate::sinks::prometheus::{Encoding, Metrics, Text};
+use crate::{
+    sinks::prometheus::{Encoding, Metrics, Text},
+    source::ledger::in_memory,
+};
 
 const BASELINE: Duration = Duration::from_mins(10);
 
@@ -49,7 +52,7 @@ fn labels(page: &str) -> BTreeSet<&str> {
 #[test]
 fn a_page_has_every_metric_of_a_group() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, now);
+    let mut groups = Groups::new(1, BASELINE, None, now);
     groups.take(
         &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
         now,
@@ -82,7 +85,7 @@ fn a_page_has_every_metric_of_a_group() {
 #[test]
 fn what_a_file_says_of_a_group_may_change() {
     let now = Instant::now();
-    let mut groups = Groups::new(9, BASELINE, now);
+    let mut groups = Groups::new(9, BASELINE, None, now);
     groups.take(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
     groups.take(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
     let page = page(&mut groups, Text::OpenMetrics, now);
@@ -96,7 +99,7 @@ fn what_a_file_says_of_a_group_may_change() {
 #[test]
 fn a_series_without_samples_has_traffic_alone() {
     let now = Instant::now();
-    let mut groups = Groups::new(9, BASELINE, now);
+    let mut groups = Groups::new(9, BASELINE, None, now);
     groups.take(&[(name("all", &[]), tally(0))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(counters(&page).len(), 6, "{page}");
@@ -109,7 +112,7 @@ fn a_series_without_samples_has_traffic_alone() {
 #[test]
 fn other_has_no_baseline() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, now);
+    let mut groups = Groups::new(1, BASELINE, None, now);
     groups.take(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
@@ -121,7 +124,7 @@ fn other_has_no_baseline() {
 #[test]
 fn an_expired_group_is_gone_and_its_label_is_free() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, now);
+    let mut groups = Groups::new(1, BASELINE, None, now);
     let (a, b) = (name("a", &[]), name("b", &[]));
     let more = SeriesName { matched: Some(Hook::Egress), ..a.clone() };
     groups.take(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
@@ -138,13 +141,13 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
 
 #[test]
 fn who_asks_for_the_same_at_once_gets_the_same_page() {
-    let metrics = Metrics::new(1, BASELINE);
+    let metrics = Metrics::new(1, BASELINE, None);
     let get = |text, encoding| metrics.page(text, encoding).unwrap();
     let one = get(Text::Classic, Encoding::Identity);
     assert!(Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::OpenMetrics, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Gzip)));
-    metrics.take(&[(name("a", &[]), tally(1))], Instant::now());
+    metrics.take(&[(name("a", &[]), tally(1))], 1, Instant::now());
     let two = get(Text::Classic, Encoding::Identity);
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
@@ -173,7 +176,7 @@ proptest! {
     ) {
         const GROUPS: [&str; 8] = ["a", "b", "c", "d", "e", "other", "unlisted", "all"];
         let mut now = Instant::now();
-        let mut groups = Groups::new(limit, BASELINE, now);
+        let mut groups = Groups::new(limit, BASELINE, None, now);
         let mut before = BTreeMap::new();
         for step in steps {
             now += Duration::from_secs(1);
@@ -215,4 +218,40 @@ proptest! {
             before.extend(counters);
         }
     }
+}
+
+#[test]
+fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
+    let now = Instant::now();
+    let names: Vec<_> = ["a", "b"].map(|label| name(label, &[])).into();
+    let slices = |samples| names.iter().map(|name| (name.clone(), tally(samples))).collect::<Vec<_>>();
+    let mut groups = Groups::new(1, BASELINE, Some(in_memory(8).unwrap()), now);
+    groups.take(&slices(3), now);
+    groups.book(1);
+    groups.take(&slices(2), now);
+    groups.book(2);
+    let told = page(&mut groups, Text::Classic, now);
+    groups.take(&slices(100), now);
+    groups.book(3);
+    // Killed: the third turn was written down, but never booked.
+    let ledger = groups.ledger.take().unwrap();
+    let mut next = Groups::new(1, BASELINE, Some(ledger), now);
+    next.adopt(&names, 2, now);
+    assert_eq!(counters(&page(&mut next, Text::Classic, now)), counters(&told));
+    assert_eq!(labels(&told), BTreeSet::from(["a", "other"]));
+    // It takes that turn again.
+    next.take(&slices(100), now);
+    next.book(3);
+    let told = page(&mut next, Text::Classic, now);
+    let mut last = Groups::new(1, BASELINE, next.ledger.take(), now);
+    last.adopt(&names, 3, now);
+    assert_eq!(counters(&page(&mut last, Text::Classic, now)), counters(&told));
+    let count =
+        counters(&told).into_iter().find(|(name, _)| name.contains("_count") && name.contains("\"a\""));
+    assert_eq!(count.unwrap().1, 105.0);
+    // What is forgotten stays so.
+    last.forget(&names[0]);
+    let mut after = Groups::new(1, BASELINE, last.ledger.take(), now);
+    after.adopt(&names, 3, now);
+    assert_eq!(labels(&page(&mut after, Text::Classic, now)), BTreeSet::from(["other"]));
 }

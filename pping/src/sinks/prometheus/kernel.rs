@@ -206,7 +206,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         },
         MetricFamily {
             name: "pping_interface_up",
-            help: "1 for each hook at which an interface is watched",
+            help: "1 for each hook at which an interface is watched, 0 while the interface is gone",
             kind: gauge,
             series: snapshot
                 .interfaces
@@ -216,7 +216,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
                     let both = (hooks.ingress != hooks.egress).then_some(hooks.egress);
                     std::iter::once(hooks.ingress).chain(both).map(|hook| {
                         let hook = ("hook", hook.name().to_owned());
-                        (vec![("interface", watched.name.to_string()), hook], 1)
+                        (vec![("interface", watched.name.to_string()), hook], watched.is_up.into())
                     })
                 })
                 .collect(),

@@ -26,7 +26,10 @@ pub use page::{Encoding, Page, Text};
 use pping_common::abi::Tally;
 use prometheus_client::{encoding::text as client, metrics::info::Info, registry::Registry};
 
-use crate::{groups::SeriesName, source::counters::Snapshot};
+use crate::{
+    groups::SeriesName,
+    source::{counters::Snapshot, ledger::Ledger},
+};
 
 /// What the agent lost, and how full the kernel's maps are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +66,8 @@ pub struct Metrics(Arc<Shared>);
 struct Shared {
     registry: Registry,
     counted: kernel::State,
+    /// Whether series are kept for whoever comes after this run.
+    are_kept: bool,
     /// What came while a page was being written.
     inbox: Mutex<Vec<Message>>,
     behind: Mutex<Behind>,
@@ -77,6 +82,13 @@ struct Behind {
     pages: [(u64, Weak<Page>); 4],
 }
 
+impl Behind {
+    fn take(&mut self, slices: &[(SeriesName, Tally)], turn: u32, now: Instant) {
+        self.groups.take(slices, now);
+        self.groups.book(turn);
+    }
+}
+
 enum Message {
     Slices(Vec<(SeriesName, Tally)>, Instant),
     Forget(SeriesName),
@@ -84,8 +96,8 @@ enum Message {
 
 impl Metrics {
     /// Nothing measured yet. At most `groups` of them have a label of their own; `baseline` is the time of whose lowest
-    /// RTT inflation is the distance.
-    pub fn new(groups: u32, baseline: Duration) -> Self {
+    /// RTT inflation is the distance. What is told is kept in `ledger`, if there is one.
+    pub fn new(groups: u32, baseline: Duration, ledger: Option<Ledger>) -> Self {
         let mut registry = Registry::default();
         let counted = kernel::State::default();
         registry.register_collector(Box::new(kernel::KernelCollector(Arc::clone(&counted))));
@@ -95,22 +107,31 @@ impl Metrics {
             "Version of the running pping",
             Info::new([("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]),
         );
-        let groups = Groups::new(groups, baseline, Instant::now());
+        let groups = Groups::new(groups, baseline, ledger, Instant::now());
         Self(Arc::new(Shared {
             registry,
             counted,
+            are_kept: groups.are_kept(),
             inbox: Mutex::default(),
             behind: Mutex::new(Behind { groups, pages: Default::default() }),
             generation: AtomicU64::new(1),
         }))
     }
 
-    /// Takes what series got since the last time. This never waits for a page that is being written.
-    pub fn take(&self, slices: &[(SeriesName, Tally)], now: Instant) {
+    /// Takes what series got in this turn. This never waits for a page that is being written, unless it has to be kept
+    /// before it may be booked.
+    pub fn take(&self, slices: &[(SeriesName, Tally)], turn: u32, now: Instant) {
         match self.try_behind() {
-            Some(mut behind) => behind.groups.take(slices, now),
+            Some(mut behind) => behind.take(slices, turn, now),
+            None if self.0.are_kept => lock(&self.0.behind).take(slices, turn, now),
             None => lock(&self.0.inbox).push(Message::Slices(slices.to_vec(), now)),
         }
+        self.changed();
+    }
+
+    /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.
+    pub fn adopt(&self, series: &[SeriesName], booked: u32, now: Instant) {
+        lock(&self.0.behind).groups.adopt(series, booked, now);
         self.changed();
     }
 

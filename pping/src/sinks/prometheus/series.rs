@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Hook, Tally, Traffic},
+    abi::{BUCKETS, Balance, Hook, Tally, Traffic},
     hist::{self, BINS_PER_OCTAVE},
     rtt::Method,
 };
@@ -14,12 +14,11 @@ use pping_common::{
 use super::page;
 use crate::{
     aggregate::Inflation,
+    fingerprint::fingerprint,
     groups::SeriesName,
     record::{hook_name, method_name},
+    source::ledger::Entry,
 };
-
-/// Buckets of the histogram: no longer than 2^0 us to 2^24 us, and everything.
-pub(super) const BUCKETS: usize = 26;
 
 /// What a series is known by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +34,13 @@ impl SeriesId {
     pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
         let SeriesName { interface, method, matched, .. } = name;
         Self { interface: interface.clone(), method: *method, matched: *matched, group: Arc::clone(group) }
+    }
+
+    /// A number for it that is the same in every run.
+    pub(super) fn fingerprint(&self) -> u128 {
+        let Self { interface, method, matched, group } = self;
+        let matched = matched.map_or("", hook_name);
+        fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
     /// Its labels as each of its lines has them, and what comes between them and the value.
@@ -60,6 +66,8 @@ pub(super) struct Series {
     /// Sent by the hosts whose packets are timed, and by those that reply.
     pub(super) traffic: [Traffic; 2],
     pub(super) inflation: Inflation,
+    /// Where it is kept, if it is.
+    pub(super) account: Option<Entry>,
 }
 
 impl Series {
@@ -70,6 +78,7 @@ impl Series {
             sum: 0,
             traffic: [Traffic::default(); 2],
             inflation: Inflation::new(baseline, now),
+            account: None,
         }
     }
 
@@ -87,6 +96,20 @@ impl Series {
             self.buckets[(octave + 1).min(BUCKETS - 1)] += count;
         }
         self.inflation.take(tally, now);
+    }
+
+    /// Goes on from what was kept of it.
+    pub(super) fn restore(&mut self, balance: &Balance) {
+        let [low, high] = balance.sum;
+        self.buckets = balance.buckets;
+        self.sum = u128::from(high) << 64 | u128::from(low);
+        self.traffic = balance.traffic;
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn balance(&self) -> Balance {
+        let Self { buckets, sum, traffic, .. } = *self;
+        Balance { buckets, sum: [sum as u64, (sum >> 64) as u64], traffic, ..Balance::ZERO }
     }
 
     /// How many samples are no longer than the bound of each bucket; the last is how many there are.

@@ -83,7 +83,7 @@ fn talk(watched: &str, hook: Hook, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     let place = watched.register(&mut kernel).unwrap();
-    attach(&mut kernel, &watched, Ingress::Tc).unwrap();
+    let _attachment = attach(&mut kernel, &watched, Ingress::Tc, None).unwrap();
     let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, place);
     let sender = Scatterer::open(link("left").ifindex);
     let mut random = Random::seeded(41);

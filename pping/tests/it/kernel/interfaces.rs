@@ -2,8 +2,8 @@
 
 use pping::source::{interfaces::Link, load};
 use pping_common::{
-    abi::{Counters, place},
-    limits::{INTERFACE_PLACES, INTERFACE_PROBES},
+    abi::Counters,
+    limits::{INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE},
     parse::LinkType,
 };
 use pping_lab::{
@@ -24,8 +24,8 @@ fn ethernet(ifindex: u32) -> Link {
 #[test]
 fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, true).unwrap();
-    // Its places are those of others, as far as they are anybody's.
-    for neighbour in [LOOPBACK + INTERFACE_PLACES, LOOPBACK + 2] {
+    // Its entries in the table are those of others, as far as they are anybody's.
+    for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
     }
     for shape in catalogue() {
@@ -40,13 +40,12 @@ fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
 }
 
 #[test]
-fn an_interface_whose_place_is_taken_has_the_next() {
+fn an_interface_whose_entry_is_taken_has_the_next() {
     let mut kernel = load::load(&SETTINGS, true).unwrap();
     for turn in 1..INTERFACE_PROBES {
-        ethernet(LOOPBACK + turn * INTERFACE_PLACES).register(&mut kernel).unwrap();
+        ethernet(LOOPBACK + turn * INTERFACE_TABLE).register(&mut kernel).unwrap();
     }
     let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-    assert_eq!(u32::from(last), place(LOOPBACK, INTERFACE_PROBES - 1));
     for program in Program::ALL {
         run(&mut kernel, program, &echo(v4(1), v4(2), 1, 1, false));
     }
@@ -54,8 +53,8 @@ fn an_interface_whose_place_is_taken_has_the_next() {
         let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "place {other}");
     }
-    // No more than these can share a place.
-    assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_PLACES).register(&mut kernel).is_err());
+    // No more than these can share an entry.
+    assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_TABLE).register(&mut kernel).is_err());
 }
 
 #[test]

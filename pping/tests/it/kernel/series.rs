@@ -27,7 +27,8 @@ impl Sums {
 
     /// Ends the interval.
     fn end_interval(&mut self, kernel: &mut Kernel) {
-        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
+        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally));
+        kernel.series.clear().unwrap();
     }
 
     /// Samples by the label of their group, of all methods and hooks.

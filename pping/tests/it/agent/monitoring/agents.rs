@@ -15,7 +15,7 @@ use pping::{
     http::{self, Readiness},
     sinks::prometheus::{Fill, Metrics, ProgramRuns},
     source::{
-        attach::{Attached, Hook as AttachedHook},
+        attach::{Hook as AttachedHook, Hooks},
         counters::{Snapshot, Watched},
     },
 };
@@ -49,7 +49,7 @@ impl Agent {
     ) -> Self {
         let listener = ok(host.enter(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))).unwrap();
         listener.set_nonblocking(true).unwrap();
-        let metrics = Metrics::new(100, Duration::from_mins(10));
+        let metrics = Metrics::new(100, Duration::from_mins(10), None);
         let runtime = Runtime::new().unwrap();
         let serving = metrics.clone();
         runtime.spawn(async move {
@@ -61,7 +61,7 @@ impl Agent {
         let feeding = thread::spawn(move || {
             let mut counters = Counters::ZERO;
             while !watched.load(Ordering::Relaxed) {
-                metrics.take(&second(), Instant::now());
+                metrics.take(&second(), 0, Instant::now());
                 count(&metrics, &mut counters);
                 thread::sleep(Duration::from_secs(1));
             }
@@ -90,8 +90,8 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     }
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
-    let hooks = Attached { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
-    let watched = Watched { name: INTERFACE.into(), ifindex: 2, place: 2, hooks };
+    let hooks = Hooks { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
+    let watched = Watched { name: INTERFACE.into(), place: 2, hooks, is_up: true };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
     metrics.counted(Snapshot { interfaces: vec![(watched, *counters)] }, fill);

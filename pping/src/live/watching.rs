@@ -1,0 +1,212 @@
+//! Interfaces that come and go.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use super::Agent;
+use crate::{
+    Error,
+    cli::Ingress,
+    source::{
+        attach::{self, Attachment},
+        counters::Watched,
+        interfaces::{self, Change, Link, Netlink},
+        load::Kernel,
+        pins::Pins,
+        wanted::Wanted,
+    },
+};
+
+/// How long until attaching is tried again where it failed, should the kernel have nothing to say before.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What is watched, and what is to be.
+pub(super) struct Watching {
+    wanted: Wanted,
+    ingress: Ingress,
+    /// Each interface that is watched, or was until it went away.
+    pub(super) watched: Vec<Watched>,
+    /// What keeps programs attached, by ifindex.
+    attached: BTreeMap<u32, Held>,
+    /// Interfaces that could not be attached to, which was said.
+    failed: BTreeSet<u32>,
+    tried: Instant,
+}
+
+struct Held {
+    name: String,
+    attachment: Attachment,
+}
+
+impl Watching {
+    pub(super) fn new(wanted: Wanted, ingress: Ingress) -> Self {
+        Self {
+            wanted,
+            ingress,
+            watched: Vec::new(),
+            attached: BTreeMap::new(),
+            failed: BTreeSet::new(),
+            tried: Instant::now(),
+        }
+    }
+
+    /// Attaches to what is there. What was asked for by name has to be, unless `may_wait`, and to be of a kind that can be
+    /// watched.
+    ///
+    /// # Errors
+    /// What keeps an interface from being watched.
+    pub(super) fn begin(
+        &mut self,
+        kernel: &mut Kernel,
+        pins: Option<&Pins>,
+        links: &[Link],
+        may_wait: bool,
+    ) -> Result<(), Error> {
+        self.check(links, may_wait)?;
+        for link in links {
+            if !self.wanted.has(&link.name) {
+                continue;
+            }
+            match self.attach(kernel, pins, link) {
+                Err(error) if self.wanted.has_name(&link.name) => return Err(error),
+                Err(error) => self.note_failure(link, &error),
+                Ok(()) => {}
+            }
+        }
+        for name in self.wanted.missing(links) {
+            tracing::warn!("{name}: there is no such interface yet; waiting for it");
+        }
+        if self.attached.is_empty() {
+            tracing::warn!("nothing to watch yet; waiting for interfaces");
+        }
+        // What a run before this one watched, and this one does not.
+        kernel.places.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
+        let held = self.attached.values().flat_map(|held| held.attachment.pinned().map(PathBuf::from));
+        pins.map_or(Ok(()), |pins| pins.remove_others(&held.collect()))
+    }
+
+    /// Whether what was asked for by name is there.
+    fn check(&self, links: &[Link], may_wait: bool) -> Result<(), Error> {
+        match self.wanted.missing(links).next() {
+            Some(name) if !may_wait => Err(Wanted::unknown(name, links)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Follows what has changed. Whatever fails is said, and tried again.
+    pub(super) fn follow(
+        &mut self,
+        kernel: &mut Kernel,
+        pins: Option<&Pins>,
+        links: &[Link],
+    ) -> Result<(), Error> {
+        self.tried = Instant::now();
+        let is_there =
+            |ifindex: u32, name: &str| links.iter().any(|link| link.ifindex == ifindex && link.name == name);
+        let gone: Vec<u32> = self
+            .attached
+            .iter()
+            .filter(|(ifindex, held)| !is_there(**ifindex, &held.name) || !self.wanted.has(&held.name))
+            .map(|(&ifindex, _)| ifindex)
+            .collect();
+        for ifindex in gone {
+            self.detach(kernel, ifindex)?;
+        }
+        self.failed.retain(|ifindex| links.iter().any(|link| link.ifindex == *ifindex));
+        for link in links {
+            if !self.wanted.has(&link.name) || self.attached.contains_key(&link.ifindex) {
+                continue;
+            }
+            match self.attach(kernel, pins, link) {
+                Ok(()) => {}
+                Err(error @ (Error::Map(_) | Error::Io(_))) => return Err(error),
+                Err(error) => self.note_failure(link, &error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is time to try again what failed.
+    pub(super) fn is_due(&self) -> bool {
+        !self.failed.is_empty() && self.tried.elapsed() >= RETRY_INTERVAL
+    }
+
+    /// Watches others from now on.
+    ///
+    /// # Errors
+    /// What was asked for by name and is not there; then nothing changes.
+    pub(super) fn want(&mut self, wanted: Wanted, links: &[Link], may_wait: bool) -> Result<(), Error> {
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        // One that went away in the meantime is waited for.
+        let missing = self.wanted.missing(links).find(|name| !before.has_name(name)).map(str::to_owned);
+        match missing {
+            Some(name) if !may_wait => {
+                self.wanted = before;
+                Err(Wanted::unknown(&name, links))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Detaches from all interfaces. What is pinned stays.
+    pub(super) fn end(&mut self) {
+        self.attached.clear();
+    }
+
+    fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), Error> {
+        let place = link.register(kernel)?;
+        let attachment = match attach::attach(kernel, link, self.ingress, pins) {
+            Ok(attachment) => attachment,
+            Err(error) => {
+                kernel.places.leave(link.ifindex)?;
+                return Err(error);
+            }
+        };
+        self.failed.remove(&link.ifindex);
+        // Another that had the place is long gone.
+        self.watched.retain(|it| it.place != place);
+        let hooks = attachment.hooks;
+        self.watched.push(Watched { name: link.name.as_str().into(), place, hooks, is_up: true });
+        self.attached.insert(link.ifindex, Held { name: link.name.clone(), attachment });
+        Ok(())
+    }
+
+    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), Error> {
+        let Some(Held { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
+        attachment.detach()?;
+        kernel.places.leave(ifindex)?;
+        for watched in self.watched.iter_mut().filter(|it| *it.name == *name) {
+            watched.is_up = false;
+        }
+        tracing::warn!(
+            "{name} (ifindex {ifindex}) is not watched any more: it is gone, renamed or not wanted"
+        );
+        Ok(())
+    }
+
+    /// Says what failed, once for each interface. One that went away meanwhile is nothing to speak of.
+    fn note_failure(&mut self, link: &Link, error: &Error) {
+        if self.failed.insert(link.ifindex) {
+            tracing::warn!("{}: not watched: {error}", link.name);
+        }
+    }
+}
+
+impl Agent {
+    /// Follows a change in the kernel's interfaces and addresses.
+    pub(super) async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
+        if change.links {
+            let links = netlink.links().await?;
+            let Self { watching, kernel, pins, .. } = self;
+            watching.follow(kernel, pins.as_ref(), &links)?;
+        }
+        if change.addresses {
+            let addresses = netlink.addresses().await?;
+            interfaces::set_local_addresses(&mut self.kernel, &mut self.local, addresses)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! What outlives a run: maps, programs and links that are pinned in a directory of a bpffs.
+//!
+//! ```text
+//! DIR/maps-LAYOUT/NAME            what the programs share with the agent
+//! DIR/programs/NAME               the programs of the last agent
+//! DIR/links/IFINDEX-SIDE-HOOK     what keeps them attached
+//! ```
+//!
+//! Maps of another layout, which is that of another version, are of no use to this one. They stay where they are until the
+//! programs that go with them are replaced.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use aya::maps::MapData;
+use pping_common::abi::LAYOUT;
+use rustix::fs::{FlockOperation, flock, fstatfs};
+
+use super::load::Settings;
+use crate::Error;
+
+/// The maps that are pinned: all but those that a program uses only while it handles one packet.
+pub(super) const MAPS: [&str; 16] = [
+    "CONTROL",
+    "COUNTERS",
+    "EVENTS",
+    "EXCLUDED",
+    "FLOWS_V4",
+    "FLOWS_V6",
+    "FREE_SERIES",
+    "GROUPS",
+    "INTERFACES",
+    "LABELS",
+    "LEDGER",
+    "LOCAL_ADDRESSES",
+    "PLACES",
+    "SERIES",
+    "SERIES_INDEX",
+    "SWEEPS",
+];
+
+/// `BPF_FS_MAGIC` of linux/magic.h.
+const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+
+/// The directory, and the lock on it, which is held until this is dropped.
+pub struct Pins {
+    directory: PathBuf,
+    maps: PathBuf,
+    _lock: File,
+}
+
+impl Pins {
+    /// Takes the directory, which is made if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Pin`] when it is on no bpffs, or another pping has it.
+    pub fn take(directory: &Path) -> Result<Self, Error> {
+        let lock = lock(directory, true)?;
+        let maps = directory.join(format!("maps-{LAYOUT:016x}"));
+        for directory in [&maps, &directory.join("programs"), &directory.join("links")] {
+            make(directory)?;
+        }
+        Ok(Self { directory: directory.to_owned(), maps, _lock: lock })
+    }
+
+    /// Where a map is.
+    pub(super) fn map(&self, name: &str) -> PathBuf {
+        self.maps.join(name)
+    }
+
+    /// Where a program is.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.directory.join("programs").join(name)
+    }
+
+    /// Where the link of an interface is, of a side and a hook.
+    pub(super) fn link(&self, ifindex: u32, side: &str, hook: &str) -> PathBuf {
+        self.directory.join("links").join(format!("{ifindex}-{side}-{hook}"))
+    }
+
+    /// Makes `settings` fit the maps that there are: their sizes are what they are.
+    ///
+    /// # Errors
+    /// When they cannot be looked at.
+    pub fn fit(&self, settings: &mut Settings) -> Result<(), Error> {
+        let room = |name| -> Result<Option<u32>, Error> {
+            let path = self.map(name);
+            if !path.exists() {
+                return Ok(None);
+            }
+            let map = MapData::from_pin(&path)?;
+            Ok(Some(map.info()?.max_entries()))
+        };
+        for (option, map, wanted) in [
+            ("--max-flows", "FLOWS_V4", &mut settings.max_flows),
+            ("--max-groups", "GROUPS", &mut settings.max_groups),
+        ] {
+            if let Some(pinned) = room(map)?
+                && pinned != *wanted
+            {
+                tracing::warn!(
+                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, and keep it; to begin anew with \
+                     others, stop pping and run `pping unpin {0}`",
+                    self.directory.display()
+                );
+                *wanted = pinned;
+            }
+        }
+        settings.max_series = room("SERIES")?;
+        let has_room = settings.max_series.is_none_or(|pinned| pinned >= settings.series_wanted());
+        if !has_room {
+            tracing::warn!(
+                "the maps pinned in {} were made without groups, and have little room for them; to begin anew with \
+                 more, stop pping and run `pping unpin {0}`",
+                self.directory.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Removes the links that are not in `held`, which detaches their programs, and the maps of other layouts.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn remove_others(&self, held: &BTreeSet<PathBuf>) -> Result<(), Error> {
+        for path in entries(&self.directory.join("links"))? {
+            if !held.contains(&path) {
+                tracing::info!("{}: nothing of this run; detaching", path.display());
+                remove(&path)?;
+            }
+        }
+        for path in entries(&self.directory)? {
+            let is_of_maps = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("maps-"));
+            if is_of_maps && path != self.maps {
+                tracing::warn!(
+                    "{}: pinned by a pping of another version, whose layout is another; counters began anew",
+                    path.display()
+                );
+                remove_all(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the links of an interface but for those of `keep`, which detaches their programs.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub(super) fn remove_links(&self, ifindex: u32, keep: &[PathBuf]) -> Result<(), Error> {
+        let prefix = format!("{ifindex}-");
+        for path in entries(&self.directory.join("links"))? {
+            let is_of_it = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+            if is_of_it && !keep.contains(&path) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes all that pping pinned in a directory, and the directory. What was attached is not any more, and what was counted
+/// is gone.
+///
+/// # Errors
+/// [`Error::Pin`] when a pping has it, or it cannot be removed.
+pub fn unpin(directory: &Path) -> Result<(), Error> {
+    let _lock = lock(directory, false)?;
+    for path in entries(directory)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Programs go when their links have gone, and maps when nobody uses them.
+        if name == "links" || name == "programs" || name.starts_with("maps-") {
+            remove_all(&path)?;
+        }
+    }
+    match fs::remove_dir(directory) {
+        // It is a mount point, or has something of others in it.
+        Err(error) if !matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy) => {
+            Err(refused(directory, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Locks the directory for as long as the answer lives, or the process does.
+fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
+    if may_make {
+        make(directory)?;
+    }
+    let file = File::open(directory).map_err(|error| refused(directory, error))?;
+    let system = fstatfs(&file).map_err(|error| refused(directory, error.into()))?;
+    if i64::from(system.f_type) != BPF_FS_MAGIC {
+        // Only just made, and of no use.
+        fs::remove_dir(directory).ok();
+        return Err(Error::Pin {
+            path: directory.to_owned(),
+            reason: "this is no BPF file system; give a directory under one, like /sys/fs/bpf/pping (mount -t bpf bpf \
+                     /sys/fs/bpf)"
+                .to_owned(),
+        });
+    }
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Pin {
+            path: directory.to_owned(),
+            reason: "another pping has it; stop that one, or give each a directory of its own".to_owned(),
+        }),
+        Err(error) => Err(refused(directory, error.into())),
+    }
+}
+
+fn make(directory: &Path) -> Result<(), Error> {
+    match fs::create_dir(directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(directory, error)),
+        _ => Ok(()),
+    }
+}
+
+fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(directory).map_err(|error| refused(directory, error))?;
+    entries.map(|entry| Ok(entry.map_err(|error| refused(directory, error))?.path())).collect()
+}
+
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(refused(path, error)),
+        _ => Ok(()),
+    }
+}
+
+fn remove_all(directory: &Path) -> Result<(), Error> {
+    for path in entries(directory)? {
+        remove(&path)?;
+    }
+    fs::remove_dir(directory).map_err(|error| refused(directory, error))
+}
+
+pub(super) fn refused(path: &Path, error: io::Error) -> Error {
+    let hint = match error.kind() {
+        ErrorKind::PermissionDenied => "; the directory has to belong to the user that pping runs as",
+        ErrorKind::NotFound => "; is there a BPF file system? (mount -t bpf bpf /sys/fs/bpf)",
+        _ => "",
+    };
+    Error::Pin { path: path.to_owned(), reason: format!("{error}{hint}") }
+}

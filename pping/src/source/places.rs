@@ -1,0 +1,179 @@
+//! Places: what interfaces are known by in flows, counters and series.
+//!
+//! A place belongs to a name. An interface that is deleted and made again, as those of dial-in links are, has another
+//! ifindex and the same place, so that its counters go on. A place whose interface has been gone for long is given to
+//! another only when there is none left that nobody ever had.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use aya::maps::{Array, MapData, MapError};
+use pping_common::{
+    abi::{Interface, PlaceName, entry},
+    limits::{IDLE_SECONDS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE},
+    parse::LinkType,
+};
+
+/// How long an interface has to be gone before another may have its place: until then there may be flows that were seen on
+/// it.
+const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
+
+/// The table of interfaces, and who has which place.
+pub struct Places {
+    table: Array<MapData, Interface>,
+    notes: Array<MapData, PlaceName>,
+    /// By place.
+    owners: Vec<Option<Owner>>,
+}
+
+struct Owner {
+    name: Arc<str>,
+    /// Since when it is gone, if it is.
+    gone: Option<Instant>,
+}
+
+/// A place, for an interface that is about to be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The place.
+    pub place: u16,
+    /// Whether another interface had it before.
+    pub is_second_hand: bool,
+}
+
+impl Places {
+    /// Takes the maps, and finds in them who has which place.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(super) fn new(
+        table: Array<MapData, Interface>,
+        notes: Array<MapData, PlaceName>,
+    ) -> Result<Self, MapError> {
+        let now = Instant::now();
+        let owners = notes
+            .iter()
+            .map(|note| Ok(name(&note?).map(|name| Owner { name: name.into(), gone: Some(now) })))
+            .collect::<Result<_, MapError>>()?;
+        Ok(Self { table, notes, owners })
+    }
+
+    /// The place of an interface by its name, if it has or had one.
+    pub fn of(&self, name: &str) -> Option<u16> {
+        let of_name = |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| *owner.name == *name);
+        self.owners.iter().position(of_name).map(|place| place as u16)
+    }
+
+    /// The name of the interface that has, or had, a place.
+    pub fn name(&self, place: u16) -> Option<&Arc<str>> {
+        self.owners.get(usize::from(place))?.as_ref().map(|owner| &owner.name)
+    }
+
+    /// Chooses the place of an interface: the one it had, one that nobody had, or that of the one that is gone for
+    /// longest; `None` when all are in use.
+    pub(super) fn choose(&self, name: &str) -> Option<Taken> {
+        if let Some(place) = self.of(name) {
+            return Some(Taken { place, is_second_hand: false });
+        }
+        if let Some(place) = self.owners.iter().position(Option::is_none) {
+            return Some(Taken { place: place as u16, is_second_hand: false });
+        }
+        let gone = (0..).zip(&self.owners).filter_map(|(place, owner)| Some((owner.as_ref()?.gone?, place)));
+        let (since, place) = gone.min()?;
+        (since.elapsed() >= REST).then_some(Taken { place, is_second_hand: true })
+    }
+
+    /// Has the kernel programs watch an interface from its place; `false` when the table has no room for its ifindex.
+    ///
+    /// # Errors
+    /// When the maps cannot be written.
+    pub(super) fn enter(
+        &mut self,
+        ifindex: u32,
+        link_type: LinkType,
+        place: u16,
+        name: &str,
+    ) -> Result<bool, MapError> {
+        let mut free = None;
+        for probe in 0..INTERFACE_PROBES {
+            let entry = entry(ifindex, probe);
+            match self.table.get(&entry, 0)?.ifindex {
+                it if it == ifindex => {
+                    free = Some(entry);
+                    break;
+                }
+                0 if free.is_none() => free = Some(entry),
+                _ => {}
+            }
+        }
+        let Some(entry) = free else { return Ok(false) };
+        // Who has the place is known before anything is counted for it.
+        self.notes.set(u32::from(place), note(name), 0)?;
+        self.table.set(entry, Interface { ifindex, place, link_type: link_type as u16 }, 0)?;
+        self.owners[usize::from(place)] = Some(Owner { name: name.into(), gone: None });
+        Ok(true)
+    }
+
+    /// Takes an interface that is gone out of the table. Its place stays its own.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn leave(&mut self, ifindex: u32) -> Result<(), MapError> {
+        for probe in 0..INTERFACE_PROBES {
+            let entry = entry(ifindex, probe);
+            let interface = self.table.get(&entry, 0)?;
+            if interface.ifindex == ifindex {
+                self.table.set(entry, Interface::default(), 0)?;
+                if let Some(Some(owner)) = self.owners.get_mut(usize::from(interface.place)) {
+                    owner.gone = Some(Instant::now());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out of the table whatever `is_watched` does not know: it is from a run before this one.
+    ///
+    /// # Errors
+    /// When the map cannot be read or written.
+    pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) -> Result<(), MapError> {
+        for entry in 0..INTERFACE_TABLE {
+            let ifindex = self.table.get(&entry, 0)?.ifindex;
+            if ifindex != 0 && !is_watched(ifindex) {
+                self.leave(ifindex)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn note(name: &str) -> PlaceName {
+    let mut note = PlaceName::default();
+    // The kernel's names have 15 octets at most.
+    for (octet, of_name) in note.name.iter_mut().zip(name.bytes()) {
+        *octet = of_name;
+    }
+    note
+}
+
+fn name(note: &PlaceName) -> Option<String> {
+    let len = note.name.iter().position(|&octet| octet == 0).unwrap_or(note.name.len());
+    (len > 0).then(|| String::from_utf8_lossy(&note.name[..len]).into_owned())
+}
+
+const _: () = assert!(INTERFACE_PLACES <= 1 << 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_noted_as_they_are() {
+        for text in ["", "eth0", "a-name-of-15-oct"] {
+            let found = name(&note(text));
+            assert_eq!(found.as_deref().unwrap_or_default(), text);
+        }
+    }
+}
