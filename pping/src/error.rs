@@ -1,8 +1,8 @@
 //! What can go wrong, said so that the reader knows what to do next.
 
-use std::{io, net::SocketAddr, path::PathBuf, process::ExitCode};
+use std::{fmt, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use crate::capture::Fault;
+use crate::capture;
 
 /// Why the agent stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,39 @@ pub enum Error {
         /// What would be right.
         hint: &'static str,
     },
+    /// The environment or the configuration file says something that cannot be.
+    #[error("{}", lines(.0))]
+    Configuration(Vec<Fault>),
+    /// The configuration file is not to be had.
+    #[error("configuration file {}: {source}{}", path.display(), configuration_hint(source))]
+    OpenConfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing to measure.
+    #[error(
+        "--interface or --read is needed: try pping -i eth0, or pping -r trace.pcapng; \
+         PPING_INTERFACE does not name one, and {} {hint}; see pping --help", file.display()
+    )]
+    NoSource {
+        /// The file that could have said it.
+        file: PathBuf,
+        /// Why it did not.
+        hint: &'static str,
+    },
+    /// Something is wrong with an option that is not on the command line.
+    #[error("{error} (it is set by {origin})")]
+    SetElsewhere {
+        /// What is wrong.
+        error: Box<Error>,
+        /// The variable, or the file and line.
+        origin: String,
+    },
+    /// Options that were put together from several places and cannot be together.
+    #[error("{0}")]
+    Usage(String),
     /// An interface that is not there.
     #[error("--interface {name}: there is no such interface here; {hint}")]
     UnknownInterface {
@@ -153,7 +186,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        fault: Fault,
+        fault: capture::Fault,
         /// How many packets were read.
         packets: u64,
     },
@@ -200,11 +233,36 @@ pub enum Error {
     Io(#[from] io::Error),
 }
 
+/// Something wrong that somebody wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where: a file with line and column, or a variable of the environment and its value.
+    pub place: String,
+    /// What is wrong, and what would be right.
+    pub reason: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.place, self.reason)
+    }
+}
+
+fn lines(faults: &[Fault]) -> String {
+    let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
+    lines.join("\n")
+}
+
 impl Error {
     /// 2 for wrong usage, 1 for a failure while running.
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            Self::SetElsewhere { error, .. } => error.exit_code(),
             Self::InvalidOption { .. }
+            | Self::Configuration(_)
+            | Self::OpenConfig { .. }
+            | Self::NoSource { .. }
+            | Self::Usage(_)
             | Self::UnknownInterface { .. }
             | Self::UnsupportedLinkType { .. }
             | Self::TooManyInterfaces { .. }
@@ -229,6 +287,14 @@ fn so_far(packets: u64) -> String {
     match packets {
         0 => String::new(),
         _ => format!("; {packets} packets were read before that, and their samples are written"),
+    }
+}
+
+fn configuration_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; `pping generate config` writes one to begin with",
+        io::ErrorKind::PermissionDenied => "; have whoever runs pping read it",
+        _ => "",
     }
 }
 

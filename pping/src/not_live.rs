@@ -1,8 +1,10 @@
 //! In place of watching interfaces, where that was left out.
 
+use std::path::Path;
+
 use crate::{
     Error, Summary,
-    config::{Config, Live},
+    config::{Config, Live, Reload},
 };
 
 /// Says that it was left out.
@@ -10,7 +12,14 @@ use crate::{
 pub(crate) async fn run(
     _config: Config,
     live: Live,
+    _reload: Reload,
     _shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     Err(Error::NotLive { interface: live.interfaces.join(", ") })
+}
+
+/// Nothing can have been pinned.
+#[expect(clippy::unnecessary_wraps, reason = "what this is in place of can fail")]
+pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
+    Ok(())
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 pub use file::load;
+pub(crate) use file::place;
 use ipnet::IpNet;
 pub use lookup::Lookup;
 pub use names::{GroupName, Names, SeriesName};

@@ -10,6 +10,7 @@ use std::{
     io,
     os::fd::{AsFd as _, AsRawFd},
     sync::Arc,
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -25,7 +26,7 @@ use crate::{
     Error, Summary,
     aggregate::Answers,
     cli::Ingress,
-    config::{Config, Live},
+    config::{Config, Live, Reload},
     event::Event,
     groups::Labels,
     http::{self, Readiness},
@@ -57,8 +58,10 @@ use crate::{
 pub(crate) async fn run(
     config: Config,
     live: Live,
+    reload: Reload,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
+    drop(reload);
     let mut netlink = Netlink::connect()?;
     let wanted = Wanted::new(&live.interfaces)?;
     let links = netlink.links().await?;
@@ -137,6 +140,15 @@ pub(crate) async fn run(
     let ended = agent.watch(&mut netlink, ended, shutdown).await;
     let summary = agent.finish();
     ended.and(summary)
+}
+
+/// Takes away what a run with `--pin` left in this directory, which ends its measuring.
+///
+/// # Errors
+/// What could not be taken away.
+#[expect(clippy::unnecessary_wraps, reason = "nothing is pinned yet")]
+pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
+    Ok(())
 }
 
 /// A run under way.

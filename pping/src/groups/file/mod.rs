@@ -79,7 +79,7 @@ impl Fault {
 }
 
 /// Line and column of an octet, both from 1. Columns are characters, as editors count them.
-fn place(text: &str, offset: usize) -> (usize, usize) {
+pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = 1 + before.bytes().filter(|&octet| octet == b'\n').count();

@@ -14,11 +14,28 @@ fn options_that_make_no_sense_with_a_capture_are_refused_with_a_reason() {
         ("--bpf-log", "no kernel program"),
         ("--prometheus-groups 5", "no metrics"),
         ("--baseline 5m", "no metrics"),
+        ("--web-config web.yml", "no metrics"),
+        ("--pin /sys/fs/bpf/pping", "no kernel program"),
+        ("--wait", "there or not"),
     ] {
         let output = pping(&format!("-r /dev/null {option}")).output().unwrap();
         let name = option.split(' ').next().unwrap();
         assert_fails(&output, 2, &[name, "--read", reason]);
     }
+}
+
+#[test]
+fn what_a_file_and_the_environment_say_of_interfaces_does_not_matter_to_a_capture() {
+    let text = "interface = [\"eth0\"]\nwait = true\nlisten = \"127.0.0.1:1\"\nformat = \"ppviz\"\n";
+    let file = Temporary::new("pping.toml", text.as_bytes());
+    let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 2, 1)));
+    let mut command = pping(&format!("-r {} --config {}", capture.path.display(), file.path.display()));
+    command.env("PPING_INGRESS", "xdp").env("PPING_INTERFACE", "eth1");
+    let ppviz = command.output().unwrap();
+    assert!(ppviz.status.success(), "{ppviz:?}");
+    assert!(!ppviz.stdout.is_empty() && !ppviz.stdout.starts_with(b"{"), "{ppviz:?}");
+    let jsonl = command.env("PPING_FORMAT", "jsonl").output().unwrap();
+    assert!(jsonl.stdout.starts_with(b"{"), "{jsonl:?}");
 }
 
 #[test]
@@ -48,7 +65,7 @@ fn groups_that_cannot_be_are_refused() {
     for (arguments, parts) in [
         ("--aggregate 10", &["--aggregate", "10s"][..]),
         ("--aggregate 0", &["--aggregate", "10s"]),
-        ("--aggregate 9ms", &["--aggregate 9ms", "10ms or more"]),
+        ("--aggregate 9ms", &["--aggregate", "9ms", "10ms or more"]),
         ("--aggregate 1s --format ppviz", &["--format ppviz", "--with-samples"]),
         ("--group-by /33,/48", &["--group-by", "/24,/48"]),
         ("--group-by both", &["--group-by", "how long"]),

@@ -1,34 +1,66 @@
 //! The command line, as typed.
+//!
+//! [`Arguments`] is the only list of options there is: the file and the environment, the man pages, the completions and
+//! the example file are made from it.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-};
+mod commands;
+mod values;
 
-use clap::{ArgAction, ArgGroup, Parser, ValueEnum};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{ArgAction, ArgGroup, Parser};
 use ipnet::IpNet;
 use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS};
 
-const EXAMPLES: &str = "\
+use self::values::{
+    address, aggregate, interface, max_flows, max_groups, prefix, prometheus_groups, rate_limit, rtt_rate,
+    time,
+};
+pub use self::{
+    commands::{Command, ConfigCommand, Page},
+    values::{Format, Ingress, RttType, Tunnel},
+};
+
+/// What is typed for what.
+pub(crate) const EXAMPLES: &str = "\
 Examples:
-  pping -i eth0                          samples of every TCP flow and ping that passes eth0
-  pping -i eth0 --rate-limit 0           every sample there is
-  pping -i eth0 --format jsonl | jq .rtt one JSON record a line
-  pping -r trace.pcapng                  the same of a capture, without root
-  ssh gw tcpdump -w - | pping -r -       of one that is being made
+  pping -i eth0                            samples of every TCP flow and ping that passes eth0
+  pping -i eth0 --rate-limit 0             every sample there is
+  pping -i eth0 --format jsonl | jq .rtt   one JSON record a line
+  pping -r trace.pcapng                    samples of a capture, without root
+  ssh gw tcpdump -w - | pping -r -         samples of a capture that is being made
   pping -i eth0 --aggregate 10s --group-by /24,/48
-                                         percentiles of each network every ten seconds
+                                           percentiles of each network every ten seconds
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
-                                         nothing but metrics for Prometheus, by customer";
+                                           nothing but metrics for Prometheus, by customer
+  pping config show                        what is set, and where: by an option, a PPING_* variable or
+                                           /etc/pping/pping.toml, which is read without -i and -r";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
-#[command(version, after_long_help = EXAMPLES)]
-#[command(group(ArgGroup::new("source").required(true).args(["interfaces", "read"])))]
+#[command(name = "pping", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(disable_help_subcommand = true)]
+pub struct Cli {
+    /// The options.
+    #[command(flatten)]
+    pub arguments: Arguments,
+
+    /// What to do instead of measuring.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Continuous passive round-trip times of every flow that passes, without sending a packet.
+///
+/// The options by themselves, without what else pping can do.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "pping", group(ArgGroup::new("source").args(["interfaces", "read"])))]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct Arguments {
-    /// Watch this interface (may be given several times)
-    #[arg(short, long = "interface", value_name = "INTERFACE", help_heading = "Source")]
+    /// Watch this interface, or those of this pattern (may be given several times)
+    ///
+    /// A pattern has `*` for anything, `?` for a character, or `[0-3]` for one of several: `ppp*`.
+    #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface, help_heading = "Source")]
     pub interfaces: Vec<String>,
 
     /// Read this capture instead (`-` is standard input)
@@ -41,12 +73,12 @@ pub struct Arguments {
     #[arg(long, help_heading = "Source")]
     pub wait: bool,
 
-    /// Where packets coming in are seen [default: tc]
+    /// Where packets coming in are seen
     ///
     /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where
     /// the driver runs it natively and nobody else has a program there, else tc.
-    #[arg(long, value_enum, value_name = "HOOK", help_heading = "Source")]
-    pub ingress: Option<Ingress>,
+    #[arg(long, value_enum, value_name = "HOOK", default_value = "tc", help_heading = "Source")]
+    pub ingress: Ingress,
 
     /// Flows of each address family that are followed at the same time
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
@@ -58,8 +90,8 @@ pub struct Arguments {
     pub include_local: bool,
 
     /// At most one recording per flow direction in this time (`0` is no limit)
-    #[arg(long, value_name = "TIME", default_value = "100ms", help_heading = "Measuring")]
-    pub rate_limit: String,
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rate_limit, help_heading = "Measuring")]
+    pub rate_limit: Duration,
 
     /// At most one recording per flow direction in this many of its RTTs (`0` is no limit)
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rtt_rate, help_heading = "Measuring")]
@@ -80,8 +112,8 @@ pub struct Arguments {
     pub exclude: Vec<IpNet>,
 
     /// Report percentiles of each group in place of samples, once in this time (`10s`)
-    #[arg(short, long, value_name = "TIME", help_heading = "Aggregating")]
-    pub aggregate: Option<String>,
+    #[arg(short, long, value_name = "TIME", value_parser = aggregate, help_heading = "Aggregating")]
+    pub aggregate: Option<Duration>,
 
     /// Make groups of networks, hosts or classes of service: `/24,/48`, `destination`, `both`, `dscp`
     ///
@@ -103,8 +135,8 @@ pub struct Arguments {
     pub max_groups: u32,
 
     /// Forget a group that had no packet for this time, and make room for another
-    #[arg(long, value_name = "TIME", default_value = "5m", help_heading = "Aggregating")]
-    pub group_timeout: String,
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time, help_heading = "Aggregating")]
+    pub group_timeout: Duration,
 
     /// Report each flow once, at its end, in place of its samples
     #[arg(long, help_heading = "Aggregating")]
@@ -134,14 +166,20 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub web_config: Option<PathBuf>,
 
-    /// Groups that metrics tell apart: those with the most samples; the rest is `other` [default: 100]
-    #[arg(long, value_name = "N", value_parser = prometheus_groups,
-        help_heading = "Output")]
-    pub prometheus_groups: Option<u32>,
+    /// Groups that metrics tell apart: those with the most samples; the rest is `other`
+    #[arg(long, value_name = "N", default_value = "100", value_parser = prometheus_groups, help_heading = "Output")]
+    pub prometheus_groups: u32,
 
-    /// The lowest RTT of this time is what metrics of inflation compare with [default: 10m]
-    #[arg(long, value_name = "TIME", help_heading = "Output")]
-    pub baseline: Option<String>,
+    /// The lowest RTT of this time is what metrics of inflation compare with
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time, help_heading = "Output")]
+    pub baseline: Duration,
+
+    /// Take options that are not given here from this file, unless the environment has them
+    ///
+    /// A file named here or by `PPING_CONFIG` is always read. Without one, /etc/pping/pping.toml is read if it is there
+    /// and neither -i nor -r is given. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE", help_heading = "Service")]
+    pub config: Option<PathBuf>,
 
     /// Keep measuring while pping is stopped or upgraded: pin programs, links and maps in this directory of a bpffs
     #[arg(long, value_name = "DIR", help_heading = "Service")]
@@ -154,82 +192,4 @@ pub struct Arguments {
     /// Have the kernel programs log what they do (implies `-vv`)
     #[arg(long, help_heading = "Diagnosis")]
     pub bpf_log: bool,
-}
-
-// The standard library's errors say what is wrong with the text; these say what would be right.
-
-fn max_flows(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "give a number from 1 to 16777216")
-}
-
-fn max_groups(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "give a number from 1 to 262144")
-}
-
-fn prometheus_groups(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "give a number, and 0 for no groups at all")
-}
-
-fn prefix(text: &str) -> Result<IpNet, &'static str> {
-    text.parse::<IpNet>()
-        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32")
-}
-
-fn rtt_rate(text: &str) -> Result<f64, &'static str> {
-    text.parse().map_err(|_| "give a number from 0 to 255")
-}
-
-fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "give an address and a port, like 127.0.0.1:9464")
-}
-
-/// Where packets coming in are seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Ingress {
-    /// As the network stack gets them
-    Tc,
-    /// As the driver hands them over
-    Xdp,
-    /// XDP where the driver runs it natively, else tc
-    Auto,
-}
-
-/// Which RTT of a flow direction `--rtt-rate` counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RttType {
-    /// The smoothed RTT
-    Smoothed,
-    /// The lowest RTT
-    Min,
-}
-
-/// A kind of tunnel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Tunnel {
-    /// IP in IP, of either version in either
-    Ipip,
-    /// GRE, with IP or Ethernet inside
-    Gre,
-    /// VXLAN, to UDP port 4789 or 8472
-    Vxlan,
-    /// Geneve, to UDP port 6081
-    Geneve,
-    /// GTP-U, to UDP port 2152
-    GtpU,
-}
-
-/// How records are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A line for people
-    Standard,
-    /// A JSON object a line
-    Jsonl,
-    /// All of them in one JSON array
-    Json,
-    /// A line per sample, in seconds, for ppviz
-    Ppviz,
-    /// Nothing
-    None,
 }

@@ -1,0 +1,148 @@
+//! What the values of options can be, and what would be right where they cannot.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use clap::ValueEnum;
+use glob::Pattern;
+use ipnet::IpNet;
+
+/// Longest name an interface can have: `IFNAMSIZ` without its NUL.
+const MAX_INTERFACE_NAME: usize = 15;
+
+/// Flows per family that a map can be asked to hold: beyond that it would take more than 6 GB.
+const MAX_FLOWS: u32 = 16_777_216;
+
+/// Groups that the kernel can be asked to tell apart: beyond that they would take more than 1 GB.
+const MAX_GROUPS: u32 = 262_144;
+
+/// Shortest `--aggregate`: at the end of an interval all flows are looked at.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Largest `--rtt-rate`.
+const MAX_RTT_RATE: f64 = 255.0;
+
+/// What makes a name of an interface a pattern.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+// The standard library's errors say what is wrong with the text; these say what would be right.
+
+pub(super) fn interface(text: &str) -> Result<String, String> {
+    if text.contains(WILDCARDS) {
+        return match Pattern::new(text) {
+            Ok(_) => Ok(text.to_owned()),
+            Err(error) => Err(format!("this is no pattern ({}); give one like ppp* or eth[0-3]", error.msg)),
+        };
+    }
+    if text.is_empty() || text.len() > MAX_INTERFACE_NAME || text.contains(['/', ' ']) {
+        return Err("an interface name has 1 to 15 characters, none of them a space or a slash".to_owned());
+    }
+    Ok(text.to_owned())
+}
+
+pub(super) fn max_flows(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=MAX_FLOWS).ok_or("give a number from 1 to 16777216")
+}
+
+pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=MAX_GROUPS).ok_or("give a number from 1 to 262144")
+}
+
+pub(super) fn prometheus_groups(text: &str) -> Result<u32, &'static str> {
+    text.parse().map_err(|_| "give a number, and 0 for no groups at all")
+}
+
+fn number(text: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
+    text.parse().ok().filter(|number| range.contains(number))
+}
+
+pub(super) fn rtt_rate(text: &str) -> Result<f64, &'static str> {
+    let rate = text.parse().ok().filter(|rate| (0.0..=MAX_RTT_RATE).contains(rate));
+    rate.ok_or("give a number from 0 to 255")
+}
+
+pub(super) fn prefix(text: &str) -> Result<IpNet, &'static str> {
+    text.parse::<IpNet>()
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32")
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse().map_err(|_| "give an address and a port, like 127.0.0.1:9464")
+}
+
+/// A time, or 0 for none.
+pub(super) fn rate_limit(text: &str) -> Result<Duration, &'static str> {
+    duration(text).ok_or("give a number with its unit, like 100ms or 2s, or 0")
+}
+
+/// A time that is not nothing.
+pub(super) fn time(text: &str) -> Result<Duration, &'static str> {
+    duration(text).filter(|time| !time.is_zero()).ok_or("give a number with its unit, like 10s or 5m")
+}
+
+/// A time that flows can be looked at in.
+pub(super) fn aggregate(text: &str) -> Result<Duration, &'static str> {
+    time(text)
+        .and_then(|time| if time < MIN_INTERVAL { Err("give 10ms or more, like 10s") } else { Ok(time) })
+}
+
+/// A time of which the nanoseconds can be counted in 64 bits.
+fn duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    humantime::parse_duration(text).ok().filter(|time| u64::try_from(time.as_nanos()).is_ok())
+}
+
+/// Where packets coming in are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ingress {
+    /// As the network stack gets them
+    Tc,
+    /// As the driver hands them over
+    Xdp,
+    /// XDP where the driver runs it natively, else tc
+    Auto,
+}
+
+/// Which RTT of a flow direction `--rtt-rate` counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RttType {
+    /// The smoothed RTT
+    Smoothed,
+    /// The lowest RTT
+    Min,
+}
+
+/// A kind of tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tunnel {
+    /// IP in IP, of either version in either
+    Ipip,
+    /// GRE, with IP or Ethernet inside
+    Gre,
+    /// VXLAN, to UDP port 4789 or 8472
+    Vxlan,
+    /// Geneve, to UDP port 6081
+    Geneve,
+    /// GTP-U, to UDP port 2152
+    GtpU,
+}
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A line for people
+    Standard,
+    /// A JSON object a line
+    Jsonl,
+    /// All of them in one JSON array
+    Json,
+    /// A line per sample, in seconds, for ppviz
+    Ppviz,
+    /// Nothing
+    None,
+}

@@ -1,0 +1,75 @@
+//! What pping can be asked for: to measure, to look at its configuration, to tidy up, and to write its documentation.
+
+use std::{
+    env,
+    io::{self, Write as _},
+    path::Path,
+};
+
+use clap::{ArgMatches, FromArgMatches as _};
+
+use crate::{
+    Error,
+    cli::{Cli, Command, ConfigCommand},
+    config::{self, DEFAULT_FILE, Loaded, Reload},
+    generate, live, run, set_verbosity, shutdown,
+};
+
+/// Does what the command line, of which `matches` is what the parser of [`Cli`] made, asks for.
+///
+/// # Errors
+/// What kept it from being done.
+pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
+    let cli = Cli::from_arg_matches(matches).map_err(|error| Error::Usage(error.to_string()))?;
+    match cli.command {
+        None => measure(reload(matches)),
+        Some(Command::Config { command: ConfigCommand::Check { file } }) => {
+            check(file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
+        }
+        Some(Command::Config { command: ConfigCommand::Show(_) }) => {
+            let shown = matches.subcommand_matches("config").and_then(|it| it.subcommand_matches("show"));
+            write(reload(shown.unwrap_or(matches)).show()?.as_bytes())
+        }
+        Some(Command::Unpin { directory }) => live::unpin(&directory),
+        Some(Command::Generate { page }) => write(&generate::generate(page)),
+    }
+}
+
+fn reload(matches: &ArgMatches) -> Reload {
+    Reload::new(matches.clone(), env::vars_os())
+}
+
+fn measure(reload: Reload) -> Result<(), Error> {
+    let Loaded { config, origins } = reload.load()?;
+    set_verbosity(config.verbosity);
+    // One worker drains and one answers scrapes, so that neither waits for the other.
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let run = async { run(config, reload, shutdown::requested()?).await };
+    let summary = runtime.block_on(run).map_err(|error| origins.told(error))?;
+    say(&summary.to_string());
+    summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
+}
+
+fn check(path: &Path) -> Result<(), Error> {
+    for remark in config::check(path)? {
+        say(&format!("pping: warning: {remark}\n"));
+    }
+    write(format!("{}: fine\n", path.display()).as_bytes())
+}
+
+/// Writes to standard output. A reader that has had enough is no error.
+fn write(text: &[u8]) -> Result<(), Error> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text).and_then(|()| output.flush()) {
+        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::Output { target: "standard output".to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes to standard error. That may be a pipe that was closed, as in `pping -i eth0 2>&1 | head -1`, and then
+/// there is nobody left to tell.
+pub fn say(text: &str) {
+    io::stderr().write_all(text.as_bytes()).ok();
+}

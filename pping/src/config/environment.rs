@@ -1,0 +1,70 @@
+//! What the environment says.
+
+use std::ffi::{OsStr, OsString};
+
+use super::{
+    option::{Definition, Kind, nearest},
+    settings::{Origin, Setting},
+};
+use crate::error::Fault;
+
+/// What names of variables begin with.
+const PREFIX: &str = "PPING_";
+
+/// The variables that may be for pping, as they were when it started.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Environment {
+    variables: Vec<(String, OsString)>,
+}
+
+impl Environment {
+    /// Takes over what matters. An empty variable counts as one that is not set, as scripts and units like it.
+    pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let named = variables.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let ours = named.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
+        Self { variables: ours.collect() }
+    }
+
+    /// The value of the variable of an option.
+    pub(super) fn get(&self, definition: &Definition) -> Option<&OsStr> {
+        let variable = definition.variable();
+        self.variables.iter().find(|(name, _)| *name == variable).map(|(_, value)| value.as_os_str())
+    }
+
+    /// What the environment sets an option to, if it does.
+    ///
+    /// # Errors
+    /// That it cannot be set to this, or not there.
+    pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Fault> {
+        let Some(value) = self.get(definition) else { return Ok(None) };
+        let variable = definition.variable();
+        let place = |value: &OsStr| format!("{variable}={}", value.to_string_lossy());
+        if let Some(reason) = Definition::refused(&definition.key) {
+            return Err(Fault { place: place(value), reason: reason.to_owned() });
+        }
+        let values = match (definition.kind, value.to_str()) {
+            (Kind::Switch, Some("1" | "true")) => vec!["true".into()],
+            (Kind::Switch, Some("0" | "false")) => vec!["false".into()],
+            (Kind::List, Some(list)) => {
+                list.split(definition.delimiter()).map(|value| value.trim().into()).collect()
+            }
+            _ => vec![value.to_owned()],
+        };
+        for value in &values {
+            definition.check(value).map_err(|reason| Fault { place: place(value), reason })?;
+        }
+        let origin = Origin::Variable(variable);
+        Ok(Some(Setting { definition: definition.clone(), values: Some(values), origin }))
+    }
+
+    /// Warns of variables that look like a misspelt option. The others that begin alike may be somebody else's.
+    pub(super) fn warn_of_unknown(&self, definitions: &[Definition]) {
+        for (name, _) in &self.variables {
+            let key = name.trim_start_matches(PREFIX);
+            let is_known = definitions.iter().any(|definition| definition.variable() == *name);
+            if !is_known && let Some(known) = nearest(key, definitions) {
+                tracing::warn!("{name} is not known and does nothing; did you mean {}?", known.variable());
+            }
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What the user asked for, checked.
+//!
+//! [`Config`] is what the rest of the program knows. It is made of [`crate::cli::Arguments`], and those of what was
+//! typed, of the environment and of a file, by `settings`. [`Reload`] does all that again, as often as one likes.
+
+mod check;
+mod decisions;
+mod environment;
+mod file;
+mod grouping;
+mod offline;
+pub(crate) mod option;
+mod reload;
+mod settings;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
+
+use ipnet::IpNet;
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    parse::Decap,
+    rtt::{Basis, Rules},
+};
+
+pub use self::{
+    check::check,
+    decisions::unchangeable,
+    reload::{Loaded, Reload},
+    settings::{Origin, Settings},
+};
+use self::{decisions::on_reload, grouping::grouping};
+use crate::{
+    Error,
+    cli::{Arguments, Format, Ingress, RttType, Tunnel},
+};
+
+/// The file that is read where none is named.
+pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
+
+/// Everything [`crate::run()`] needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where packets come from.
+    pub source: Source,
+    /// Flows per address family.
+    pub max_flows: u32,
+    /// How often to record.
+    pub rules: Rules,
+    /// The tunnels of which the inside is measured.
+    pub decap: Decap,
+    /// What is aggregated, and how.
+    pub aggregation: Aggregation,
+    /// How records are written.
+    pub format: Format,
+    /// Where records are written; standard output if nowhere.
+    pub output: Option<PathBuf>,
+    /// How much is said on standard error: 0 for warnings alone, up to 3.
+    pub verbosity: u8,
+}
+
+/// What is aggregated, and how.
+#[derive(Clone, Debug)]
+pub struct Aggregation {
+    /// How often to report, if at all.
+    pub interval: Option<Duration>,
+    /// What groups there are.
+    pub grouping: Grouping,
+    /// Where their labels are, if they have any.
+    pub groups: Option<PathBuf>,
+    /// How many are told apart.
+    pub max_groups: u32,
+    /// How long one without traffic is kept.
+    pub group_timeout: Duration,
+    /// Networks whose traffic is left out.
+    pub exclude: Vec<IpNet>,
+    /// Whether flows are reported at their end.
+    pub flow_summary: bool,
+    /// Whether samples are reported one by one, and openings and closings of flows.
+    pub individual: bool,
+    /// Where distributions are logged, if anywhere.
+    pub hdr_log: Option<PathBuf>,
+}
+
+impl Aggregation {
+    /// One group, of which nothing is reported but samples.
+    pub const NONE: Self = Self {
+        interval: None,
+        grouping: Grouping::NONE,
+        groups: None,
+        max_groups: 1,
+        group_timeout: Duration::from_mins(5),
+        exclude: Vec::new(),
+        flow_summary: false,
+        individual: true,
+        hdr_log: None,
+    };
+}
+
+impl Config {
+    /// Which events that takes.
+    pub fn emit(&self) -> Emit {
+        let Aggregation { individual, flow_summary, .. } = self.aggregation;
+        if self.format == Format::None {
+            return Emit::NOTHING;
+        }
+        let individual = if individual { Emit::SAMPLES.and(Emit::FLOWS) } else { Emit::NOTHING };
+        let ends = if flow_summary { Emit::SAMPLES.and(Emit::ENDS) } else { Emit::NOTHING };
+        individual.and(ends)
+    }
+
+    /// Whether no records go to standard output while that is a terminal.
+    pub(crate) fn is_quiet_on_terminal(&self) -> bool {
+        self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
+    }
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Interfaces of this host.
+    Interfaces(Live),
+    /// A capture; `-` is standard input.
+    Capture(PathBuf),
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::Capture("-".into())
+    }
+}
+
+/// What matters only where packets are watched as they pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Names of the interfaces to watch, and patterns of such names, each once.
+    pub interfaces: Vec<String>,
+    /// Whether those that are not there yet are waited for.
+    pub wait: bool,
+    /// Where packets coming in are seen.
+    pub ingress: Ingress,
+    /// Where metrics are served, if anywhere.
+    pub listen: Option<SocketAddr>,
+    /// TLS and passwords for that, if any.
+    pub web_config: Option<PathBuf>,
+    /// Where programs, links and maps are pinned, if anywhere.
+    pub pin: Option<PathBuf>,
+    /// Groups that metrics tell apart.
+    pub prometheus_groups: u32,
+    /// The time of whose lowest RTT metrics take the distance.
+    pub baseline: Duration,
+    /// Whether the kernel programs log what they do.
+    pub bpf_log: bool,
+}
+
+impl TryFrom<Arguments> for Config {
+    type Error = Error;
+
+    /// Values were looked at when they were parsed; this looks at what they are together.
+    fn try_from(arguments: Arguments) -> Result<Self, Error> {
+        if let Some(error) = contradictions(&arguments).into_iter().next() {
+            return Err(error);
+        }
+        let aggregation = aggregation(&arguments)?;
+        let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
+        Ok(Self {
+            source: source(&arguments),
+            max_flows: arguments.max_flows,
+            rules: Rules {
+                rate_limit: arguments.rate_limit.as_nanos() as u64,
+                rtt_rate: (arguments.rtt_rate * 65_536.0).round() as u64,
+                rtt_basis: match arguments.rtt_type {
+                    RttType::Smoothed => Basis::Smoothed,
+                    RttType::Min => Basis::Min,
+                },
+                include_local: arguments.include_local,
+                reserved: [0; 3],
+            },
+            decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
+            aggregation,
+            format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
+            output: arguments.output,
+            verbosity: if arguments.bpf_log { arguments.verbose.max(2) } else { arguments.verbose },
+        })
+    }
+}
+
+/// Options that do not go together.
+fn contradictions(arguments: &Arguments) -> Vec<Error> {
+    let mut found = Vec::new();
+    found.extend(grouping(&arguments.group_by, arguments.groups.is_some()).err());
+    let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
+    if arguments.format == Some(Format::Ppviz) && is_aggregate && !arguments.with_samples {
+        found.push(invalid("--format", "ppviz", "it has lines for samples only; add --with-samples"));
+    }
+    if let Some(file) = &arguments.web_config
+        && arguments.listen.is_none()
+    {
+        let value = file.display().to_string();
+        found.push(invalid(
+            "--web-config",
+            &value,
+            "nothing is served without --listen; give an address there",
+        ));
+    }
+    found
+}
+
+impl From<Tunnel> for Decap {
+    fn from(tunnel: Tunnel) -> Self {
+        match tunnel {
+            Tunnel::Ipip => Self::IPIP,
+            Tunnel::Gre => Self::GRE,
+            Tunnel::Vxlan => Self::VXLAN,
+            Tunnel::Geneve => Self::GENEVE,
+            Tunnel::GtpU => Self::GTP_U,
+        }
+    }
+}
+
+fn source(arguments: &Arguments) -> Source {
+    if let Some(file) = &arguments.read {
+        return Source::Capture(file.clone());
+    }
+    let mut interfaces: Vec<String> = Vec::new();
+    for name in &arguments.interfaces {
+        if !interfaces.contains(name) {
+            interfaces.push(name.clone());
+        }
+    }
+    Source::Interfaces(Live {
+        interfaces,
+        wait: arguments.wait,
+        ingress: arguments.ingress,
+        listen: arguments.listen,
+        web_config: arguments.web_config.clone(),
+        pin: arguments.pin.clone(),
+        prometheus_groups: arguments.prometheus_groups,
+        baseline: arguments.baseline,
+        bpf_log: arguments.bpf_log,
+    })
+}
+
+fn aggregation(arguments: &Arguments) -> Result<Aggregation, Error> {
+    let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
+    Ok(Aggregation {
+        interval: arguments.aggregate,
+        grouping: grouping(&arguments.group_by, arguments.groups.is_some())?,
+        groups: arguments.groups.clone(),
+        max_groups: arguments.max_groups,
+        group_timeout: arguments.group_timeout,
+        exclude: arguments.exclude.clone(),
+        flow_summary: arguments.flow_summary,
+        individual: arguments.with_samples || !is_aggregate,
+        hdr_log: arguments.hdr_log.clone(),
+    })
+}
+
+fn invalid(option: &'static str, value: &str, hint: &'static str) -> Error {
+    Error::InvalidOption { option, value: value.to_owned(), hint }
+}

@@ -1,0 +1,237 @@
+//! An option as the environment and the file know it.
+
+use std::{
+    any::TypeId,
+    ffi::{OsStr, OsString},
+};
+
+use clap::{
+    Arg, ArgAction, Command, CommandFactory as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use crate::cli::Arguments;
+
+/// How many `-v` make a difference.
+const MAX_VERBOSITY: u8 = 3;
+
+/// Options that neither a file nor the environment can have, and why.
+const TYPED_ONLY: [(&str, &str); 3] = [
+    ("read", "a capture is read once, and by hand: give it as -r on the command line"),
+    ("help", "it is for the command line alone"),
+    ("version", "it is for the command line alone"),
+];
+
+/// What kind of value an option has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It is given, or not.
+    Switch,
+    /// It is given a number of times.
+    Count,
+    /// It has a number.
+    Number,
+    /// It has a text.
+    Text,
+    /// It has any number of texts.
+    List,
+}
+
+/// An option, as defined by [`Arguments`].
+#[derive(Clone, Debug)]
+pub(crate) struct Definition {
+    arg: Arg,
+    /// The name: on the command line without its two dashes, and in the file.
+    pub(crate) key: String,
+    /// The kind of its value.
+    pub(crate) kind: Kind,
+}
+
+impl Definition {
+    /// All of them, in the order of the help.
+    pub(crate) fn all() -> Vec<Self> {
+        Arguments::command().get_arguments().filter_map(Self::new).collect()
+    }
+
+    fn new(arg: &Arg) -> Option<Self> {
+        let parser = arg.get_value_parser().type_id();
+        let kind = match arg.get_action() {
+            ArgAction::SetTrue => Kind::Switch,
+            ArgAction::Count => Kind::Count,
+            ArgAction::Append => Kind::List,
+            ArgAction::Set if parser == TypeId::of::<u32>() || parser == TypeId::of::<f64>() => Kind::Number,
+            ArgAction::Set => Kind::Text,
+            _ => return None,
+        };
+        Some(Self { arg: arg.clone(), key: arg.get_long()?.to_owned(), kind })
+    }
+
+    /// What the parser calls it.
+    pub(crate) fn id(&self) -> &str {
+        self.arg.get_id().as_str()
+    }
+
+    /// Its name in the environment.
+    pub(crate) fn variable(&self) -> String {
+        format!("PPING_{}", self.key.to_uppercase().replace('-', "_"))
+    }
+
+    /// The letter it has on the command line, if any.
+    pub(crate) fn short(&self) -> Option<char> {
+        self.arg.get_short()
+    }
+
+    /// What its value is called, for those that have one.
+    pub(crate) fn value_name(&self) -> Option<&str> {
+        let takes_value = !matches!(self.kind, Kind::Switch | Kind::Count);
+        let name = self.arg.get_value_names().and_then(|names| names.first()).map(clap::builder::Str::as_str);
+        name.filter(|_| takes_value)
+    }
+
+    /// The title it is listed under.
+    pub(crate) fn heading(&self) -> &str {
+        self.arg.get_help_heading().unwrap_or("Options")
+    }
+
+    /// Its help, as paragraphs. The first is short.
+    pub(crate) fn help(&self) -> Vec<String> {
+        let long = self.arg.get_long_help().or_else(|| self.arg.get_help());
+        let text = long.map(ToString::to_string).unwrap_or_default();
+        text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect()
+    }
+
+    /// What its value may be and what that means, where it is one of a few.
+    pub(crate) fn possible_values(&self) -> Vec<(String, String)> {
+        if matches!(self.kind, Kind::Switch | Kind::Count) {
+            return Vec::new();
+        }
+        let meaning = |value: &clap::builder::PossibleValue| {
+            value.get_help().map(ToString::to_string).unwrap_or_default()
+        };
+        let values = self.arg.get_possible_values();
+        values.iter().map(|value| (value.get_name().to_owned(), meaning(value))).collect()
+    }
+
+    /// The value it has where nobody says otherwise, as texts. A list has none then.
+    pub(crate) fn default(&self) -> Option<Vec<String>> {
+        match self.kind {
+            Kind::Switch => Some(vec!["false".to_owned()]),
+            Kind::Count => Some(vec!["0".to_owned()]),
+            Kind::List => Some(Vec::new()),
+            Kind::Number | Kind::Text => {
+                let default = self.arg.get_default_values().first()?;
+                Some(vec![default.to_str()?.to_owned()])
+            }
+        }
+    }
+
+    /// What separates the values of a list in one text.
+    pub(crate) fn delimiter(&self) -> char {
+        self.arg.get_value_delimiter().unwrap_or(',')
+    }
+
+    /// Whether a configuration file can have it.
+    pub(crate) fn is_for_files(&self) -> bool {
+        self.key != "config" && Self::refused(&self.key).is_none()
+    }
+
+    /// What a reload makes of it, in words.
+    pub(crate) fn on_reload(&self) -> Option<&'static str> {
+        super::on_reload(&self.key)
+    }
+
+    /// Why it can be on the command line only, if so.
+    pub(crate) fn refused(key: &str) -> Option<&'static str> {
+        TYPED_ONLY.iter().find(|(refused, _)| *refused == key).map(|(_, reason)| *reason)
+    }
+
+    /// A value as a file has it.
+    pub(crate) fn written(&self, values: &[impl AsRef<str>]) -> String {
+        let quoted = |value: &str| serde_json::Value::from(value).to_string();
+        match (self.kind, values) {
+            (Kind::List, values) => {
+                let values: Vec<String> = values.iter().map(|value| quoted(value.as_ref())).collect();
+                format!("[{}]", values.join(", "))
+            }
+            (Kind::Text, [value]) => quoted(value.as_ref()),
+            (_, [value]) => value.as_ref().to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    /// Looks whether it can have this value.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub(crate) fn check(&self, value: &OsStr) -> Result<(), String> {
+        match self.kind {
+            Kind::Switch => match value.to_str() {
+                Some("true" | "false") => Ok(()),
+                _ => Err("give true or false".to_owned()),
+            },
+            Kind::Count => match value.to_str().map(str::parse) {
+                Some(Ok(0..=MAX_VERBOSITY)) => Ok(()),
+                _ => Err(format!("give a number from 0 to {MAX_VERBOSITY}")),
+            },
+            _ if value.is_empty() => Err("it is empty; give a value, or leave the option out".to_owned()),
+            _ => self.parse(value),
+        }
+    }
+
+    /// Has the command line's parser look at it.
+    fn parse(&self, value: &OsStr) -> Result<(), String> {
+        let mut text = OsString::from(format!("--{}=", self.key));
+        text.push(value);
+        let command = Command::new("pping").no_binary_name(true).arg(self.arg.clone());
+        command.try_get_matches_from([text]).map(|_| ()).map_err(|error| reason(&error))
+    }
+
+    /// How it is given on the command line with these values.
+    pub(crate) fn typed(&self, values: &[OsString]) -> Vec<OsString> {
+        let name = || OsString::from(format!("--{}", self.key));
+        let count = |value: &OsString| value.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);
+        match (self.kind, values) {
+            (Kind::Switch, [value]) => {
+                if value == "true" {
+                    vec![name()]
+                } else {
+                    Vec::new()
+                }
+            }
+            (Kind::Count, [value]) => vec![name(); count(value)],
+            _ => values
+                .iter()
+                .map(|value| {
+                    let mut text = name();
+                    text.push("=");
+                    text.push(value);
+                    text
+                })
+                .collect(),
+        }
+    }
+}
+
+/// What the command line's parser would have, without the sentence about the command line that it is part of.
+fn reason(error: &clap::Error) -> String {
+    if let Some(source) = std::error::Error::source(error) {
+        return source.to_string();
+    }
+    match (error.kind(), error.get(ContextKind::ValidValue)) {
+        (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) => {
+            format!("give one of {}", valid.join(", "))
+        }
+        (ErrorKind::InvalidUtf8, _) => "this is no UTF-8".to_owned(),
+        _ => error.kind().as_str().unwrap_or("this is no value of it").to_owned(),
+    }
+}
+
+/// The key that is most like one that is not known, if any is like it.
+pub(crate) fn nearest<'a>(key: &str, definitions: &'a [Definition]) -> Option<&'a Definition> {
+    /// Keys that are like enough to what was written to be what was meant.
+    const LIKENESS: f64 = 0.6;
+    let key = key.to_lowercase().replace('_', "-");
+    let likeness = |definition: &&Definition| strsim::normalized_damerau_levenshtein(&key, &definition.key);
+    let nearest = definitions.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
+    nearest.filter(|definition| likeness(definition) >= LIKENESS)
+}

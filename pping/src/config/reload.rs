@@ -1,0 +1,109 @@
+//! Making the configuration, once at the start and again whenever SIGHUP asks for it.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
+
+use super::{
+    Config, DEFAULT_FILE, environment::Environment, file::File, option::Definition, settings::Settings, show,
+};
+use crate::{Error, cli::Arguments};
+
+/// What a configuration is made from: what was typed, and the environment. The file is read anew each time.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    matches: ArgMatches,
+    environment: Environment,
+}
+
+/// A configuration, and where it is from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Where it is from.
+    pub origins: Settings,
+}
+
+impl Reload {
+    /// From what the parser of [`Arguments`] made of the command line, and the variables of the environment.
+    pub fn new(matches: ArgMatches, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        Self { matches, environment: Environment::new(environment) }
+    }
+
+    /// As if these arguments, the first of which is the program, had been typed where the environment says nothing.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn typed(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        Ok(Self::new(Arguments::command().try_get_matches_from(arguments)?, []))
+    }
+
+    /// Makes the configuration.
+    ///
+    /// # Errors
+    /// All that is wrong with the environment and the file, or what does not go together.
+    pub fn load(&self) -> Result<Loaded, Error> {
+        let (origins, file) = self.settings()?;
+        if !origins.has("interface") && !origins.has("read") {
+            let hint = if file.is_some() { "does not" } else { "is not there to" };
+            return Err(Error::NoSource { file: file.unwrap_or_else(|| DEFAULT_FILE.into()), hint });
+        }
+        Ok(Loaded { config: origins.config()?, origins })
+    }
+
+    /// What wins for each option, and the file that was read for it.
+    fn settings(&self) -> Result<(Settings, Option<PathBuf>), Error> {
+        let definitions = Definition::all();
+        self.environment.warn_of_unknown(&definitions);
+        let (file, path) = self.file(&definitions)?;
+        Ok((Settings::layered(&self.matches, &self.environment, file, definitions)?, path))
+    }
+
+    /// Makes the configuration anew.
+    ///
+    /// # Errors
+    /// As those of [`Self::load`]. Nothing has changed then.
+    pub fn again(&self) -> Result<Config, Error> {
+        self.load().map(|loaded| loaded.config)
+    }
+
+    /// All options and where they are from, as a configuration file.
+    ///
+    /// # Errors
+    /// As those of [`Self::load`].
+    pub fn show(&self) -> Result<String, Error> {
+        let (settings, file) = self.settings()?;
+        settings.config()?;
+        Ok(show::show(&settings, file.as_deref()))
+    }
+
+    /// The file that is named, or that which is there for a service.
+    fn file(&self, definitions: &[Definition]) -> Result<(File, Option<PathBuf>), Error> {
+        let named = definitions.iter().find(|definition| definition.id() == "config");
+        let named = named.and_then(|definition| {
+            let typed = self.matches.get_raw(definition.id()).and_then(|mut values| values.next());
+            typed.or_else(|| self.environment.get(definition)).map(PathBuf::from)
+        });
+        if let Some(path) = named {
+            return File::read(&path, definitions).map(|file| (file, Some(path)));
+        }
+        // A run by hand: the service's port is taken, and what the service writes is not what is wanted here.
+        let is_typed = |id| self.matches.value_source(id) == Some(ValueSource::CommandLine);
+        if is_typed("interfaces") || is_typed("read") {
+            return Ok((File::default(), None));
+        }
+        match File::read(Path::new(DEFAULT_FILE), definitions) {
+            Ok(file) => Ok((file, Some(DEFAULT_FILE.into()))),
+            Err(Error::OpenConfig { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok((File::default(), None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! What each option is set to, and by whom: the command line, else the environment, else the file, else nobody.
+
+use std::{ffi::OsString, fmt, path::PathBuf};
+
+use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
+
+use super::{
+    Config,
+    environment::Environment,
+    file::File,
+    offline,
+    option::{Definition, Kind},
+};
+use crate::{Error, cli::Arguments, error::Fault};
+
+/// Who set an option.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody.
+    Default,
+    /// The command line.
+    Flag,
+    /// This variable of the environment.
+    Variable(String),
+    /// The configuration file.
+    File {
+        /// Its name.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character of the line where the value begins, from 1.
+        column: usize,
+    },
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::Flag => formatter.write_str("flag"),
+            Self::Variable(variable) => formatter.write_str(variable),
+            Self::File { path, line, .. } => write!(formatter, "{}:{line}", path.display()),
+        }
+    }
+}
+
+/// An option, what it is set to, and by whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) definition: Definition,
+    /// Texts as the command line would have them; `None` for an option that is not set and has no default.
+    pub(crate) values: Option<Vec<OsString>>,
+    pub(crate) origin: Origin,
+}
+
+impl Setting {
+    fn default(definition: Definition) -> Self {
+        let values = definition.default().map(|values| values.into_iter().map(OsString::from).collect());
+        Self { definition, values, origin: Origin::Default }
+    }
+
+    fn typed(definition: Definition, matches: &ArgMatches) -> Self {
+        let id = definition.id();
+        let values = match definition.kind {
+            Kind::Switch => vec![matches.get_flag(id).to_string().into()],
+            Kind::Count => vec![matches.get_count(id).to_string().into()],
+            _ => matches.get_raw(id).into_iter().flatten().map(ToOwned::to_owned).collect(),
+        };
+        Self { definition, values: Some(values), origin: Origin::Flag }
+    }
+
+    /// The value as a file would have it.
+    pub(crate) fn written(&self) -> Option<String> {
+        let texts: Vec<_> = self.values.as_ref()?.iter().map(|value| value.to_string_lossy()).collect();
+        Some(self.definition.written(&texts))
+    }
+}
+
+/// All options, what they are set to, and by whom.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) all: Vec<Setting>,
+}
+
+impl Settings {
+    /// Takes for each option what wins.
+    ///
+    /// # Errors
+    /// All that is wrong with the environment and the file, or the first option typed that makes no sense with `--read`.
+    pub(super) fn layered(
+        matches: &ArgMatches,
+        environment: &Environment,
+        file: File,
+        definitions: Vec<Definition>,
+    ) -> Result<Self, Error> {
+        let is_typed =
+            |definition: &Definition| matches.value_source(definition.id()) == Some(ValueSource::CommandLine);
+        let reads = definitions.iter().any(|definition| definition.key == "read" && is_typed(definition));
+        let (mut from_file, mut faults) = (file.settings, Vec::new());
+        let mut all = Vec::new();
+        for definition in definitions {
+            let needless = offline::refused(&definition.key);
+            if is_typed(&definition) {
+                match needless {
+                    Some((option, reason)) if reads => return Err(Error::NotOffline { option, reason }),
+                    _ => all.push(Setting::typed(definition, matches)),
+                }
+                continue;
+            }
+            // What a service is told about interfaces does not matter to somebody who reads a capture.
+            if reads && (needless.is_some() || definition.key == "interface") {
+                all.push(Setting::default(definition));
+                continue;
+            }
+            match environment.setting(&definition) {
+                Ok(Some(setting)) => all.push(setting),
+                Ok(None) => match from_file.iter().position(|it| it.definition.key == definition.key) {
+                    Some(place) => all.push(from_file.swap_remove(place)),
+                    None => all.push(Setting::default(definition)),
+                },
+                Err(fault) => faults.push(fault),
+            }
+        }
+        faults.extend(file.faults);
+        if faults.is_empty() { Ok(Self { all }) } else { Err(Error::Configuration(faults)) }
+    }
+
+    /// Those of a file alone.
+    pub(super) fn of_file(mut settings: Vec<Setting>, definitions: Vec<Definition>) -> Self {
+        let mut take = |definition: Definition| {
+            let place = settings.iter().position(|it| it.definition.key == definition.key);
+            place.map_or_else(|| Setting::default(definition), |place| settings.swap_remove(place))
+        };
+        Self { all: definitions.into_iter().map(&mut take).collect() }
+    }
+
+    /// The setting of the option with this name.
+    pub(super) fn get(&self, key: &str) -> Option<&Setting> {
+        self.all.iter().find(|setting| setting.definition.key == key)
+    }
+
+    /// Whether somebody gave a value to the option with this name.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.get(key).and_then(|setting| setting.values.as_ref()).is_some_and(|values| !values.is_empty())
+    }
+
+    /// As if all of them had been typed.
+    pub(super) fn arguments(&self) -> Result<Arguments, Error> {
+        let set = self.all.iter().filter(|setting| setting.origin != Origin::Default);
+        let typed = set.flat_map(|setting| match &setting.values {
+            Some(values) => setting.definition.typed(values),
+            None => Vec::new(),
+        });
+        let command = <Arguments as clap::CommandFactory>::command().no_binary_name(true);
+        let arguments = command.try_get_matches_from(typed).and_then(|it| Arguments::from_arg_matches(&it));
+        // Each value was looked at by itself before, so that this cannot find much.
+        arguments.map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    /// What they mean together.
+    pub(super) fn config(&self) -> Result<Config, Error> {
+        Config::try_from(self.arguments()?).map_err(|error| self.placed(error))
+    }
+
+    /// Has an error that begins with an option say where that was set, if that was not on the command line.
+    pub fn told(&self, error: Error) -> Error {
+        let message = error.to_string();
+        let key = message.strip_prefix("--").and_then(|rest| rest.split([' ', ':']).next());
+        let setting = key.and_then(|key| self.get(key));
+        match setting.filter(|it| !matches!(it.origin, Origin::Default | Origin::Flag)) {
+            Some(setting) => Error::SetElsewhere { error: error.into(), origin: setting.origin.to_string() },
+            None => error,
+        }
+    }
+
+    /// Has an error say where the value is from, if not from the command line.
+    pub(super) fn placed(&self, error: Error) -> Error {
+        let Error::InvalidOption { option, value, hint } = &error else { return error };
+        let Some(setting) = self.get(option.trim_start_matches('-')) else { return error };
+        match &setting.origin {
+            Origin::Default | Origin::Flag => error,
+            Origin::Variable(variable) => Error::Configuration(vec![Fault {
+                place: format!("{variable}={value}"),
+                reason: (*hint).to_owned(),
+            }]),
+            Origin::File { .. } => Error::Configuration(vec![setting.fault(hint)]),
+        }
+    }
+}
+
+impl Setting {
+    /// What is wrong with it, if it is from a file.
+    pub(super) fn fault(&self, reason: &str) -> Fault {
+        let place = match &self.origin {
+            Origin::File { path, line, column } => format!("{}:{line}:{column}", path.display()),
+            origin => origin.to_string(),
+        };
+        let written = self.written().unwrap_or_default();
+        Fault { place, reason: format!("{} = {written}: {reason}", self.definition.key) }
+    }
+}

@@ -1,0 +1,29 @@
+//! What is made of the list of options: man pages, completions, and the example configuration.
+
+mod example;
+mod man;
+mod man_toml;
+mod page;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use crate::cli::{Cli, Page};
+
+/// Makes one of them.
+pub fn generate(page: Page) -> Vec<u8> {
+    match page {
+        Page::Man => man::page().into_bytes(),
+        Page::ManToml => man_toml::page().into_bytes(),
+        Page::CompleteBash => completion(Shell::Bash),
+        Page::CompleteZsh => completion(Shell::Zsh),
+        Page::CompleteFish => completion(Shell::Fish),
+        Page::Config => example::file().into_bytes(),
+    }
+}
+
+fn completion(shell: Shell) -> Vec<u8> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "pping", &mut text);
+    text
+}
