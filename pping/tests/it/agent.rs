@@ -10,6 +10,7 @@
 mod configuration;
 mod copy;
 mod deployment;
+mod documentation;
 mod endings;
 mod files;
 mod formats;

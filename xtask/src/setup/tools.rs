@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 16] = [
+const TOOLS: [Missing; 18] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -20,6 +20,8 @@ const TOOLS: [Missing; 16] = [
     tool("jq", &["jq"]),
     tool("python3", &["python3"]),
     tool("sysctl", &["procps"]),
+    tool("man", &["man-db"]),
+    tool("groff", &["groff-base"]),
 ];
 
 const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missing {
