@@ -30,7 +30,7 @@ use crate::{
     event::Event,
     groups::Labels,
     http::{self, Readiness},
-    output::{Batch, Ended, Output},
+    output::{Batch, Ended, OnFailure, Output},
     sinks::{
         self, Sink,
         prometheus::{Fill, Metrics},
@@ -77,7 +77,7 @@ pub(crate) async fn run(
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     let sink = sinks::sink(config.format);
-    let (output, ended) = Output::open(config.output.as_deref(), sink.framing())?;
+    let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
     let readiness = Readiness::default();
 
     let mut settings = Settings {
@@ -291,7 +291,8 @@ impl Agent {
             );
             self.warned.refused = refused;
         }
-        let lost = total.lost.iter().sum::<u64>() + lines_lost;
+        // Of those that the writer had to drop it has told why.
+        let lost = total.lost.iter().sum::<u64>() + self.output.lines_refused();
         if lost > self.warned.lost {
             let more = lost - self.warned.lost;
             tracing::warn!(

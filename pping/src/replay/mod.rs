@@ -38,7 +38,7 @@ use crate::{
     config::Config,
     event::Event,
     groups::{self, Labels, Lookup, Names},
-    output::{Batch, Output},
+    output::{Batch, OnFailure, Output},
     record::Record,
     sinks::{self, Sink},
     summary::Replayed,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     let answers = Answers::new(&config.aggregation, config.max_flows, 0)?;
     let hung_up = Arc::new(AtomicBool::new(false));
     let sink = sinks::sink(config.format);
-    let (output, mut ended) = Output::open(config.output.as_deref(), sink.framing())?;
+    let (output, mut ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::End)?;
     let reopener = output.reopener();
     let mut hangup = signal(SignalKind::hangup())?;
     let replay = Replay {

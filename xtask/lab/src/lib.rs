@@ -12,6 +12,7 @@
 //! measured round-trip times with a [`Capture`] of the same packets on the same interface.
 
 mod capture;
+mod disk;
 mod error;
 mod interrupt;
 mod namespace;
@@ -25,6 +26,7 @@ pub mod veth;
 mod wire;
 
 pub use capture::{Capture, Captured};
+pub use disk::on_small_disk;
 pub use error::{Error, Result};
 pub use interrupt::Interrupt;
 pub use namespace::Namespace;

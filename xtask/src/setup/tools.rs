@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 18] = [
+const TOOLS: [Missing; 19] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -19,6 +19,7 @@ const TOOLS: [Missing; 18] = [
     tool("curl", &["curl"]),
     tool("jq", &["jq"]),
     tool("python3", &["python3"]),
+    tool("logrotate", &["logrotate"]),
     tool("sysctl", &["procps"]),
     tool("man", &["man-db"]),
     tool("groff", &["groff-base"]),

@@ -1,0 +1,212 @@
+use std::fs;
+
+use serde_json::Value;
+
+use super::{target::Target, *};
+use crate::{
+    cli::Format,
+    record::{FlowRecord, Tuple},
+    sinks,
+};
+
+fn record() -> Record {
+    Record::Flow(FlowRecord {
+        timestamp: 1,
+        tuple: Tuple {
+            src_ip: "192.0.2.1".parse().unwrap(),
+            src_port: 1,
+            dest_ip: "192.0.2.2".parse().unwrap(),
+            dest_port: 2,
+            protocol: "TCP",
+        },
+        flow_event: "opening",
+        reason: "SYN",
+        triggered_by: "dest",
+        interface: None,
+    })
+}
+
+fn batch(format: Format, records: u64) -> Batch {
+    let (mut batch, mut sink) = (Batch::default(), sinks::sink(format));
+    (0..records).for_each(|_| batch.push(sink.as_mut(), &record()));
+    batch
+}
+
+fn open(path: &Path, format: Format, on_failure: OnFailure) -> (Output, Ended) {
+    Output::open(Some(path), sinks::sink(format).framing(), on_failure).unwrap()
+}
+
+fn wait_until_written(output: &Output) {
+    while output.counts.waiting.load(Ordering::Relaxed) > 0 {
+        thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+fn elements(path: &Path) -> u64 {
+    let text = fs::read_to_string(path).unwrap();
+    let array: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    array.len() as u64
+}
+
+#[test]
+fn an_array_is_whole_whatever_was_dropped_and_wherever_a_file_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let (current, rotated) = (directory.path().join("now"), directory.path().join("then"));
+    let (mut output, _ended) = open(&current, Format::Json, OnFailure::End);
+    let stop = AtomicBool::new(false);
+    // The first of all is dropped, as it would be when the writer is behind.
+    drop(batch(Format::Json, 2));
+    output.write_all(batch(Format::Json, 1), &stop);
+    drop(batch(Format::Json, 1));
+    output.write_all(batch(Format::Json, 3), &stop);
+    wait_until_written(&output);
+    fs::rename(&current, &rotated).unwrap();
+    output.reopener().reopen();
+    output.write_all(batch(Format::Json, 0), &stop);
+    assert_eq!(output.finish_all(&stop), 0);
+    assert_eq!((elements(&rotated), elements(&current)), (4, 0));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_again_is_no_reason_to_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let (before, after) = (directory.path().join("before"), directory.path().join("after"));
+    fs::create_dir(&before).unwrap();
+    let (mut output, mut ended) = open(&before.join("file"), Format::Jsonl, OnFailure::End);
+    let stop = AtomicBool::new(false);
+    output.write_all(batch(Format::Jsonl, 1), &stop);
+    wait_until_written(&output);
+    fs::rename(&before, &after).unwrap();
+    output.reopener().reopen();
+    output.write_all(batch(Format::Jsonl, 2), &stop);
+    assert_eq!(output.finish_all(&stop), 0);
+    assert!(ended.try_recv().is_err());
+    assert_eq!(fs::read_to_string(after.join("file")).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_device_that_takes_nothing_ends_a_run_over_a_capture_and_no_other() {
+    let full = Path::new("/dev/full");
+    let (mut output, mut ended) = open(full, Format::Jsonl, OnFailure::End);
+    let stop = AtomicBool::new(false);
+    output.write_all(batch(Format::Jsonl, 3), &stop);
+    output.finish_all(&stop);
+    let error = ended.try_recv().unwrap().expect("an error").to_string();
+    assert!(error.starts_with("writing to /dev/full failed: No space left"), "{error}");
+
+    let (mut output, mut ended) = open(full, Format::Jsonl, OnFailure::Drop);
+    output.write_all(batch(Format::Jsonl, 3), &stop);
+    output.write_all(batch(Format::Jsonl, 4), &stop);
+    wait_until_written(&output);
+    assert_eq!((output.lines_lost(), output.lines_refused()), (7, 0));
+    assert_eq!(output.finish_all(&stop), 7);
+    assert!(ended.try_recv().is_err());
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_finished_before_anything_new() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, "").unwrap();
+    let mut target = Target::open(&path, Framing::LINES).unwrap();
+    let octets = b"one\ntwo\nthree\n";
+    let ends = || [4, 8, 14].into_iter();
+    target.write(&octets[..6], std::iter::empty()).unwrap();
+    // Somebody else writes too, so that nothing may be cut off.
+    let mut other = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut other, b"!").unwrap();
+    assert_eq!(target.settle(octets, ends(), 6), 8);
+    target.write(b"four\n", [5].into_iter()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\n");
+    // Now nobody else has.
+    target.write(b"fi", std::iter::empty()).unwrap();
+    assert_eq!(target.settle(b"five\n", [5].into_iter(), 2), 0);
+    target.write(b"six\n", [4].into_iter()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\nsix\n");
+}
+
+/// Those who have `live` tested are root.
+#[cfg(feature = "live")]
+mod disk {
+    use std::time::Instant;
+
+    use pping_lab::on_small_disk;
+
+    use super::*;
+
+    /// Writes until the disk is full, makes room, and writes until there are as many records again.
+    fn fill_and_make_room(format: Format, elements: impl Fn(&Path) -> u64 + Sync) {
+        let stop = AtomicBool::new(false);
+        let written = on_small_disk(64, |disk| {
+            let (path, ballast) = (disk.join("records"), disk.join("ballast"));
+            fs::write(&ballast, vec![0; 20_000]).unwrap();
+            let (mut output, mut ended) = open(&path, format, OnFailure::Drop);
+            let mut sent = 0;
+            let mut send = |output: &mut Output, records| {
+                output.write_all(batch(format, records), &stop);
+                wait_until_written(output);
+                sent += records;
+            };
+            while output.lines_lost() < 100 {
+                send(&mut output, 7);
+            }
+            let before = fs::metadata(&path).unwrap().len();
+            assert!(before > 30_000, "only {before}");
+            fs::remove_file(&ballast).unwrap();
+            let start = Instant::now();
+            while fs::metadata(&path).unwrap().len() < before + 5_000 {
+                assert!(start.elapsed() < Duration::from_mins(1), "no more is written");
+                send(&mut output, 1);
+            }
+            // And full again, at the end.
+            while fs::metadata(&path).unwrap().len() < 65_000 {
+                send(&mut output, 5);
+            }
+            send(&mut output, 100);
+            let lost = output.finish_all(&stop);
+            assert!(ended.try_recv().is_err());
+            assert_eq!(elements(&path) + lost, sent, "{lost} lost");
+        });
+        written.unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_costs_records_and_tears_no_line() {
+        let one = String::from_utf8(batch(Format::Jsonl, 1).octets).unwrap();
+        fill_and_make_room(Format::Jsonl, |path| {
+            let text = fs::read_to_string(path).unwrap();
+            assert!(text.split_inclusive('\n').all(|line| line == one), "{text}");
+            text.lines().count() as u64
+        });
+    }
+
+    #[test]
+    fn an_array_on_a_full_disk_has_its_end() {
+        fill_and_make_room(Format::Json, elements);
+    }
+
+    #[test]
+    fn an_array_on_a_disk_that_was_full_from_the_start_begins_later() {
+        let stop = AtomicBool::new(false);
+        let ended = on_small_disk(16, |disk| {
+            let (path, ballast) = (disk.join("records"), disk.join("ballast"));
+            fs::write(&path, "").unwrap();
+            while fs::write(
+                &ballast,
+                vec![0; fs::metadata(&ballast).map_or(0, |it| it.len() as usize) + 4096],
+            )
+            .is_ok()
+            {}
+            let (mut output, _ended) = open(&path, Format::Json, OnFailure::Drop);
+            output.write_all(batch(Format::Json, 2), &stop);
+            wait_until_written(&output);
+            assert_eq!(output.lines_lost(), 2);
+            fs::remove_file(&ballast).unwrap();
+            thread::sleep(Duration::from_millis(300));
+            output.write_all(batch(Format::Json, 3), &stop);
+            assert_eq!(output.finish_all(&stop), 2);
+            assert_eq!(elements(&path), 3);
+        });
+        ended.unwrap();
+    }
+}

@@ -1,0 +1,119 @@
+//! Files that cannot be written to, for a while or for good.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use pping_lab::{Process, Signal, Topology, on_small_disk};
+
+use super::{
+    formats::{records, samples},
+    http::{LISTEN, is_ready, scrape},
+    monitor::{ENDING, PATIENCE, PPING, endless_ping, ok, topology, wait_until, watch},
+};
+
+fn lost(topology: &Topology) -> f64 {
+    scrape(topology.router()).sum("pping_events_lost_total", &[("kind", "output")]).unwrap()
+}
+
+fn counted(topology: &Topology) -> f64 {
+    scrape(topology.router()).sum("pping_samples_total", &[]).unwrap()
+}
+
+/// The records of a file that ends with a whole one.
+fn whole(path: &Path) -> usize {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.ends_with('\n'), "torn: {text}");
+    records(&text).len()
+}
+
+/// Has a disk run full under a pping that was started so as to write to `file`, and makes room again.
+fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Command) {
+    fs::write(ballast, vec![0; 1_000_000]).unwrap();
+    let mut pping = ok(Process::spawn(command));
+    wait_until("pping is ready", || is_ready(topology.router()));
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    wait_until("records are lost", || lost(topology) > 50.0);
+    assert!(ok(pping.status()).is_none(), "{}", ok(pping.stderr()));
+    let (before, so_far) = (whole(file), counted(topology));
+    assert!(before > 20, "only {before} records were written");
+    wait_until("the metrics go on counting", || counted(topology) > so_far + 50.0);
+    fs::remove_file(ballast).unwrap();
+    let room = Instant::now();
+    wait_until("records in the file again", || whole(file) > before + 50);
+    // Not at once: it could be full again in a moment.
+    while ok(pping.stderr()).lines().count() < 2 {
+        assert!(room.elapsed() < PATIENCE, "not a word of that: {}", ok(pping.stderr()));
+        thread::sleep(Duration::from_millis(100));
+    }
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    let said = ok(pping.stderr());
+    let warnings: Vec<_> = said.lines().filter(|line| line.contains("WARN")).collect();
+    assert_eq!(warnings.len(), 2, "{said}");
+    assert!(
+        warnings[0].contains("No space left on device") && warnings[1].contains("can be written to again")
+    );
+
+    // Every sample of the summary is in the file, or was lost.
+    let in_file = samples(&records(&fs::read_to_string(file).unwrap())) as u64;
+    let summed = number_before(&said, " samples\n");
+    let dropped = number_before(&said, " lines\n");
+    // Of what was dropped, a line or two was of a flow that was opened.
+    assert!(
+        dropped > 50 && in_file <= summed && in_file + dropped >= summed,
+        "{in_file} in the file; {said}"
+    );
+}
+
+fn number_before(text: &str, word: &str) -> u64 {
+    let (before, _) = text.split_once(word).unwrap_or_else(|| panic!("no {word} in {text}"));
+    before.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn a_full_disk_stops_neither_the_metrics_nor_what_comes_after_it() {
+    let topology = topology();
+    let tried = on_small_disk(1_024, |disk| {
+        let (file, ballast) = (disk.join("records.jsonl"), disk.join("ballast"));
+        let arguments = format!("-i {} --rate-limit 0 {LISTEN} -w {}", Topology::WAN, file.display());
+        let command = super::monitor::pping(topology.router(), &arguments);
+        assert_survives(&file, &ballast, &topology, command);
+    });
+    ok(tried);
+}
+
+#[test]
+fn a_file_that_is_standard_output_is_a_file() {
+    let topology = topology();
+    let tried = on_small_disk(1_024, |disk| {
+        let (file, ballast) = (disk.join("records.jsonl"), disk.join("ballast"));
+        let line = format!("exec {PPING} -i {} --rate-limit 0 {LISTEN} > {}", Topology::WAN, file.display());
+        let mut command = topology.router().command("sh");
+        command.args(["-c", &line]);
+        assert_survives(&file, &ballast, &topology, command);
+    });
+    ok(tried);
+}
+
+#[test]
+fn a_hangup_after_the_directory_is_gone_leaves_the_file_as_it_is() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|name| directory.path().join(name));
+    fs::create_dir(&before).unwrap();
+    let options = format!("-w {}/records.jsonl --rate-limit 0", before.display());
+    let mut pping = watch(topology.router(), Topology::WAN, &options);
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    fs::rename(&before, &after).unwrap();
+    let file = after.join("records.jsonl");
+    wait_until("records in the file", || !fs::read_to_string(&file).unwrap().is_empty());
+    ok(pping.signal(Signal::SIGHUP));
+    ok(pping.wait_for_output("still writing to the file that was open", PATIENCE));
+    let so_far = whole(&file);
+    wait_until("records in the file", || whole(&file) > so_far + 20);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+}

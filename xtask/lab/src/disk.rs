@@ -1,0 +1,36 @@
+use std::{panic, path::Path, thread};
+
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+
+use crate::{Error, Result, error::Doing};
+
+/// Runs `work` on a new thread with a directory that is a disk of so many KiB, which only this thread, and what it
+/// starts, can see. It is gone with them. A panic in `work` goes on in the caller.
+///
+/// # Errors
+/// [`Error::NotRoot`] for anyone but root; otherwise what the kernel says to mounting it.
+pub fn on_small_disk<T: Send>(kibibytes: u32, work: impl FnOnce(&Path) -> T + Send) -> Result<T> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
+    let directory = tempfile::tempdir().doing(|| "make a temporary directory".to_owned())?;
+    let path = directory.path();
+    let inside = || {
+        unshare(CloneFlags::CLONE_NEWNS).doing(|| "make a mount namespace".to_owned())?;
+        let none: Option<&str> = None;
+        // Else it would be mounted for everybody.
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+            .doing(|| "keep mounts private".to_owned())?;
+        let options = format!("size={kibibytes}k");
+        mount(Some("tmpfs"), path, Some("tmpfs"), MsFlags::empty(), Some(options.as_str()))
+            .doing(|| format!("mount a disk of {kibibytes} KiB"))?;
+        Ok(work(path))
+    };
+    match thread::scope(|scope| scope.spawn(inside).join()) {
+        Ok(result) => result,
+        Err(payload) => panic::resume_unwind(payload),
+    }
+}
