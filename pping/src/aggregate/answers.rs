@@ -57,6 +57,14 @@ impl Answers {
         })
     }
 
+    /// From now on goes without the log while it cannot be written to, in place of an error.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture can be read again"))]
+    pub(crate) fn endure(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.endure();
+        }
+    }
+
     /// Takes what a series got since it was last taken.
     pub fn take(&mut self, name: &SeriesName, tally: &Tally) {
         if tally.is_empty() {

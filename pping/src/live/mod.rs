@@ -75,7 +75,8 @@ pub(crate) async fn run(
         None => None,
     };
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
-    let answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
+    let mut answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
+    answers.endure();
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
     let readiness = Readiness::default();

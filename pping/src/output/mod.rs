@@ -21,6 +21,7 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::writer::Writer;
+pub(crate) use self::{target::Target, trouble::Trouble};
 use crate::{
     Error,
     record::Record,

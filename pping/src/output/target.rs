@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use crate::{Error, sinks::Framing};
 
 /// A file, or whatever else can be written to.
-pub(super) struct Target {
+pub(crate) struct Target {
     file: File,
     /// Whether what was written can be taken back.
     is_regular: bool,
@@ -22,11 +22,11 @@ pub(super) struct Target {
 
 /// Not everything could be written.
 #[derive(Debug)]
-pub(super) struct Torn {
+pub(crate) struct Torn {
     /// Of how many octets, which end where a record does, somebody will read all.
-    pub(super) kept: usize,
+    pub(crate) kept: usize,
     /// Why there are no more.
-    pub(super) error: io::Error,
+    pub(crate) error: io::Error,
 }
 
 impl Target {
@@ -36,12 +36,16 @@ impl Target {
     /// [`Error::OpenOutput`], or [`Error::NotEmpty`] if its format cannot be gone on with.
     pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, Error> {
         let refused = |source| Error::OpenOutput { path: path.to_owned(), source };
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(refused)?;
-        let target = Self::new(file).map_err(refused)?;
+        let target = Self::append(path).map_err(refused)?;
         if framing.is_closed() && target.file.metadata().map_err(refused)?.len() > 0 {
             return Err(Error::NotEmpty { path: path.to_owned() });
         }
         Ok(target)
+    }
+
+    /// Opens a file, to write at its end, whatever is in it.
+    pub(crate) fn append(path: &Path) -> io::Result<Self> {
+        Self::new(OpenOptions::new().create(true).append(true).open(path)?)
     }
 
     /// Standard output, without a buffer in between that would keep what could not be written.
@@ -60,7 +64,7 @@ impl Target {
     }
 
     /// Writes octets in which records end at `ends`.
-    pub(super) fn write(&mut self, octets: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
+    pub(crate) fn write(&mut self, octets: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
         let (written, done) = write(&mut self.file, &self.unfinished);
         self.unfinished.drain(..written);
         done.map_err(|error| Torn { kept: 0, error })?;

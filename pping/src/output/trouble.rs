@@ -14,7 +14,7 @@ const CALM: Duration = Duration::from_secs(5);
 
 /// Trouble with a file, and how it goes on.
 #[derive(Default)]
-pub(super) struct Trouble {
+pub(crate) struct Trouble {
     state: State,
     /// Lines that were dropped since it began.
     dropped: u64,
@@ -33,24 +33,24 @@ enum State {
 
 impl Trouble {
     /// Whether it is time for another try.
-    pub(super) fn lets_try(&self, now: Instant) -> bool {
+    pub(crate) fn lets_try(&self, now: Instant) -> bool {
         !matches!(self.state, State::Failing(last) if now.duration_since(last) < RETRY_INTERVAL)
     }
 
     /// Has the next try made at once, since it is another file by now.
-    pub(super) fn retry(&mut self, now: Instant) {
+    pub(crate) fn retry(&mut self, now: Instant) {
         if matches!(self.state, State::Failing(_)) {
             self.state = State::Recovering(now);
         }
     }
 
     /// Counts lines that were dropped for it.
-    pub(super) fn dropped(&mut self, lines: u64) {
+    pub(crate) fn dropped(&mut self, lines: u64) {
         self.dropped += lines;
     }
 
     /// A try failed.
-    pub(super) fn failed(&mut self, now: Instant, target: &dyn fmt::Display, error: &io::Error) {
+    pub(crate) fn failed(&mut self, now: Instant, target: &dyn fmt::Display, error: &io::Error) {
         if matches!(self.state, State::None) {
             tracing::warn!(
                 "writing to {target} failed: {error}; records are dropped, and counted, until it can be written to again"
@@ -60,7 +60,7 @@ impl Trouble {
     }
 
     /// A try succeeded.
-    pub(super) fn succeeded(&mut self, now: Instant, target: &dyn fmt::Display) {
+    pub(crate) fn succeeded(&mut self, now: Instant, target: &dyn fmt::Display) {
         match self.state {
             State::None => {}
             State::Failing(_) => self.state = State::Recovering(now),

@@ -5,10 +5,9 @@
 
 use std::{
     fmt::Write as _,
-    fs::{File, OpenOptions},
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use hdrhistogram::serialization::{
@@ -20,6 +19,7 @@ use crate::{
     Error,
     aggregate::Distribution,
     groups::SeriesName,
+    output::{OnFailure, Target, Trouble},
     record::{hook_name, method_name},
 };
 
@@ -36,7 +36,9 @@ const LEGEND: &[u8] =
 /// A log that is being written.
 pub(crate) struct HdrLog {
     path: PathBuf,
-    file: File,
+    target: Target,
+    on_failure: OnFailure,
+    trouble: Trouble,
     has_header: bool,
     serializer: V2DeflateSerializer,
 }
@@ -47,15 +49,22 @@ impl HdrLog {
     /// # Errors
     /// [`Error::OpenHdrLog`].
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let file = open(path).map_err(|source| Error::OpenHdrLog { path: path.to_owned(), source })?;
-        let (path, serializer) = (path.to_owned(), V2DeflateSerializer::new());
-        Ok(Self { path, file, has_header: false, serializer })
+        let path = path.to_owned();
+        let target =
+            Target::append(&path).map_err(|source| Error::OpenHdrLog { path: path.clone(), source })?;
+        let (trouble, serializer) = (Trouble::default(), V2DeflateSerializer::new());
+        Ok(Self { path, target, on_failure: OnFailure::End, trouble, has_header: false, serializer })
+    }
+
+    /// From now on drops what cannot be written, until it can be again.
+    pub(crate) fn endure(&mut self) {
+        self.on_failure = OnFailure::Drop;
     }
 
     /// Opens the file again, which may be another by now.
     pub(crate) fn reopen(&mut self) {
-        match open(&self.path) {
-            Ok(file) => (self.file, self.has_header) = (file, false),
+        match Target::append(&self.path) {
+            Ok(target) => (self.target, self.has_header) = (target, false),
             Err(error) => {
                 let path = self.path.display();
                 tracing::warn!("--hdr-log {path}: {error}; still writing to the file that was open");
@@ -71,26 +80,42 @@ impl HdrLog {
     /// Writes the distributions of the interval that began at `began`, ns since the epoch, and took `interval` ns.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`], unless that is endured.
     pub(crate) fn write<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
         began: u64,
         interval: u64,
     ) -> Result<(), Error> {
-        let mut out = Vec::new();
-        self.format(series, began, interval, &mut out)
-            .and_then(|()| self.file.write_all(&out))
-            .map_err(|source| Error::Output { target: self.path.display().to_string(), source })
+        let (mut out, had_header) = (Vec::new(), self.has_header);
+        let failed = |path: &Path, source| Error::Output { target: path.display().to_string(), source };
+        let header =
+            self.format(series, began, interval, &mut out).map_err(|source| failed(&self.path, source))?;
+        let newlines =
+            out.iter().enumerate().filter(|&(_, &octet)| octet == b'\n').map(|(place, _)| place + 1);
+        // Without all of its header a file would be read as one of other times.
+        let ends = newlines.filter(|&end| end >= header);
+        let Err(torn) = self.target.write(&out, ends.clone()) else {
+            self.trouble.succeeded(Instant::now(), &self.path.display());
+            return Ok(());
+        };
+        self.has_header = had_header || torn.kept >= header;
+        if self.on_failure == OnFailure::End {
+            return Err(failed(&self.path, torn.error));
+        }
+        self.trouble.failed(Instant::now(), &self.path.display(), &torn.error);
+        self.trouble.dropped(ends.filter(|&end| end > torn.kept.max(header)).count() as u64);
+        Ok(())
     }
 
+    /// Appends that to `out`, and returns how much of it is the header.
     fn format<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
         began: u64,
         interval: u64,
         out: &mut Vec<u8>,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
         let began = Duration::from_nanos(began);
         let mut builder = IntervalLogWriterBuilder::new();
         builder.with_max_value_divisor(MILLISECOND);
@@ -108,6 +133,7 @@ impl HdrLog {
             out.extend_from_slice(LEGEND);
             self.has_header = true;
         }
+        let header_length = out.len();
         // What it has written so far was the header.
         let mut lines = Vec::new();
         let mut writer = builder.begin_log_with(&mut lines, &mut self.serializer)?;
@@ -121,7 +147,7 @@ impl HdrLog {
         out.extend(
             lines.split_inclusive(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"#")).flatten(),
         );
-        Ok(())
+        Ok(header_length)
     }
 }
 
@@ -150,10 +176,6 @@ fn tag(name: &SeriesName) -> String {
         }
     }
     tag
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]
@@ -186,6 +208,18 @@ mod tests {
         let (name, _) = series("Müller, Söhne;50 %");
         assert_eq!(tag(&name), "Müller%2C%20Söhne%3B50%20%25;tcp-ts;egress;eth0");
         assert!(Tag::new(&tag(&name)).is_some());
+    }
+
+    #[test]
+    fn a_full_disk_ends_a_run_over_a_capture_and_no_other() {
+        let mut log = HdrLog::open(Path::new("/dev/full")).unwrap();
+        let (name, distribution) = series("a");
+        let write = |log: &mut HdrLog| log.write([(&name, &distribution)].into_iter(), 1, 1);
+        let error = write(&mut log).unwrap_err().to_string();
+        assert!(error.starts_with("writing to /dev/full failed: No space left"), "{error}");
+        log.on_failure = OnFailure::Drop;
+        write(&mut log).unwrap();
+        assert!(!log.has_header);
     }
 
     #[test]
