@@ -26,6 +26,8 @@ mod live;
 #[path = "not_live.rs"]
 mod live;
 mod log;
+#[cfg(feature = "live")]
+mod notify;
 mod output;
 pub mod record;
 pub mod replay;
@@ -37,6 +39,6 @@ pub mod source;
 mod summary;
 
 pub use error::{Error, Fault};
-pub use log::{init_log, set_verbosity};
+pub use log::{init_log, say_error, set_verbosity};
 pub use run::run;
 pub use summary::{Replayed, Summary};

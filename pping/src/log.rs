@@ -1,14 +1,33 @@
-//! What is said on standard error while pping runs.
+//! What pping says on standard error: to a terminal or a file with the time, to the journal with priorities.
 
 use std::{
-    io::{self, IsTerminal as _},
+    env,
+    fmt::{self, Write as _},
+    fs::File,
+    io::{self, IsTerminal as _, Write as _},
+    os::{fd::AsFd as _, unix::fs::MetadataExt as _},
     sync::OnceLock,
 };
 
-use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
-    Registry, fmt, layer::SubscriberExt as _, registry, reload, util::SubscriberInitExt as _,
+    Registry,
+    fmt::{
+        FmtContext, FormatFields,
+        format::{FormatEvent, Writer},
+        layer,
+    },
+    layer::SubscriberExt as _,
+    registry,
+    registry::LookupSpan,
+    reload,
+    util::SubscriberInitExt as _,
 };
+
+use crate::Error;
+
+/// Priority of an error, of those in `sd-daemon(3)`.
+const ERROR: u8 = 3;
 
 /// The level in force. There is one log for the whole process, and so one level.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
@@ -16,8 +35,17 @@ static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 /// Sends log lines to standard error: warnings and worse, or more with `verbosity` 1, 2 and 3.
 pub fn init_log(verbosity: u8) {
     let (filter, handle) = reload::Layer::new(level(verbosity));
-    let lines = fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal()).with_target(false);
-    registry().with(filter).with(lines).init();
+    let lines = layer()
+        .with_writer(io::stderr)
+        .with_target(false)
+        // It would complain on standard error, and panic: that may be a file on a full disk.
+        .log_internal_errors(false);
+    let registry = registry().with(filter);
+    if is_journal() {
+        registry.with(lines.with_ansi(false).event_format(Prioritized)).init();
+    } else {
+        registry.with(lines.with_ansi(io::stderr().is_terminal())).init();
+    }
     LEVEL.set(handle).ok();
 }
 
@@ -35,5 +63,72 @@ fn level(verbosity: u8) -> LevelFilter {
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
+    }
+}
+
+/// Says why pping ends. Standard error may be a pipe that was closed, and then there is nobody left to tell.
+pub fn say_error(error: &Error) {
+    let text = format!("pping: {error}");
+    let text = if is_journal() { prioritized(ERROR, &text) } else { text + "\n" };
+    io::stderr().write_all(text.as_bytes()).ok();
+}
+
+/// Whether standard error leads to the journal, which notes the time itself (`systemd.exec(5)`).
+fn is_journal() -> bool {
+    let stream = env::var("JOURNAL_STREAM").unwrap_or_default();
+    let metadata = io::stderr().as_fd().try_clone_to_owned().and_then(|stderr| File::from(stderr).metadata());
+    // Somebody in between may have sent standard error elsewhere.
+    metadata.is_ok_and(|metadata| stream == format!("{}:{}", metadata.dev(), metadata.ino()))
+}
+
+/// Puts a priority in front of each line.
+fn prioritized(priority: u8, text: &str) -> String {
+    let mut lines = String::new();
+    for line in text.lines() {
+        // Writing to a string cannot fail.
+        writeln!(lines, "<{priority}>{line}").ok();
+    }
+    lines
+}
+
+/// Lines as the journal wants them.
+struct Prioritized;
+
+impl<S, N> FormatEvent<S, N> for Prioritized
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        context.format_fields(Writer::new(&mut text), event)?;
+        writer.write_str(&prioritized(priority(*event.metadata().level()), &text))
+    }
+}
+
+/// The priority of a level. What the journal calls a notice has none.
+fn priority(level: Level) -> u8 {
+    match level {
+        Level::ERROR => ERROR,
+        Level::WARN => 4,
+        Level::INFO => 6,
+        _ => 7,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_has_its_priority() {
+        assert_eq!(prioritized(ERROR, "one\n  two"), "<3>one\n<3>  two\n");
+        let levels = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
+        assert_eq!(levels.map(priority), [3, 4, 6, 7, 7]);
     }
 }

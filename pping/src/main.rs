@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     match commands::perform(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            commands::say(&format!("pping: {error}\n"));
+            pping::say_error(&error);
             error.exit_code()
         }
     }

@@ -87,7 +87,9 @@ impl Agent {
         self.take_series()?;
         let records = self.aggregator.records(now)?;
         self.write(&records);
-        self.count()
+        self.count()?;
+        self.notify.alive();
+        Ok(())
     }
 
     /// Takes what series got.

@@ -30,6 +30,7 @@ use crate::{
     event::Event,
     groups::Labels,
     http::{self, Readiness},
+    notify::Notify,
     output::{Batch, Ended, OnFailure, Output},
     sinks::{
         self, Sink,
@@ -92,6 +93,8 @@ pub(crate) async fn run(
         log: live.bpf_log,
         max_series: None,
     };
+    let notify = Notify::from_environment();
+    notify.status("loading the kernel programs");
     if let Some(pins) = &pins {
         pins.fit(&mut settings)?;
     }
@@ -130,6 +133,7 @@ pub(crate) async fn run(
         emit: settings.emit,
         swept: 0,
         warned: Warned::default(),
+        notify,
         started: Instant::now(),
     };
     // There may be something to tell of a run before this one.
@@ -138,6 +142,7 @@ pub(crate) async fn run(
     agent.count()?;
     // Not before there is something to scrape.
     readiness.set();
+    agent.notify.ready(&agent.status());
     let ended = agent.watch(&mut netlink, ended, shutdown).await;
     let summary = agent.finish();
     ended.and(summary)
@@ -171,6 +176,7 @@ struct Agent {
     /// The second of the last sweep.
     swept: u64,
     warned: Warned,
+    notify: Notify,
     started: Instant,
 }
 
@@ -228,11 +234,19 @@ impl Agent {
 
     /// Reads and opens again what can be, as SIGHUP asks for.
     fn reload(&mut self) {
+        self.notify.reloading();
         self.output.reopener().reopen();
         self.aggregator.answers.reopen();
         if let Some(groups) = &mut self.groups {
             groups.reload(&self.kernel.series);
         }
+        self.notify.ready(&self.status());
+    }
+
+    /// What the service manager shows.
+    fn status(&self) -> String {
+        let names: Vec<&str> = self.watched.iter().map(|it| &*it.name).collect();
+        format!("watching {}", names.join(", "))
     }
 
     /// Takes the events that wait.
@@ -306,6 +320,7 @@ impl Agent {
 
     /// Detaches, writes what is left, and sums up.
     fn finish(mut self) -> Result<Summary, Error> {
+        self.notify.stopping();
         self.watching.end();
         let duration = self.started.elapsed();
         // Unless pinned, packets do not come any more. What they brought is in the tally that was written to, or already in

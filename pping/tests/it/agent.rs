@@ -26,5 +26,6 @@ mod monitoring;
 mod privileges;
 mod rotation;
 mod schema;
+mod service;
 mod usage;
 mod xdp;

@@ -1,0 +1,189 @@
+//! pping as a service manager starts it: what it tells the manager, and what it writes to the journal. The manager is
+//! this test, with a socket of its own.
+
+use std::{
+    fs::File,
+    io::Read as _,
+    os::unix::{fs::MetadataExt as _, net::UnixDatagram},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use pping_lab::{Process, Signal};
+use tempfile::TempDir;
+
+use super::{
+    host::Host,
+    leftovers::objects,
+    monitor::{ENDING, PATIENCE, PPING, ok},
+};
+
+/// What a watched pping is given: it says that it is alive each second, which is how often it drains at least.
+const WATCHDOG: &str = "8000000";
+
+/// What a manager listens at.
+struct Manager {
+    socket: UnixDatagram,
+    directory: TempDir,
+}
+
+impl Manager {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(directory.path().join("notify")).unwrap();
+        Self { socket, directory }
+    }
+
+    fn start(&self, host: &Host, variables: &[(&str, &str)]) -> Process {
+        let mut command = host.namespace.command(PPING);
+        command.args(["-i", Host::ETH, "--format", "none"]).envs(variables.iter().copied());
+        command.env("NOTIFY_SOCKET", self.directory.path().join("notify"));
+        ok(Process::spawn(command))
+    }
+
+    /// The next message, if there is one within that time.
+    fn next(&self, within: Duration) -> Option<String> {
+        let mut octets = [0; 4096];
+        self.socket.set_read_timeout(Some(within)).unwrap();
+        let length = self.socket.recv(&mut octets).ok()?;
+        Some(String::from_utf8(octets[..length].to_vec()).unwrap())
+    }
+
+    /// The next message that is not about being alive.
+    #[track_caller]
+    fn next_state(&self) -> String {
+        loop {
+            let message = self.next(PATIENCE).expect("a message");
+            if message != "WATCHDOG=1\n" {
+                return message;
+            }
+        }
+    }
+
+    /// How many messages about being alive there are in that time.
+    fn count_alive(&self, within: Duration) -> usize {
+        let end = Instant::now() + within;
+        let mut count = 0;
+        while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+            if let Some(message) = self.next(left) {
+                assert_eq!(message, "WATCHDOG=1\n");
+                count += 1;
+            }
+        }
+        count
+    }
+}
+
+#[test]
+fn a_manager_hears_when_it_is_ready_reloads_and_stops() {
+    let (host, manager) = (Host::new(), Manager::new());
+    let mut pping = manager.start(&host, &[]);
+    assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");
+    let ready = format!("READY=1\nSTATUS=watching {}\n", Host::ETH);
+    assert_eq!(manager.next_state(), ready);
+    let links = objects(&pping).iter().filter(|(kind, _)| *kind == "link").count();
+    assert!(links >= 2, "ready before it was attached");
+
+    ok(pping.signal(Signal::SIGHUP));
+    let reloading = manager.next_state();
+    let (state, since_boot) = reloading.split_once('\n').unwrap();
+    assert_eq!(state, "RELOADING=1");
+    let microseconds = since_boot.trim_end().strip_prefix("MONOTONIC_USEC=").unwrap();
+    assert!(microseconds.parse::<u64>().unwrap() > 0);
+    assert_eq!(manager.next_state(), ready);
+
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    assert_eq!(manager.next_state(), "STOPPING=1\nSTATUS=detaching\n");
+    assert_eq!(manager.next(Duration::from_millis(50)), None);
+}
+
+#[test]
+fn the_watchdog_is_fed_while_the_ring_is_drained_and_not_longer() {
+    let (host, manager) = (Host::new(), Manager::new());
+    let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG)]);
+    while !manager.next_state().starts_with("READY=1\n") {}
+    let second = Duration::from_secs(1);
+    // Every second turn, since a quarter of the time is two seconds.
+    assert!(manager.count_alive(7 * second) >= 2);
+    ok(pping.signal(Signal::SIGSTOP));
+    manager.count_alive(second);
+    assert_eq!(manager.count_alive(4 * second), 0, "a pping that stands still says that it is alive");
+    ok(pping.signal(Signal::SIGCONT));
+    assert!(manager.count_alive(5 * second) >= 1);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+}
+
+#[test]
+fn the_watchdog_of_another_process_is_left_to_that() {
+    let (host, manager) = (Host::new(), Manager::new());
+    let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG), ("WATCHDOG_PID", "1")]);
+    while !manager.next_state().starts_with("READY=1\n") {}
+    assert_eq!(manager.count_alive(Duration::from_secs(5)), 0);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+}
+
+#[test]
+fn a_manager_that_is_gone_is_no_reason_not_to_measure() {
+    let (host, manager) = (Host::new(), Manager::new());
+    std::fs::remove_file(manager.directory.path().join("notify")).unwrap();
+    let mut pping = manager.start(&host, &[]);
+    ok(pping.wait_for_output("the service manager (NOTIFY_SOCKET) cannot be told anything", PATIENCE));
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+}
+
+/// What pping with these arguments says before it ends by itself, to a file that is the journal or is not.
+fn said_to_journal(is_journal: bool, arguments: &[&str]) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal");
+    let journal = File::create(&path).unwrap();
+    let metadata = journal.metadata().unwrap();
+    let inode = if is_journal { metadata.ino() } else { metadata.ino() + 1 };
+    let mut pping = Command::new(PPING);
+    pping.args(arguments).env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev()));
+    pping.stdin(std::process::Stdio::null()).stderr(journal).status().unwrap();
+    let mut said = String::new();
+    File::open(&path).unwrap().read_to_string(&mut said).unwrap();
+    said
+}
+
+#[test]
+fn the_journal_gets_priorities_and_nobody_else() {
+    let capture = tempfile::NamedTempFile::new().unwrap();
+    let nothing = ["-r", capture.path().to_str().unwrap()];
+    let to_journal = said_to_journal(true, &nothing);
+    assert!(to_journal.starts_with("<3>pping: --read "), "{to_journal}");
+    assert!(to_journal.lines().all(|line| line.starts_with("<3>")), "{to_journal}");
+    let elsewhere = said_to_journal(false, &nothing);
+    assert!(elsewhere.starts_with("pping: --read "), "{elsewhere}");
+}
+
+#[test]
+fn log_lines_in_the_journal_have_neither_time_nor_colour() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("journal");
+    let journal = File::create(&path).unwrap();
+    let metadata = journal.metadata().unwrap();
+    let mut pping = host.namespace.command("sh");
+    // The lab keeps standard error for itself.
+    let line = format!("exec {PPING} -v -i {} --format none 2>{}", Host::ETH, path.display());
+    pping.args(["-c", &line]).env("JOURNAL_STREAM", format!("{}:{}", metadata.dev(), metadata.ino()));
+    let mut pping = ok(Process::spawn(pping));
+    let read = || std::fs::read_to_string(&path).unwrap();
+    super::monitor::wait_until("it is watching", || read().contains("watching eth0 at"));
+    let said = read();
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    assert!(said.lines().any(|line| line.starts_with("<6>watching eth0 at")), "{said}");
+    assert!(said.lines().all(|line| line.starts_with('<')) && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn a_full_disk_under_what_it_says_is_no_reason_to_end() {
+    let (host, manager) = (Host::new(), Manager::new());
+    let mut pping = host.namespace.command("sh");
+    pping.args(["-c", &format!("exec {PPING} -vv -i {} --format none 2>/dev/full", Host::ETH)]);
+    pping.env("NOTIFY_SOCKET", manager.directory.path().join("notify"));
+    let mut pping = ok(Process::spawn(pping));
+    while !manager.next_state().starts_with("READY=1\n") {}
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+}
