@@ -5,34 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Namespace, Process, Topology};
+use pping_lab::{Process, Topology};
 
 use super::{
-    copy::Copy,
-    http::{PORT, is_ready},
-    monitor::{HOLD, PATIENCE, PPING, converse, endless_ping, ok, repository, tool, topology, wait_until},
-    monitoring::stack::{self, files, replace},
+    http::{LISTEN, PORT, is_ready},
+    monitor::{HOLD, PATIENCE, converse, endless_ping, ok, repository, tool, topology, wait_until},
+    monitoring::stack::{self, files},
+    unit::Service,
 };
-
-fn unit() -> String {
-    fs::read_to_string(repository("deploy/systemd/pping.service")).unwrap()
-}
-
-/// What `systemd-analyze verify` has to say about a unit, nothing if all is well.
-fn verify(unit: &str) -> String {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("pping.service");
-    fs::write(&path, replace(unit, "ExecStart=/usr/bin/pping", &format!("ExecStart={PPING}"))).unwrap();
-    let (succeeded, said) = tool("systemd-analyze", &["verify", path.to_str().unwrap()]);
-    if succeeded { said } else { format!("failed: {said}") }
-}
-
-#[test]
-fn systemd_finds_nothing_wrong_with_the_unit() {
-    assert_eq!(verify(&unit()), "");
-    let spoiled = verify(&replace(&unit(), "\nRestart=", "\nRestrt="));
-    assert!(spoiled.contains("Restrt"), "a spoiled unit went unnoticed: {spoiled}");
-}
 
 #[test]
 fn the_scrape_configuration_is_valid() {
@@ -75,30 +55,13 @@ fn every_rule_and_every_alert_is_in_a_test() {
     }
 }
 
-/// Runs the unit's command line, with its capabilities, in a namespace.
-fn start_service(host: &Namespace, interface: &str) -> (Process, Copy) {
-    let unit = unit();
-    let command = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/pping ")).unwrap();
-    let command = replace(command, "${PPING_INTERFACE}", interface);
-    let command = replace(&command, "$PPING_OPTIONS", "--rate-limit 0");
-    let ambient = unit.lines().find_map(|line| line.strip_prefix("AmbientCapabilities=")).unwrap();
-    let capabilities: String =
-        ambient.split(' ').map(|name| name.to_lowercase().replace("cap_", ",+")).collect();
-    let copy = Copy::new();
-    let mut setpriv = host.command("setpriv");
-    setpriv.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs"]);
-    for set in ["bounding-set", "inh-caps", "ambient-caps"] {
-        setpriv.arg(format!("--{set}=-all{capabilities}"));
-    }
-    setpriv.arg(&copy.program).args(command.split_whitespace());
-    (ok(Process::spawn(setpriv)), copy)
-}
-
 #[test]
 fn prometheus_scrapes_the_service_and_answers_with_a_quantile() {
     let topology = topology();
     let router = topology.router();
-    let (mut service, _program) = start_service(router, Topology::WAN);
+    let options = format!("-i {} --rate-limit 0 --format none {LISTEN}", Topology::WAN);
+    let unit = Service::new(router, "", &options);
+    let mut service = ok(Process::spawn(unit.command));
     let mut prometheus = stack::prometheus(router, &[PORT], false);
     wait_until("the service is ready", || {
         assert!(ok(service.status()).is_none(), "{}", ok(service.stderr()));
