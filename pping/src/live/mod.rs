@@ -44,7 +44,7 @@ use crate::{
         interfaces::{self, Change, Netlink},
         labels,
         load::{self, Kernel, Settings},
-        pins::Pins,
+        pins::{self, Pins},
         runs::runs,
         series::SeriesTable,
         sweep::sweep,
@@ -153,8 +153,8 @@ pub(crate) async fn run(
 /// # Errors
 /// What could not be taken away.
 #[expect(clippy::unnecessary_wraps, reason = "nothing is pinned yet")]
-pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
-    Ok(())
+pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
+    pins::unpin(directory)
 }
 
 /// A run under way.
@@ -245,8 +245,9 @@ impl Agent {
 
     /// What the service manager shows.
     fn status(&self) -> String {
-        let names: Vec<&str> = self.watched.iter().map(|it| &*it.name).collect();
-        format!("watching {}", names.join(", "))
+        let watched = self.watching.watched.iter().filter(|it| it.is_up);
+        let names: Vec<&str> = watched.map(|it| &*it.name).collect();
+        if names.is_empty() { "waiting for interfaces".to_owned() } else { format!("watching {}", names.join(", ")) }
     }
 
     /// Takes the events that wait.

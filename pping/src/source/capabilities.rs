@@ -1,6 +1,6 @@
 //! Whether this process may do what it has to.
 
-use caps::{CapSet, Capability};
+use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 
 use crate::Error;
 
@@ -25,4 +25,32 @@ pub fn check() -> Result<(), Error> {
     let program = std::env::current_exe()
         .map_or_else(|_| "$(command -v pping)".to_owned(), |path| path.display().to_string());
     Err(Error::MissingCapabilities { missing: missing.join(", "), program })
+}
+
+/// What attaching to interfaces that come takes. (Loading the programs takes CAP_PERFMON as well.)
+pub const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
+
+/// What opening files again takes, where they are others' and pping is root.
+pub const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
+
+/// Gives up all capabilities of the calling thread but these, and of threads that it starts from here on, for good: not
+/// even root gets others by starting another program. Returns those that are left.
+///
+/// # Errors
+/// When the kernel does not let go.
+pub fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
+    let permitted = caps::read(None, CapSet::Permitted)?;
+    let kept: CapsHashSet = capabilities.iter().copied().filter(|it| permitted.contains(it)).collect();
+    if permitted.contains(&Capability::CAP_SETPCAP) {
+        for capability in caps::read(None, CapSet::Bounding)?.difference(&kept) {
+            caps::drop(None, CapSet::Bounding, *capability)?;
+        }
+    }
+    // What is not permitted cannot be effective, nor ambient what is not inheritable.
+    caps::set(None, CapSet::Effective, &kept)?;
+    caps::set(None, CapSet::Permitted, &kept)?;
+    caps::clear(None, CapSet::Inheritable)?;
+    let mut kept: Vec<_> = kept.into_iter().collect();
+    kept.sort_unstable_by_key(|capability| capability.index());
+    Ok(kept)
 }

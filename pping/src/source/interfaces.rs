@@ -61,6 +61,8 @@ impl Change {
 pub struct Netlink {
     handle: Handle,
     changes: Changes,
+    /// Whether something may have changed without a word.
+    has_missed: bool,
 }
 
 type Changes = std::pin::Pin<Box<dyn futures_util::Stream<Item = Change> + Send>>;
@@ -78,21 +80,31 @@ impl Netlink {
         ])?;
         tokio::spawn(connection);
         let changes = messages.filter_map(|(message, _)| ready(change(&message.payload)));
-        Ok(Self { handle, changes: Box::pin(changes) })
+        Ok(Self { handle, changes: Box::pin(changes), has_missed: false })
     }
 
     /// The next changes: all that are there, since one look at how things are now is enough for many of them.
     pub async fn changed(&mut self) -> Change {
-        let Some(mut change) = self.changes.next().await else {
+        // Whoever waits for this may be called away in between, and come back.
+        while !self.has_missed {
+            if let Some(change) = self.changes.next().await {
+                return self.and_more(change);
+            }
             // The socket failed. What was said meanwhile is lost, so everything may have changed.
             tracing::warn!("the kernel's routing socket failed; connecting again");
             match Self::connect() {
                 Ok(netlink) => *self = netlink,
                 Err(error) => tracing::error!("{error}"),
             }
-            sleep(RECONNECT_INTERVAL).await;
-            return Change::EVERYTHING;
-        };
+            self.has_missed = true;
+        }
+        sleep(RECONNECT_INTERVAL).await;
+        self.has_missed = false;
+        Change::EVERYTHING
+    }
+
+    /// A change, and those that there are beside it.
+    fn and_more(&mut self, mut change: Change) -> Change {
         while let Some(Some(more)) = self.changes.next().now_or_never() {
             change = change.and(more);
         }
