@@ -152,7 +152,6 @@ pub(crate) async fn run(
 ///
 /// # Errors
 /// What could not be taken away.
-#[expect(clippy::unnecessary_wraps, reason = "nothing is pinned yet")]
 pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
     pins::unpin(directory)
 }

@@ -27,6 +27,17 @@ pub fn check() -> Result<(), Error> {
     Err(Error::MissingCapabilities { missing: missing.join(", "), program })
 }
 
+/// Gives up all capabilities of the calling thread, and of threads that it starts from here on.
+///
+/// # Errors
+/// When the kernel does not let go.
+pub fn renounce() -> Result<(), CapsError> {
+    // What is not permitted cannot be ambient either.
+    [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
+        .into_iter()
+        .try_for_each(|set| caps::clear(None, set))
+}
+
 /// What attaching to interfaces that come takes. (Loading the programs takes CAP_PERFMON as well.)
 pub const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
