@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use pping::{
     groups::SeriesName,
-    http::{self, Readiness},
+    http::{Readiness, Server},
     sinks::prometheus::{Encoding, Metrics, Text},
 };
 use pping_common::abi::Tally;
@@ -58,10 +58,9 @@ fn one(groups: u32) -> Result<()> {
     let page = median(|| fresh(Encoding::Identity).map(drop).map_err(Into::into))?;
     let gzip = median(|| fresh(Encoding::Gzip).map(drop).map_err(Into::into))?;
 
-    let runtime = tokio::runtime::Runtime::new()?;
-    let listener = runtime.block_on(http::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))))?;
-    let address = listener.local_addr()?;
-    runtime.spawn(http::serve(listener, metrics.clone(), Readiness::default()));
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = Server::start(anywhere, None, metrics.clone(), Readiness::default())?;
+    let address = server.address();
     let http = |encoding| {
         median(|| {
             metrics.take(&slices[..1], Instant::now());

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use pping::{
-    http::{self, Readiness},
+    http::{Readiness, Server},
     sinks::prometheus::Metrics,
 };
 
@@ -17,9 +17,7 @@ use crate::networks::slices;
 /// Serves until killed. Each second brings what `step` seconds of traffic would.
 pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
     let metrics = Metrics::new(groups, Duration::from_mins(10));
-    let runtime = tokio::runtime::Runtime::new()?;
-    let listener = runtime.block_on(http::bind(address))?;
-    runtime.spawn(http::serve(listener, metrics.clone(), Readiness::default()));
+    let _server = Server::start(address, None, metrics.clone(), Readiness::default())?;
     println!("serving {groups} groups at http://{address}/metrics");
     let start = Instant::now();
     for second in 1_u32.. {

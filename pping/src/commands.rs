@@ -42,8 +42,8 @@ fn reload(matches: &ArgMatches) -> Reload {
 fn measure(reload: Reload) -> Result<(), Error> {
     let Loaded { config, origins } = reload.load()?;
     set_verbosity(config.verbosity);
-    // One worker drains and one answers scrapes, so that neither waits for the other.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // What waits for scrapes has a thread of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = async { run(config, reload, shutdown::requested()?).await };
     let summary = runtime.block_on(run).map_err(|error| origins.told(error))?;
     say(&summary.to_string());

@@ -228,6 +228,26 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// The web configuration is not to be had.
+    #[error("--web-config {}: {source}", path.display())]
+    OpenWebConfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The web configuration says something that cannot be.
+    #[error("--web-config {}:{line}:{column}: {reason}", path.display())]
+    WebConfig {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// The character in the line, from 1.
+        column: u64,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
     /// Something the operating system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -277,7 +297,9 @@ impl Error {
             | Self::OpenCapture { .. }
             | Self::NoCapture { .. }
             | Self::Pin { .. }
-            | Self::Listen { .. } => ExitCode::from(2),
+            | Self::Listen { .. }
+            | Self::OpenWebConfig { .. }
+            | Self::WebConfig { .. } => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }
@@ -302,6 +324,9 @@ fn listen_hint(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => "; choose another port, or stop what listens there (ss -ltnp)",
         io::ErrorKind::AddrNotAvailable => "; give an address of this host",
+        io::ErrorKind::PermissionDenied => {
+            "; choose a port from 1024 on, or grant CAP_NET_BIND_SERVICE for those below"
+        }
         _ => "",
     }
 }

@@ -76,6 +76,24 @@ impl Exposed {
         }
     }
 
+    /// Lets `limit` groups have a label from now on. Where there are more, those with the fewest samples lose theirs.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+        let mut labelled: Vec<(u64, Arc<str>)> = self
+            .groups
+            .iter()
+            .filter(|(_, group)| group.is_labelled)
+            .map(|(label, group)| (group.samples, Arc::clone(label)))
+            .collect();
+        labelled.sort_unstable();
+        for (_, label) in labelled.iter().take(self.labelled.saturating_sub(limit)) {
+            if let Some(group) = self.groups.get_mut(label) {
+                group.is_labelled = false;
+                self.labelled -= 1;
+            }
+        }
+    }
+
     /// Takes a group of a run before this one, which had a label or had not.
     pub fn adopt(&mut self, group: &Arc<str>, had_label: bool) {
         if is_free(group) || self.groups.contains_key(group) {

@@ -58,6 +58,11 @@ impl Inflation {
         }
     }
 
+    /// Has the lowest RTT count for another time from now on.
+    pub fn set_baseline(&mut self, baseline: Duration) {
+        self.baseline.set_window(baseline);
+    }
+
     /// Takes what was measured since the last time.
     pub fn take(&mut self, tally: &Tally, now: Instant) {
         let (Some(min), Some(max)) = (tally.min(), tally.max()) else { return };

@@ -20,6 +20,11 @@ impl Minimum {
         Self { part: window / PARTS as u32, began: now, lowest: [None; PARTS + 1] }
     }
 
+    /// Has the window be of another length from now on. What is remembered is taken to be spread over that.
+    pub fn set_window(&mut self, window: Duration) {
+        self.part = window / PARTS as u32;
+    }
+
     /// Takes a value.
     pub fn take(&mut self, value: u64, now: Instant) {
         self.roll(now);

@@ -1,38 +1,45 @@
 //! The HTTP server: metrics, health, and a page for people. It never touches the kernel's maps.
+//!
+//! It has a thread of its own, so that what drains the kernel never waits for whoever asks. That thread gives up all
+//! capabilities before it reads the first octet from a stranger.
 
+mod auth;
+mod connection;
+mod connections;
 mod negotiation;
+mod pages;
+mod rate;
+mod readers;
+mod site;
+mod web_config;
 
 use std::{
-    convert::Infallible,
-    net::SocketAddr,
+    io,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc as blocking,
     },
+    thread,
+    time::Duration,
 };
 
-use axum::{
-    Router,
-    body::Body,
-    extract::State,
-    http::{
-        HeaderMap, HeaderValue, StatusCode,
-        header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY},
-    },
-    response::{Html, IntoResponse, Response},
-    routing::get,
-};
-use futures_util::stream;
-use negotiation::weight;
-use tokio::{net::TcpListener, task::spawn_blocking};
-
-use crate::{
-    Error,
-    sinks::prometheus::{Encoding, Metrics, Text},
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::{mpsc, oneshot},
+    time::timeout,
 };
 
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+use self::{connections::Order, site::Site, web_config::WebConfig};
+use crate::{Error, sinks::prometheus::Metrics, source::capabilities};
+
+/// How long answers under way may still take once the server is to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Threads for pages, and for passwords, at most: neither is worth more of the machine.
+const BLOCKING_THREADS: usize = 4;
 
 /// Whether programs are attached and the ring is being drained.
 #[derive(Clone, Debug, Default)]
@@ -49,68 +56,82 @@ impl Readiness {
     }
 }
 
-/// Takes the address.
-///
-/// # Errors
-/// [`Error::Listen`] when it is not to be had.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
+/// A server under way. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    orders: mpsc::UnboundedSender<Order>,
+    ended: oneshot::Receiver<()>,
 }
 
-/// Serves until the task is dropped.
-///
-/// # Errors
-/// When the listening socket fails.
-pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: Readiness) -> std::io::Result<()> {
-    let router = Router::new()
-        .route("/metrics", get(exposition).with_state(metrics))
-        .route("/readyz", get(ready).with_state(readiness))
-        .route("/healthz", get(|| async { "alive\n" }))
-        .route("/", get(|| async { Html(include_str!("index.html")) }));
-    axum::serve(listener, router).await
-}
+impl Server {
+    /// Takes the address, reads the web configuration, and begins to serve.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] when the address is not to be had, [`Error::OpenWebConfig`] and [`Error::WebConfig`] when the
+    /// web configuration is not, or cannot be.
+    pub fn start(
+        address: SocketAddr,
+        web_config: Option<&Path>,
+        metrics: Metrics,
+        readiness: Readiness,
+    ) -> Result<Self, Error> {
+        let listen = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let web_config = web_config.map(Path::to_owned);
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (begun, has_begun) = blocking::channel();
+        let (over, ended) = oneshot::channel();
+        let run = move || {
+            match prepare(address, web_config) {
+                Ok((runtime, web_config)) => {
+                    begun.send(Ok(())).ok();
+                    let site = Site::new(metrics, readiness, web_config);
+                    if let Err(error) = runtime.block_on(connections::serve(listener, site, inbox)) {
+                        tracing::error!("--listen {address}: {error}; nothing is served any more");
+                    }
+                    // A password that is being checked is nothing to wait for.
+                    runtime.shutdown_background();
+                }
+                Err(error) => {
+                    begun.send(Err(error)).ok();
+                }
+            }
+            over.send(()).ok();
+        };
+        thread::Builder::new().name("pping-http".into()).spawn(run)?;
+        has_begun.recv().unwrap_or_else(|_| Err(io::Error::other("the HTTP server did not start").into()))?;
+        Ok(Self { address, orders, ended })
+    }
 
-async fn exposition(State(metrics): State<Metrics>, headers: HeaderMap) -> Response {
-    let (text, encoding) = wanted(&headers);
-    // Where there are many groups this takes a while, and what drains the kernel has no time to wait.
-    let Ok(Ok(page)) = spawn_blocking(move || metrics.page(text, encoding)).await else {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-    };
-    let content_type = match text {
-        Text::OpenMetrics => OPENMETRICS,
-        Text::Classic => CLASSIC,
-    };
-    let head = [
-        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
-        (CONTENT_LENGTH, page.octets().into()),
-        (VARY, HeaderValue::from_static("accept, accept-encoding")),
-    ];
-    let encoded =
-        (encoding == Encoding::Gzip).then_some([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
-    // Piece by piece, and the page is kept as long as somebody reads it.
-    let chunks = (0..page.chunks().len()).map(move |index| Ok::<_, Infallible>(page.chunks()[index].clone()));
-    let body = Body::from_stream(stream::iter(chunks));
-    match encoded {
-        Some(encoded) => (head, encoded, body).into_response(),
-        None => (head, body).into_response(),
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Has the web configuration read again, from this file if from any. One that cannot be changes nothing, and is
+    /// logged.
+    pub fn reload(&self, web_config: Option<&Path>) {
+        self.orders.send(Order::Reload(web_config.map(Path::to_owned))).ok();
+    }
+
+    /// Stops: nobody new is let in, and answers under way get a second to finish.
+    pub async fn stop(self) {
+        self.orders.send(Order::Stop).ok();
+        // It comes to an end by itself, unless a disk that hangs holds it up.
+        timeout(2 * GRACE, self.ended).await.ok();
     }
 }
 
-/// The page that a client would rather have.
-fn wanted(headers: &HeaderMap) -> (Text, Encoding) {
-    let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let accept = value(ACCEPT);
-    let open = weight(accept, "application/openmetrics-text").unwrap_or(0);
-    let classic = weight(accept, "text/plain").unwrap_or(0);
-    let text = if open > 0 && open >= classic { Text::OpenMetrics } else { Text::Classic };
-    let is_gzip = weight(value(ACCEPT_ENCODING), "gzip").is_some_and(|weight| weight > 0);
-    (text, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
-}
-
-async fn ready(State(readiness): State<Readiness>) -> impl IntoResponse {
-    if readiness.is_set() {
-        (StatusCode::OK, "ready\n")
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "not attached yet\n")
-    }
+/// What the thread does first. The configuration is read without capabilities: what can be read now can be read again.
+fn prepare(address: SocketAddr, web_config: Option<PathBuf>) -> Result<(Runtime, WebConfig), Error> {
+    capabilities::renounce().map_err(io::Error::other)?;
+    let web_config = WebConfig::read(web_config)?;
+    web_config.current().warn_if_exposed(address);
+    let mut builder = Builder::new_current_thread();
+    let runtime =
+        builder.enable_all().max_blocking_threads(BLOCKING_THREADS).thread_name("pping-http-work").build()?;
+    Ok((runtime, web_config))
 }

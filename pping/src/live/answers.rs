@@ -42,16 +42,23 @@ pub(super) struct Aggregator {
 
 impl Aggregator {
     pub(super) fn new(answers: Answers, aggregation: &Aggregation) -> Self {
-        let turn = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
-        let turns = aggregation.group_timeout.as_nanos() / turn.as_nanos().max(1);
-        Self {
+        let mut aggregator = Self {
             answers,
             names: Names::default(),
-            idle_turns: u32::try_from(turns).unwrap_or(u32::MAX).max(1),
+            idle_turns: 0,
             refused: 0,
             resolved: Instant::now(),
             turned: 0,
-        }
+        };
+        aggregator.set_group_timeout(aggregation);
+        aggregator
+    }
+
+    /// Forgets groups after another time without traffic from now on.
+    pub(super) fn set_group_timeout(&mut self, aggregation: &Aggregation) {
+        let turn = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
+        let turns = aggregation.group_timeout.as_nanos() / turn.as_nanos().max(1);
+        self.idle_turns = u32::try_from(turns).unwrap_or(u32::MAX).max(1);
     }
 
     /// The records of what is over at `now`. Should the wall clock have been set back, that ends an interval too.

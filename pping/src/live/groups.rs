@@ -70,6 +70,11 @@ impl GroupsFile {
         Ok(())
     }
 
+    /// Has the next reload read this file.
+    pub(super) fn set_path(&mut self, path: &Path) {
+        self.path = path.to_owned();
+    }
+
     /// The labels in force.
     pub(super) fn labels(&self) -> Labels {
         self.labels.clone()

@@ -3,14 +3,15 @@
 mod answers;
 mod groups;
 mod memory;
+mod reloading;
 mod watching;
 
 use std::{
     collections::BTreeSet,
     io,
     os::fd::{AsFd as _, AsRawFd},
-    sync::Arc,
     path::Path,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -29,7 +30,7 @@ use crate::{
     config::{Config, Live, Reload},
     event::Event,
     groups::Labels,
-    http::{self, Readiness},
+    http::{Readiness, Server},
     notify::Notify,
     output::{Batch, Ended, OnFailure, Output},
     sinks::{
@@ -62,7 +63,7 @@ pub(crate) async fn run(
     reload: Reload,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
-    drop(reload);
+    capabilities::gain_no_more()?;
     let mut netlink = Netlink::connect()?;
     let wanted = Wanted::new(&live.interfaces)?;
     let links = netlink.links().await?;
@@ -71,16 +72,16 @@ pub(crate) async fn run(
     }
     capabilities::check()?;
     let pins = live.pin.as_deref().map(Pins::take).transpose()?;
-    let listener = match live.listen {
-        Some(address) => Some(http::bind(address).await?),
-        None => None,
-    };
+    let metrics = Metrics::new(live.prometheus_groups, live.baseline);
+    let readiness = Readiness::default();
+    let serve =
+        |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
+    let server = live.listen.map(serve).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let mut answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     answers.endure();
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
-    let readiness = Readiness::default();
 
     let mut settings = Settings {
         rules: config.rules,
@@ -99,9 +100,8 @@ pub(crate) async fn run(
         pins.fit(&mut settings)?;
     }
     let mut kernel = load::load_with(&settings, live.ingress != Ingress::Tc, pins.as_ref())?;
-    let metrics = Metrics::new(live.prometheus_groups, live.baseline, kernel.ledger.take());
-    if let Some(listener) = listener {
-        tokio::spawn(http::serve(listener, metrics.clone(), readiness.clone()));
+    if let Some(ledger) = kernel.ledger.take() {
+        metrics.keep_in(ledger);
     }
     if live.bpf_log {
         forward_log(&mut kernel)?;
@@ -118,6 +118,7 @@ pub(crate) async fn run(
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
     let mut watching = Watching::new(wanted, live.ingress);
     watching.begin(&mut kernel, pins.as_ref(), &links, live.wait)?;
+    give_up_privileges()?;
     let mut agent = Agent {
         kernel,
         pins,
@@ -130,6 +131,11 @@ pub(crate) async fn run(
         groups,
         max_flows: settings.max_flows,
         max_groups: settings.max_groups,
+        server,
+        readiness: readiness.clone(),
+        config,
+        live,
+        reload,
         emit: settings.emit,
         swept: 0,
         warned: Warned::default(),
@@ -144,7 +150,12 @@ pub(crate) async fn run(
     readiness.set();
     agent.notify.ready(&agent.status());
     let ended = agent.watch(&mut netlink, ended, shutdown).await;
+    let server = agent.server.take();
     let summary = agent.finish();
+    // Last, since packets do not wait for scrapes.
+    if let Some(server) = server {
+        server.stop().await;
+    }
     ended.and(summary)
 }
 
@@ -168,6 +179,13 @@ struct Agent {
     metrics: Metrics,
     aggregator: Aggregator,
     groups: Option<GroupsFile>,
+    server: Option<Server>,
+    readiness: Readiness,
+    /// What is in force.
+    config: Config,
+    live: Live,
+    /// Makes it anew.
+    reload: Reload,
     max_flows: u32,
     max_groups: u32,
     /// The events that the programs report.
@@ -207,7 +225,7 @@ impl Agent {
                 () = &mut shutdown => return Ok(()),
                 // The writer ended: by an error, or since nobody reads any more.
                 Ok(reason) = &mut ended => return reason.map_or(Ok(()), Err),
-                _ = hangup.recv() => self.reload(),
+                _ = hangup.recv() => self.reload(netlink).await?,
                 labels = changed(&mut self.groups, &self.kernel.series) => {
                     if let Some(labels) = labels {
                         self.aggregator.names.relabel(labels);
@@ -231,22 +249,15 @@ impl Agent {
         }
     }
 
-    /// Reads and opens again what can be, as SIGHUP asks for.
-    fn reload(&mut self) {
-        self.notify.reloading();
-        self.output.reopener().reopen();
-        self.aggregator.answers.reopen();
-        if let Some(groups) = &mut self.groups {
-            groups.reload(&self.kernel.series);
-        }
-        self.notify.ready(&self.status());
-    }
-
     /// What the service manager shows.
     fn status(&self) -> String {
         let watched = self.watching.watched.iter().filter(|it| it.is_up);
         let names: Vec<&str> = watched.map(|it| &*it.name).collect();
-        if names.is_empty() { "waiting for interfaces".to_owned() } else { format!("watching {}", names.join(", ")) }
+        if names.is_empty() {
+            "waiting for interfaces".to_owned()
+        } else {
+            format!("watching {}", names.join(", "))
+        }
     }
 
     /// Takes the events that wait.
@@ -368,6 +379,19 @@ async fn changed(groups: &mut Option<GroupsFile>, series: &SeriesTable) -> Optio
         Some(groups) => groups.changed(series).await,
         None => std::future::pending().await,
     }
+}
+
+/// Gives up what it took to load the programs, for good.
+fn give_up_privileges() -> Result<(), Error> {
+    let [bpf, net_admin] = capabilities::FOR_INTERFACES;
+    let [files] = capabilities::FOR_FILES;
+    let kept = capabilities::keep(&[bpf, net_admin, files]).map_err(io::Error::other)?;
+    let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
+    tracing::info!(
+        "keeping {}, for interfaces that come and files that are opened again, and nothing else",
+        kept.join(", ")
+    );
+    Ok(())
 }
 
 /// Waits for something to be readable.

@@ -8,9 +8,9 @@ mod writer;
 
 use std::{
     mem,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError},
     },
@@ -70,6 +70,8 @@ struct Counts {
     lost: AtomicU64,
     /// Whether the file is to be opened again.
     reopen: AtomicBool,
+    /// Which file that is; standard output if there is none.
+    path: Mutex<Option<PathBuf>>,
 }
 
 impl Batch {
@@ -110,6 +112,17 @@ pub(crate) struct Reopen {
 impl Reopen {
     /// Has the file opened again, as soon as the writer is done with what it is writing.
     pub(crate) fn reopen(&self) {
+        self.send();
+    }
+
+    /// Has this file, or standard output, opened in its place.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture has no other output half way"))]
+    pub(crate) fn reopen_at(&self, path: Option<PathBuf>) {
+        *self.counts.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        self.send();
+    }
+
+    fn send(&self) {
         self.counts.reopen.store(true, Ordering::Relaxed);
         // Should the queue be full, there is no need to wake the writer.
         self.sender.try_send(Message::Reopen).ok();
@@ -142,9 +155,16 @@ impl Output {
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let (finish, finished) = mpsc::channel();
         let (end, ended) = oneshot::channel();
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(Counts { path: Mutex::new(path.map(Path::to_owned)), ..Counts::default() });
         let shared = Arc::clone(&counts);
         thread::Builder::new().name("pping-output".into()).spawn(move || {
+            // It opens files again, and has nothing to do with the kernel.
+            #[cfg(feature = "live")]
+            if on_failure == OnFailure::Drop
+                && let Err(error) = crate::source::capabilities::keep(&crate::source::capabilities::FOR_FILES)
+            {
+                tracing::warn!("the output keeps capabilities that it does not need: {error}");
+            }
             if let Err(error) = writer.run(&receiver, &shared) {
                 // Nobody may be waiting any more, which is fine.
                 end.send(error).ok();

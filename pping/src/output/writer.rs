@@ -3,7 +3,7 @@
 use std::{
     fmt, io,
     path::{Path, PathBuf},
-    sync::{atomic::Ordering, mpsc::Receiver},
+    sync::{PoisonError, atomic::Ordering, mpsc::Receiver},
     time::Instant,
 };
 
@@ -136,8 +136,13 @@ impl Writer {
 
     /// Ends this file and goes on in the one that has its name now, or in this one if there is no such file to be had.
     fn reopen(&mut self, counts: &Counts) -> Result<()> {
-        let Some(path) = &self.name.0 else { return Ok(()) };
-        let target = match Target::open(path, self.framing) {
+        let path = counts.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let opened = match &path {
+            Some(path) => Target::open(path, self.framing),
+            None if self.name.0.is_none() => return Ok(()),
+            None => Target::standard_output().map_err(Error::from),
+        };
+        let target = match opened {
             Ok(target) => target,
             Err(error) => {
                 tracing::warn!("{error}; still writing to the file that was open");
@@ -145,7 +150,7 @@ impl Writer {
             }
         };
         self.end(counts)?;
-        self.target = target;
+        (self.target, self.name) = (target, Name(path));
         self.trouble.retry(Instant::now());
         (self.has_begun, self.records, self.last) = (false, 0, 0);
         self.begin()

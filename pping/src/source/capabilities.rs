@@ -38,6 +38,14 @@ pub fn renounce() -> Result<(), CapsError> {
         .try_for_each(|set| caps::clear(None, set))
 }
 
+/// Sees to it that neither this process nor one that it starts ever gets more than it has (`no_new_privs` of prctl(2)).
+///
+/// # Errors
+/// When the kernel does not do that.
+pub fn gain_no_more() -> std::io::Result<()> {
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
 /// What attaching to interfaces that come takes. (Loading the programs takes CAP_PERFMON as well.)
 pub const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 

@@ -10,8 +10,8 @@
 mod configuration;
 mod copy;
 mod deployment;
-mod documentation;
 mod disk;
+mod documentation;
 mod endings;
 mod files;
 mod formats;
@@ -30,4 +30,5 @@ mod schema;
 mod service;
 mod unit;
 mod usage;
+mod web;
 mod xdp;

@@ -44,22 +44,34 @@ struct Known {
 }
 
 impl Groups {
-    pub(super) fn new(limit: u32, baseline: Duration, ledger: Option<Ledger>, now: Instant) -> Self {
+    pub(super) fn new(limit: u32, baseline: Duration, now: Instant) -> Self {
         Self {
             baseline,
             exposed: Exposed::new(limit as usize, now),
             series: IndexMap::default(),
             known: HashMap::default(),
             other: OTHER.into(),
-            ledger,
+            ledger: None,
             booked: 0,
             touched: Vec::new(),
         }
     }
 
-    /// Whether series are kept, so that what they got has to be booked.
-    pub(super) fn are_kept(&self) -> bool {
-        self.ledger.is_some()
+    /// Keeps series from now on, so that what they got has to be booked.
+    pub(super) fn keep_in(&mut self, ledger: Ledger) {
+        self.ledger = Some(ledger);
+    }
+
+    /// Lets so many groups have a label, and tells how far RTTs are from the lowest of that time, from now on.
+    pub(super) fn change(&mut self, limit: u32, baseline: Duration) {
+        self.exposed.set_limit(limit as usize);
+        if baseline != self.baseline {
+            self.baseline = baseline;
+            for series in self.series.values_mut() {
+                series.inflation.set_baseline(baseline);
+            }
+        }
+        self.note_labels();
     }
 
     /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.

@@ -52,7 +52,7 @@ fn labels(page: &str) -> BTreeSet<&str> {
 #[test]
 fn a_page_has_every_metric_of_a_group() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, None, now);
+    let mut groups = Groups::new(1, BASELINE, now);
     groups.take(
         &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
         now,
@@ -85,7 +85,7 @@ fn a_page_has_every_metric_of_a_group() {
 #[test]
 fn what_a_file_says_of_a_group_may_change() {
     let now = Instant::now();
-    let mut groups = Groups::new(9, BASELINE, None, now);
+    let mut groups = Groups::new(9, BASELINE, now);
     groups.take(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
     groups.take(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
     let page = page(&mut groups, Text::OpenMetrics, now);
@@ -99,7 +99,7 @@ fn what_a_file_says_of_a_group_may_change() {
 #[test]
 fn a_series_without_samples_has_traffic_alone() {
     let now = Instant::now();
-    let mut groups = Groups::new(9, BASELINE, None, now);
+    let mut groups = Groups::new(9, BASELINE, now);
     groups.take(&[(name("all", &[]), tally(0))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(counters(&page).len(), 6, "{page}");
@@ -112,7 +112,7 @@ fn a_series_without_samples_has_traffic_alone() {
 #[test]
 fn other_has_no_baseline() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, None, now);
+    let mut groups = Groups::new(1, BASELINE, now);
     groups.take(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
@@ -124,7 +124,7 @@ fn other_has_no_baseline() {
 #[test]
 fn an_expired_group_is_gone_and_its_label_is_free() {
     let now = Instant::now();
-    let mut groups = Groups::new(1, BASELINE, None, now);
+    let mut groups = Groups::new(1, BASELINE, now);
     let (a, b) = (name("a", &[]), name("b", &[]));
     let more = SeriesName { matched: Some(Hook::Egress), ..a.clone() };
     groups.take(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
@@ -141,7 +141,7 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
 
 #[test]
 fn who_asks_for_the_same_at_once_gets_the_same_page() {
-    let metrics = Metrics::new(1, BASELINE, None);
+    let metrics = Metrics::new(1, BASELINE);
     let get = |text, encoding| metrics.page(text, encoding).unwrap();
     let one = get(Text::Classic, Encoding::Identity);
     assert!(Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Identity)));
@@ -176,7 +176,7 @@ proptest! {
     ) {
         const GROUPS: [&str; 8] = ["a", "b", "c", "d", "e", "other", "unlisted", "all"];
         let mut now = Instant::now();
-        let mut groups = Groups::new(limit, BASELINE, None, now);
+        let mut groups = Groups::new(limit, BASELINE, now);
         let mut before = BTreeMap::new();
         for step in steps {
             now += Duration::from_secs(1);
@@ -225,7 +225,12 @@ fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
     let now = Instant::now();
     let names: Vec<_> = ["a", "b"].map(|label| name(label, &[])).into();
     let slices = |samples| names.iter().map(|name| (name.clone(), tally(samples))).collect::<Vec<_>>();
-    let mut groups = Groups::new(1, BASELINE, Some(in_memory(8).unwrap()), now);
+    let new = |ledger| {
+        let mut groups = Groups::new(1, BASELINE, now);
+        groups.keep_in(ledger);
+        groups
+    };
+    let mut groups = new(in_memory(8).unwrap());
     groups.take(&slices(3), now);
     groups.book(1);
     groups.take(&slices(2), now);
@@ -235,7 +240,7 @@ fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
     groups.book(3);
     // Killed: the third turn was written down, but never booked.
     let ledger = groups.ledger.take().unwrap();
-    let mut next = Groups::new(1, BASELINE, Some(ledger), now);
+    let mut next = new(ledger);
     next.adopt(&names, 2, now);
     assert_eq!(counters(&page(&mut next, Text::Classic, now)), counters(&told));
     assert_eq!(labels(&told), BTreeSet::from(["a", "other"]));
@@ -243,7 +248,7 @@ fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
     next.take(&slices(100), now);
     next.book(3);
     let told = page(&mut next, Text::Classic, now);
-    let mut last = Groups::new(1, BASELINE, next.ledger.take(), now);
+    let mut last = new(next.ledger.take().unwrap());
     last.adopt(&names, 3, now);
     assert_eq!(counters(&page(&mut last, Text::Classic, now)), counters(&told));
     let count =
@@ -251,7 +256,7 @@ fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
     assert_eq!(count.unwrap().1, 105.0);
     // What is forgotten stays so.
     last.forget(&names[0]);
-    let mut after = Groups::new(1, BASELINE, last.ledger.take(), now);
+    let mut after = new(last.ledger.take().unwrap());
     after.adopt(&names, 3, now);
     assert_eq!(labels(&page(&mut after, Text::Classic, now)), BTreeSet::from(["other"]));
 }

@@ -14,7 +14,7 @@ use std::{
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -67,7 +67,7 @@ struct Shared {
     registry: Registry,
     counted: kernel::State,
     /// Whether series are kept for whoever comes after this run.
-    are_kept: bool,
+    are_kept: AtomicBool,
     /// What came while a page was being written.
     inbox: Mutex<Vec<Message>>,
     behind: Mutex<Behind>,
@@ -96,8 +96,8 @@ enum Message {
 
 impl Metrics {
     /// Nothing measured yet. At most `groups` of them have a label of their own; `baseline` is the time of whose lowest
-    /// RTT inflation is the distance. What is told is kept in `ledger`, if there is one.
-    pub fn new(groups: u32, baseline: Duration, ledger: Option<Ledger>) -> Self {
+    /// RTT inflation is the distance.
+    pub fn new(groups: u32, baseline: Duration) -> Self {
         let mut registry = Registry::default();
         let counted = kernel::State::default();
         registry.register_collector(Box::new(kernel::KernelCollector(Arc::clone(&counted))));
@@ -107,11 +107,11 @@ impl Metrics {
             "Version of the running pping",
             Info::new([("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]),
         );
-        let groups = Groups::new(groups, baseline, ledger, Instant::now());
+        let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Shared {
             registry,
             counted,
-            are_kept: groups.are_kept(),
+            are_kept: AtomicBool::new(false),
             inbox: Mutex::default(),
             behind: Mutex::new(Behind { groups, pages: Default::default() }),
             generation: AtomicU64::new(1),
@@ -123,9 +123,21 @@ impl Metrics {
     pub fn take(&self, slices: &[(SeriesName, Tally)], turn: u32, now: Instant) {
         match self.try_behind() {
             Some(mut behind) => behind.take(slices, turn, now),
-            None if self.0.are_kept => lock(&self.0.behind).take(slices, turn, now),
+            None if self.0.are_kept.load(Ordering::Relaxed) => lock(&self.0.behind).take(slices, turn, now),
             None => lock(&self.0.inbox).push(Message::Slices(slices.to_vec(), now)),
         }
+        self.changed();
+    }
+
+    /// Keeps what is told of series for whoever comes after this run.
+    pub fn keep_in(&self, ledger: Ledger) {
+        lock(&self.0.behind).groups.keep_in(ledger);
+        self.0.are_kept.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells this many groups apart, and compares with the lowest RTT of this time, from now on.
+    pub fn change(&self, groups: u32, baseline: Duration) {
+        lock(&self.0.behind).groups.change(groups, baseline);
         self.changed();
     }
 

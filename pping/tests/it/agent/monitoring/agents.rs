@@ -1,7 +1,7 @@
 //! What serves metrics as pping does, of samples that a test makes up.
 
 use std::{
-    net::{Ipv4Addr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,7 +12,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, SeriesName},
-    http::{self, Readiness},
+    http::{Readiness, Server},
     sinks::prometheus::{Fill, Metrics, ProgramRuns},
     source::{
         attach::{Hook as AttachedHook, Hooks},
@@ -24,7 +24,6 @@ use pping_common::{
     rtt::Method,
 };
 use pping_lab::Namespace;
-use tokio::runtime::Runtime;
 
 use crate::agent::monitor::ok;
 
@@ -37,7 +36,7 @@ pub(super) type Slice = (SeriesName, Tally);
 pub(super) struct Agent {
     is_over: Arc<AtomicBool>,
     feeding: Option<JoinHandle<()>>,
-    _runtime: Runtime,
+    _server: Server,
 }
 
 impl Agent {
@@ -47,15 +46,10 @@ impl Agent {
         port: u16,
         mut second: impl FnMut() -> Vec<Slice> + Send + 'static,
     ) -> Self {
-        let listener = ok(host.enter(|| TcpListener::bind((Ipv4Addr::LOCALHOST, port)))).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let metrics = Metrics::new(100, Duration::from_mins(10), None);
-        let runtime = Runtime::new().unwrap();
-        let serving = metrics.clone();
-        runtime.spawn(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            http::serve(listener, serving, Readiness::default()).await
-        });
+        let metrics = Metrics::new(100, Duration::from_mins(10));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let serve = || Server::start(address, None, metrics.clone(), Readiness::default());
+        let server = ok(host.enter(serve)).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&is_over);
         let feeding = thread::spawn(move || {
@@ -66,7 +60,7 @@ impl Agent {
                 thread::sleep(Duration::from_secs(1));
             }
         });
-        Self { is_over, feeding: Some(feeding), _runtime: runtime }
+        Self { is_over, feeding: Some(feeding), _server: server }
     }
 }
 

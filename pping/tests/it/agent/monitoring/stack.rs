@@ -32,6 +32,21 @@ pub(in crate::agent) struct Store<'a> {
 /// Starts Prometheus with the configuration and the rules of `deploy/`, in a hurry: it scrapes these ports of loopback,
 /// and evaluates, once a second. `remote` is whether it passes on what it gets.
 pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remote: bool) -> Store<'a> {
+    prometheus_configured(host, agents, |configuration| {
+        if remote {
+            replace(&configuration, "\n# remote_write:\n#   - url:", "\nremote_write:\n  - url:")
+        } else {
+            configuration
+        }
+    })
+}
+
+/// As [`prometheus`], with a configuration that `change` has changed.
+pub(in crate::agent) fn prometheus_configured<'a>(
+    host: &'a Namespace,
+    agents: &[u16],
+    change: impl FnOnce(String) -> String,
+) -> Store<'a> {
     let directory = tempfile::tempdir().unwrap();
     for rules in ["pping.rules.yml", "pping.alerts.yml"] {
         fs::copy(repository("deploy/prometheus").join(rules), directory.path().join(rules)).unwrap();
@@ -40,11 +55,8 @@ pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remo
     let mut configuration = replace(&configuration, "_interval: 15s", "_interval: 1s");
     let targets: Vec<String> = agents.iter().map(|port| format!("- 127.0.0.1:{port}")).collect();
     configuration = replace(&configuration, "- 127.0.0.1:9464", &targets.join("\n          "));
-    if remote {
-        configuration = replace(&configuration, "\n# remote_write:\n#   - url:", "\nremote_write:\n  - url:");
-    }
     let file = directory.path().join("prometheus.yml");
-    fs::write(&file, configuration).unwrap();
+    fs::write(&file, change(configuration)).unwrap();
     let mut command = host.command("prometheus");
     command.arg(format!("--config.file={}", file.display()));
     command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));

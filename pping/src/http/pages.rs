@@ -1,0 +1,87 @@
+//! What is served.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::State,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY},
+    },
+    response::{Html, IntoResponse, Response},
+    routing::get,
+};
+use futures_util::stream;
+use tokio::task::spawn_blocking;
+
+use super::{
+    Readiness,
+    negotiation::weight,
+    readers::{Reader, Readers},
+};
+use crate::sinks::prometheus::{Encoding, Metrics, Text};
+
+const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All pages. Each request to them has a [`Reader`] among its extensions.
+pub(super) fn router(metrics: Metrics, readiness: Readiness) -> Router {
+    Router::new()
+        .route("/metrics", get(exposition).with_state((metrics, Arc::default())))
+        .route("/readyz", get(ready).with_state(readiness))
+        .route("/healthz", get(|| async { "alive\n" }))
+        .route("/", get(|| async { Html(include_str!("index.html")) }))
+        .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such page; see /\n") })
+}
+
+async fn exposition(
+    State((metrics, readers)): State<(Metrics, Arc<Readers>)>,
+    Extension(reader): Extension<Reader>,
+    headers: HeaderMap,
+) -> Response {
+    let (text, encoding) = wanted(&headers);
+    // Where there are many groups this takes a while, and other connections have no time to wait.
+    let Ok(Ok(page)) = spawn_blocking(move || metrics.page(text, encoding)).await else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    readers.add(&page, reader);
+    let content_type = match text {
+        Text::OpenMetrics => OPENMETRICS,
+        Text::Classic => CLASSIC,
+    };
+    let head = [
+        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (CONTENT_LENGTH, page.octets().into()),
+        (VARY, HeaderValue::from_static("accept, accept-encoding")),
+    ];
+    let encoded =
+        (encoding == Encoding::Gzip).then_some([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
+    // Piece by piece, and the page is kept as long as somebody reads it.
+    let chunks = (0..page.chunks().len()).map(move |index| Ok::<_, Infallible>(page.chunks()[index].clone()));
+    let body = Body::from_stream(stream::iter(chunks));
+    match encoded {
+        Some(encoded) => (head, encoded, body).into_response(),
+        None => (head, body).into_response(),
+    }
+}
+
+/// The page that a client would rather have.
+fn wanted(headers: &HeaderMap) -> (Text, Encoding) {
+    let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let accept = value(ACCEPT);
+    let open = weight(accept, "application/openmetrics-text").unwrap_or(0);
+    let classic = weight(accept, "text/plain").unwrap_or(0);
+    let text = if open > 0 && open >= classic { Text::OpenMetrics } else { Text::Classic };
+    let is_gzip = weight(value(ACCEPT_ENCODING), "gzip").is_some_and(|weight| weight > 0);
+    (text, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
+}
+
+async fn ready(State(readiness): State<Readiness>) -> impl IntoResponse {
+    if readiness.is_set() {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not attached yet\n")
+    }
+}

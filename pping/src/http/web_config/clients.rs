@@ -1,0 +1,175 @@
+//! Certificates of clients.
+
+use std::{net::IpAddr, sync::Arc};
+
+use rustls::{
+    DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme,
+    client::danger::HandshakeSignatureValid,
+    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+    server::{
+        WebPkiClientVerifier,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+};
+use serde::Deserialize;
+use webpki::EndEntityCert;
+
+use super::{
+    Fault,
+    tls::{Pem, Section},
+};
+
+/// What a client has to show.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+pub(super) enum ClientAuthType {
+    /// Nothing.
+    #[default]
+    NoClientCert,
+    /// Any certificate, or none.
+    RequestClientCert,
+    /// Any certificate.
+    #[serde(alias = "RequireClientCert")]
+    RequireAnyClientCert,
+    /// A certificate of a known authority, or none.
+    VerifyClientCertIfGiven,
+    /// A certificate of a known authority.
+    RequireAndVerifyClientCert,
+}
+
+/// What checks that; none where nothing is to be checked.
+pub(super) fn verifier(
+    section: &Section,
+    authorities: Option<&Pem<'_>>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, Fault> {
+    let wanted = section.client_auth_type.as_ref().map_or(ClientAuthType::NoClientCert, |it| it.value);
+    let verified = match wanted {
+        ClientAuthType::NoClientCert => {
+            if let Some(authorities) = authorities {
+                return Err(authorities.fault(
+                    "nobody is asked for a certificate; add client_auth_type: RequireAndVerifyClientCert",
+                ));
+            }
+            None
+        }
+        ClientAuthType::RequestClientCert | ClientAuthType::RequireAnyClientCert => None,
+        ClientAuthType::VerifyClientCertIfGiven | ClientAuthType::RequireAndVerifyClientCert => {
+            let is_optional = wanted == ClientAuthType::VerifyClientCertIfGiven;
+            Some(trusting(section, authorities, is_optional, provider)?)
+        }
+    };
+    let mandatory =
+        matches!(wanted, ClientAuthType::RequireAnyClientCert | ClientAuthType::RequireAndVerifyClientCert);
+    let names = section.client_allowed_sans.as_deref().unwrap_or_default();
+    if let Some(name) = names.first().filter(|_| !mandatory) {
+        let reason =
+            "client_allowed_sans needs client_auth_type: RequireAndVerifyClientCert, or RequireAnyClientCert";
+        return Err(Fault::of(name, reason));
+    }
+    if let Some(address) = names.iter().find(|name| name.value.contains('@') && !name.value.contains(':')) {
+        let reason = format!(
+            "`{}`: e-mail addresses are not supported; give a DNS name, IP address or URI",
+            address.value
+        );
+        return Err(Fault::of(address, reason));
+    }
+    if wanted == ClientAuthType::NoClientCert {
+        return Ok(None);
+    }
+    let names = names.iter().map(|name| name.value.clone()).collect();
+    Ok(Some(Arc::new(Clients { verified, mandatory, names, provider: Arc::clone(provider) })))
+}
+
+/// A verifier that trusts the authorities.
+fn trusting(
+    section: &Section,
+    authorities: Option<&Pem<'_>>,
+    is_optional: bool,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Fault> {
+    let Some(authorities) = authorities else {
+        // It was there, or nothing would be verified.
+        let place = section.client_auth_type.as_ref();
+        let reason = "there is nothing to verify certificates with; add client_ca_file";
+        return Err(
+            place.map_or(Fault { line: 1, column: 1, reason: reason.to_owned() }, |it| Fault::of(it, reason))
+        );
+    };
+    let mut roots = RootCertStore::empty();
+    for certificate in authorities.certificates()? {
+        roots.add(certificate).map_err(|error| authorities.fault(error.to_string()))?;
+    }
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let builder = if is_optional { builder.allow_unauthenticated() } else { builder };
+    builder.build().map_err(|error| authorities.fault(error.to_string()))
+}
+
+/// Who may connect.
+#[derive(Debug)]
+struct Clients {
+    /// What asks the authorities; without it any certificate will do.
+    verified: Option<Arc<dyn ClientCertVerifier>>,
+    mandatory: bool,
+    /// Names one of which a certificate has to have; none if any will do.
+    names: Vec<String>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Clients {
+    fn is_allowed(&self, certificate: &CertificateDer<'_>) -> bool {
+        let Ok(certificate) = EndEntityCert::try_from(certificate) else { return false };
+        self.names.iter().any(|name| match name.parse::<IpAddr>() {
+            Ok(address) => certificate.verify_is_valid_for_subject_name(&ServerName::from(address)).is_ok(),
+            // To the letter: that it may stand for `*.example.org` says nothing of who it is.
+            Err(_) => certificate.valid_dns_names().chain(certificate.valid_uri_names()).any(|it| it == name),
+        })
+    }
+}
+
+impl ClientCertVerifier for Clients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.verified.as_ref().map_or(&[], |verified| verified.root_hint_subjects())
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.mandatory
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        if let Some(verified) = &self.verified {
+            verified.verify_client_cert(end_entity, intermediates, now)?;
+        }
+        if self.names.is_empty() || self.is_allowed(end_entity) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        Err(Error::General("none of the certificate's names is in client_allowed_sans".to_owned()))
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, cert, dss, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,140 @@
+//! What the file says.
+
+use std::{collections::BTreeMap, path::Path, time::Instant};
+
+use axum::http::{HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_saphyr::{RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
+
+use super::{Fault, Files, Settings, tls};
+use crate::http::{
+    auth::{self, Users},
+    rate::RateLimit,
+};
+
+/// A text, and where it is.
+pub(super) type Text = Spanned<String>;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    tls_server_config: Option<Spanned<tls::Section>>,
+    http_server_config: Option<HttpSection>,
+    basic_auth_users: Option<BTreeMap<String, Text>>,
+    rate_limit: Option<RateSection>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HttpSection {
+    /// Whether HTTP/2 may be spoken. Nobody has to, and this server never does.
+    http2: Option<bool>,
+    headers: Option<Headers>,
+}
+
+/// Those that the convention allows.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Headers {
+    #[serde(rename = "Content-Security-Policy")]
+    content_security_policy: Option<Text>,
+    #[serde(rename = "X-Frame-Options")]
+    x_frame_options: Option<Text>,
+    #[serde(rename = "X-Content-Type-Options")]
+    x_content_type_options: Option<Text>,
+    #[serde(rename = "X-XSS-Protection")]
+    x_xss_protection: Option<Text>,
+    #[serde(rename = "Strict-Transport-Security")]
+    strict_transport_security: Option<Text>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RateSection {
+    interval: Option<Text>,
+    burst: u32,
+}
+
+/// Makes what a file says ready for use. Paths in it are relative to `directory`.
+pub(super) fn settings(octets: &[u8], directory: &Path, files: &mut Files) -> Result<Settings, Fault> {
+    let file: File = serde_saphyr::from_slice(octets).map_err(|error| syntax(&error))?;
+    let section = file.tls_server_config;
+    let server = section.map(|section| tls::server(section, directory, files)).transpose()?.flatten();
+    let (tls, verifies_clients) =
+        server.map_or((None, false), |(tls, verifies_clients)| (Some(tls), verifies_clients));
+    let headers = file.http_server_config.and_then(|section| section.headers);
+    Ok(Settings {
+        tls,
+        verifies_clients,
+        users: users(file.basic_auth_users.unwrap_or_default())?,
+        headers: headers.map(Headers::values).transpose()?.unwrap_or_default(),
+        rate_limit: file.rate_limit.map(RateSection::limit).transpose()?.flatten(),
+    })
+}
+
+fn syntax(error: &serde_saphyr::Error) -> Fault {
+    let mut options = RenderOptions::new(&UserMessageFormatter);
+    options.snippets = SnippetMode::Off;
+    let reason = error.render_with_options(options);
+    let Some(location) = error.location() else { return Fault { line: 1, column: 1, reason } };
+    let (line, column) = (location.line(), location.column());
+    let place = format!(" at line {line}, column {column}");
+    let reason = reason.strip_suffix(&place).map_or(reason.clone(), str::to_owned);
+    Fault { line, column, reason }
+}
+
+impl Fault {
+    /// What is wrong with a value.
+    pub(super) fn of<T>(value: &Spanned<T>, reason: impl Into<String>) -> Self {
+        let place = value.referenced;
+        Self { line: place.line(), column: place.column(), reason: reason.into() }
+    }
+}
+
+fn users(users: BTreeMap<String, Text>) -> Result<Users, Fault> {
+    for (name, hash) in &users {
+        if name.contains(':') {
+            return Err(Fault::of(hash, format!("`{name}`: a user name cannot have a colon in it")));
+        }
+        if !auth::is_hash(&hash.value) {
+            // It may be the password itself.
+            let reason = format!("`{name}`: this is no bcrypt hash; make one with `htpasswd -nBC 10 {name}`");
+            return Err(Fault::of(hash, reason));
+        }
+    }
+    Ok(Users::new(users.into_iter().map(|(name, hash)| (name, hash.value))))
+}
+
+impl Headers {
+    fn values(self) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
+        let any: &[&str] = &[];
+        let headers = [
+            ("content-security-policy", self.content_security_policy, any),
+            ("x-frame-options", self.x_frame_options, &["deny", "sameorigin"]),
+            ("x-content-type-options", self.x_content_type_options, &["nosniff"]),
+            ("x-xss-protection", self.x_xss_protection, any),
+            ("strict-transport-security", self.strict_transport_security, any),
+        ];
+        let mut values = Vec::new();
+        for (name, text, allowed) in headers {
+            let Some(text) = text.filter(|text| !text.value.is_empty()) else { continue };
+            if !allowed.is_empty() && !allowed.contains(&text.value.as_str()) {
+                let reason = format!("`{}`: this can be {}", text.value, allowed.join(" or "));
+                return Err(Fault::of(&text, reason));
+            }
+            let value = HeaderValue::from_str(&text.value)
+                .map_err(|_| Fault::of(&text, "a header is one line of ASCII text"))?;
+            values.push((HeaderName::from_static(name), value));
+        }
+        Ok(values)
+    }
+}
+
+impl RateSection {
+    fn limit(self) -> Result<Option<RateLimit>, Fault> {
+        let Some(text) = self.interval else { return Ok(None) };
+        let interval = humantime::parse_duration(&text.value)
+            .map_err(|error| Fault::of(&text, format!("`{}`: {error}; give it like 100ms", text.value)))?;
+        Ok((!interval.is_zero()).then(|| RateLimit::new(interval, self.burst, Instant::now())))
+    }
+}

@@ -1,0 +1,129 @@
+//! `--listen` as the rest of the world meets it: who may come in, and what clients that mean no good can do.
+
+mod certificates;
+mod hostile;
+mod limits;
+mod passwords;
+mod privileges;
+mod scraped;
+mod stop;
+mod tls;
+mod wrong;
+
+use std::{
+    fs,
+    net::{Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pping::{
+    groups::{GroupName, SeriesName},
+    http::{Readiness, Server},
+    sinks::prometheus::Metrics,
+};
+use pping_common::{
+    abi::{Hook, Tally},
+    rtt::Method,
+};
+use pping_lab::Namespace;
+use tempfile::TempDir;
+
+/// A server in this process.
+struct Served {
+    server: Server,
+    metrics: Metrics,
+    directory: TempDir,
+}
+
+impl Served {
+    /// With this web configuration, whose files `prepare` makes.
+    fn new(web_config: &str, prepare: impl FnOnce(&Path)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        prepare(directory.path());
+        let file = directory.path().join("web.yml");
+        fs::write(&file, web_config).unwrap();
+        Self::start(Some(&file), directory)
+    }
+
+    /// With none.
+    fn plain() -> Self {
+        Self::start(None, tempfile::tempdir().unwrap())
+    }
+
+    fn start(web_config: Option<&Path>, directory: TempDir) -> Self {
+        let metrics = Metrics::new(u32::MAX, Duration::from_mins(10));
+        let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = Server::start(anywhere, web_config, metrics.clone(), Readiness::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        Self { server, metrics, directory }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn url(&self, scheme: &str, path: &str) -> String {
+        format!("{scheme}://localhost:{}{path}", self.server.address().port())
+    }
+
+    /// Asks with the options of a line, in which `@` is the directory.
+    fn curl(&self, options: &str, url: &str) -> Reply {
+        let directory = format!("{}/", self.directory.path().display());
+        curl(Command::new("curl"), &options.replace('@', &directory), url)
+    }
+
+    /// Makes a page large: some kilobytes for each of so many groups. Each call makes it another page.
+    fn measure(&self, groups: u32) {
+        let slices: Vec<_> = (0..groups).map(slice).collect();
+        self.metrics.take(&slices, Instant::now());
+    }
+}
+
+fn slice(number: u32) -> (SeriesName, Tally) {
+    let group = GroupName {
+        label: Ipv4Addr::from(number).to_string().into(),
+        prefix: None,
+        dscp: None,
+        more: Vec::new(),
+    };
+    let name = SeriesName {
+        interface: Some("eth0".into()),
+        method: Method::TcpTs,
+        matched: Some(Hook::Ingress),
+        group: Arc::new(group),
+    };
+    let mut tally = Tally::EMPTY;
+    tally.sample(10_000_000);
+    (name, tally)
+}
+
+/// What curl got.
+#[derive(Debug)]
+struct Reply {
+    /// 0, if there was no answer.
+    status: u16,
+    /// All that it said and got, headers first.
+    text: String,
+}
+
+/// Asks with a line of options, none of which contains a space.
+fn curl(mut curl: Command, options: &str, url: &str) -> Reply {
+    curl.args(["-sSi", "--noproxy", "*", "--max-time", "60", "--write-out", "\nstatus %{http_code}"]);
+    let output = curl
+        .args(options.split_whitespace())
+        .arg(url)
+        .output()
+        .expect("this test needs curl, which `cargo xtask setup --tests` installs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, status) = text.rsplit_once("\nstatus ").expect("what curl was told to say");
+    let status = status.parse().unwrap();
+    Reply { status, text: text + &String::from_utf8_lossy(&output.stderr) }
+}
+
+/// As [`curl`], from a host.
+fn curl_from(host: &Namespace, options: &str, url: &str) -> Reply {
+    curl(host.command("curl"), options, url)
+}

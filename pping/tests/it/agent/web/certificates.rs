@@ -1,0 +1,36 @@
+//! Certificates of authorities that nobody else trusts.
+
+use std::{fs, path::Path};
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+
+/// Who vouches for others.
+pub(super) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    pub(super) fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// Writes its own certificate.
+    pub(super) fn write(&self, file: &Path) {
+        fs::write(file, &self.pem).unwrap();
+    }
+
+    /// Writes `stem.pem` and `stem.key`, for whoever has these names.
+    pub(super) fn issue(&self, directory: &Path, stem: &str, names: &[&str]) {
+        let key = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &self.issuer).unwrap();
+        fs::write(directory.join(format!("{stem}.pem")), certificate.pem()).unwrap();
+        fs::write(directory.join(format!("{stem}.key")), key.serialize_pem()).unwrap();
+    }
+}

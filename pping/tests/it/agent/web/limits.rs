@@ -1,0 +1,94 @@
+//! What a request may be.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
+use super::Served;
+
+/// Sends something, and returns the status of what comes back, and all of it.
+fn exchange(served: &Served, request: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(served.server.address()).unwrap();
+    // It may have been refused before its end.
+    stream.write_all(request.as_bytes()).ok();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, answer)
+}
+
+#[test]
+fn web_a_head_has_a_limit() {
+    let served = Served::plain();
+    let get = |path: &str, headers: &str| {
+        exchange(&served, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n")).0
+    };
+    assert_eq!(get("/healthz", &format!("X-Token: {}\r\n", "x".repeat(8 << 10))), 200);
+    for length in [17 << 10, 200 << 10] {
+        assert_eq!(get("/healthz", &format!("X-Token: {}\r\n", "x".repeat(length))), 431, "{length}");
+    }
+    let many = |count| (0..count).fold(String::new(), |text, number| format!("{text}X-{number}: y\r\n"));
+    assert_eq!(get("/healthz", &many(60)), 200);
+    assert_eq!(get("/healthz", &many(70)), 431);
+    let long = format!("/{}", "x".repeat(70 << 10));
+    assert!([414, 431].contains(&get(&long, "")));
+    assert_eq!(exchange(&served, "nonsense\r\n\r\n").0, 400);
+    assert_eq!(exchange(&served, "\u{16}\u{3}\u{1}\u{2}\u{0}\r\n\r\n").0, 400);
+}
+
+#[test]
+fn web_a_body_is_refused() {
+    let served = Served::plain();
+    fs::write(served.file("body"), vec![b'x'; 4 << 20]).unwrap();
+    let url = served.url("http", "/metrics");
+    for options in [
+        "--data x",
+        "--request GET --data x",
+        "--header Transfer-Encoding:chunked --data x",
+        "--data-binary @@body",
+        "--header Expect: --data-binary @@body",
+    ] {
+        // The first `@` is curl's own.
+        let options = options.replace("@@", &format!("@{}/", served.directory.path().display()));
+        let reply = super::curl(std::process::Command::new("curl"), &options, &url);
+        assert_eq!(reply.status, 413, "{options}: {}", reply.text);
+    }
+    assert_eq!(served.curl("", &url).status, 200);
+}
+
+#[test]
+fn web_methods_are_get_and_head() {
+    let served = Served::plain();
+    let url = served.url("http", "/metrics");
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "BREW"] {
+        let reply = served.curl(&format!("--request {method}"), &url);
+        assert_eq!(reply.status, 405, "{method}: {}", reply.text);
+        assert!(reply.text.to_lowercase().contains("\nallow: get,head\r"), "{method}: {}", reply.text);
+    }
+    let head = served.curl("--head", &url);
+    assert_eq!(head.status, 200, "{}", head.text);
+    let length = head.text.to_lowercase();
+    let length = length.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    assert!(length.trim().parse::<u64>().unwrap() > 1_000, "{}", head.text);
+    assert!(!head.text.contains("# TYPE"), "{}", head.text);
+    assert_eq!(served.curl("", &served.url("http", "/metrics/")).status, 404);
+}
+
+#[test]
+fn web_each_connection_is_for_one_answer() {
+    let served = Served::plain();
+    let ask = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let (status, answer) = exchange(&served, &ask.repeat(2));
+    assert_eq!((status, answer.matches("HTTP/1.1").count()), (200, 1), "{answer}");
+    assert!(answer.to_lowercase().contains("\nconnection: close\r"), "{answer}");
+    // A client that has no more to say, and says so, gets its answer too.
+    let mut stream = TcpStream::connect(served.server.address()).unwrap();
+    stream.write_all(ask.as_bytes()).unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.ends_with("alive\n"), "{answer}");
+}

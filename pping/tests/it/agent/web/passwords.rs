@@ -1,0 +1,117 @@
+//! Passwords.
+
+use std::{
+    fs,
+    io::Write as _,
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::Served;
+
+/// `correct horse` and `zwei:Wörter`, hashed by another implementation.
+pub(super) const USERS: &str = "basic_auth_users:\n  \
+     alice: $2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n  \
+     bob: \"$2y$05$ABCDEFGHIJKLMNOPQRSTUus4en9d1dsXBPW.lpgg2P6Z8c6pgZss6\"\n";
+
+/// The status for a user and a password.
+fn status(served: &Served, user: &str, password: &str) -> u16 {
+    fs::write(served.file("curlrc"), format!("user = \"{user}:{password}\"\n")).unwrap();
+    served.curl("--config @curlrc", &served.url("http", "/metrics")).status
+}
+
+#[test]
+fn web_only_those_with_a_password_come_in() {
+    let served = Served::new(USERS, |_| ());
+    for path in ["/metrics", "/healthz", "/readyz", "/", "/nothing-here"] {
+        let reply = served.curl("", &served.url("http", path));
+        assert_eq!(reply.status, 401, "{path}: {}", reply.text);
+        assert!(reply.text.to_lowercase().contains("\nwww-authenticate: basic realm=\"pping\""), "{path}");
+    }
+    for (user, password, expected) in [
+        ("alice", "correct horse", 200),
+        // Again, from memory.
+        ("alice", "correct horse", 200),
+        ("alice", "correct hors", 401),
+        ("alice", "", 401),
+        ("bob", "zwei:Wörter", 200),
+        ("bob", "correct horse", 401),
+        ("mallory", "correct horse", 401),
+        ("", "correct horse", 401),
+        ("ALICE", "correct horse", 401),
+    ] {
+        assert_eq!(status(&served, user, password), expected, "{user}:{password}");
+    }
+    for header in ["Basic", "Basic x", "Basic YWxpY2U=", "Bearer YWxpY2U6Y29ycmVjdCBob3JzZQ==", "Basic Og=="]
+    {
+        fs::write(served.file("curlrc"), format!("header = \"Authorization: {header}\"\n")).unwrap();
+        let url = served.url("http", "/healthz");
+        assert_eq!(served.curl("--config @curlrc", &url).status, 401, "{header}");
+    }
+}
+
+#[test]
+fn web_a_password_that_is_withdrawn_does_not_count_any_more() {
+    let served = Served::new(USERS, |_| ());
+    assert_eq!(status(&served, "alice", "correct horse"), 200);
+    fs::write(
+        served.file("web.yml"),
+        USERS.lines().filter(|line| !line.contains("alice")).collect::<Vec<_>>().join("\n"),
+    )
+    .unwrap();
+    thread::sleep(Duration::from_millis(1_200));
+    assert_eq!(status(&served, "alice", "correct horse"), 401);
+    assert_eq!(status(&served, "bob", "zwei:Wörter"), 200);
+}
+
+#[test]
+fn web_a_name_that_is_unknown_takes_as_long_as_one_that_is_known() {
+    // A cost of 12 takes some tenths of a second, and more where nothing is optimized.
+    let served = Served::new(
+        "basic_auth_users: {alice: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u}",
+        |_| (),
+    );
+    let start = Instant::now();
+    assert_eq!(status(&served, "alice", "wrong"), 401);
+    let known = start.elapsed();
+    let start = Instant::now();
+    assert_eq!(status(&served, "mallory", "wrong"), 401);
+    let unknown = start.elapsed();
+    assert!(unknown > known / 3 && known > unknown / 3, "{known:?} for a user, {unknown:?} for nobody");
+}
+
+#[test]
+fn web_those_who_guess_do_not_keep_others_waiting() {
+    let costly = "  carol: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u\n";
+    let served = Served::new(&format!("{USERS}{costly}"), |_| ());
+    assert_eq!(status(&served, "alice", "correct horse"), 200);
+    let guess = |_| {
+        let mut stream = TcpStream::connect(served.server.address()).unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Basic Y2Fyb2w6Z3Vlc3M=\r\n\r\n")
+            .unwrap();
+        stream
+    };
+    let guesses: Vec<TcpStream> = (0..40).map(guess).collect();
+    let start = Instant::now();
+    assert_eq!(status(&served, "alice", "correct horse"), 200);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    drop(guesses);
+}
+
+#[test]
+fn web_headers_and_a_rate_are_as_configured() {
+    let served = Served::new(
+        "http_server_config:\n  http2: false\n  headers:\n    X-Frame-Options: deny\n    \
+         Strict-Transport-Security: max-age=63072000\nrate_limit:\n  interval: 1h\n  burst: 2\n",
+        |_| (),
+    );
+    let ask = || served.curl("", &served.url("http", "/healthz"));
+    let first = ask();
+    let headers = first.text.to_lowercase();
+    assert_eq!(first.status, 200, "{headers}");
+    assert!(headers.contains("\nx-frame-options: deny\r"), "{headers}");
+    assert!(headers.contains("\nstrict-transport-security: max-age=63072000\r"), "{headers}");
+    assert_eq!([ask().status, ask().status], [200, 429]);
+}

@@ -1,0 +1,68 @@
+//! What the threads that talk to strangers may do.
+
+use std::{fs, path::Path};
+
+use pping_lab::Process;
+
+use super::{Served, curl_from};
+use crate::agent::{
+    host::Host,
+    http::{PORT, is_ready},
+    monitor::{ok, pping, wait_until},
+};
+
+/// Name, and the capabilities of all sets but the bounding one, of each thread.
+fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
+    let of = |task: &Path| {
+        let status = fs::read_to_string(task.join("status")).ok()?;
+        let value = |name: &str| {
+            status.lines().find_map(|line| line.strip_prefix(name)).map(|it| it.trim().to_owned())
+        };
+        let sets = ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"].map(|set| value(set).unwrap());
+        Some((value("Name:").unwrap(), sets.to_vec()))
+    };
+    fs::read_dir(tasks).unwrap().filter_map(|task| of(&task.unwrap().path())).collect()
+}
+
+#[test]
+fn web_threads_that_talk_to_strangers_have_no_capabilities() {
+    let host = Host::new();
+    let arguments = format!("-i {} --listen 127.0.0.1:{PORT}", Host::ETH);
+    let pping = ok(Process::spawn(pping(&host.namespace, &arguments)));
+    wait_until("it is ready", || is_ready(&host.namespace));
+    curl_from(&host.namespace, "", &format!("http://127.0.0.1:{PORT}/metrics"));
+    let threads = threads(Path::new(&format!("/proc/{}/task", pping.id())));
+    let none = vec!["0000000000000000".to_owned(); 4];
+    for name in ["pping-http", "pping-http-work"] {
+        let (_, sets) = threads.iter().find(|(thread, _)| thread == name).unwrap_or_else(|| {
+            panic!("no {name} in {threads:?}");
+        });
+        assert_eq!(*sets, none, "{name}");
+    }
+    // The others can still do their work.
+    assert!(threads.iter().any(|(name, sets)| name == "pping" && *sets != none), "{threads:?}");
+}
+
+#[test]
+fn web_whoever_lets_others_read_along_is_told_once() {
+    let host = Host::new();
+    let said = |options: &str| {
+        let mut pping = ok(Process::spawn(pping(&host.namespace, &format!("-i {} {options}", Host::ETH))));
+        wait_until("it is ready", || {
+            assert!(ok(pping.status()).is_none(), "{}", ok(pping.stderr()));
+            is_ready(&host.namespace) || curl_from(&host.namespace, "", &readyz()).status == 401
+        });
+        ok(pping.stderr())
+    };
+    assert_eq!(said(&format!("--listen 127.0.0.1:{PORT}")), "");
+    let warned = said(&format!("--listen 0.0.0.0:{PORT}"));
+    assert!(warned.contains("which hosts talk") && warned.lines().count() == 1, "{warned}");
+    let served = Served::new(super::passwords::USERS, |_| ());
+    let web_config = served.file("web.yml").display().to_string();
+    let warned = said(&format!("--listen 0.0.0.0:{PORT} --web-config {web_config}"));
+    assert!(warned.contains("plain text") && warned.lines().count() == 1, "{warned}");
+}
+
+fn readyz() -> String {
+    format!("http://127.0.0.1:{PORT}/readyz")
+}

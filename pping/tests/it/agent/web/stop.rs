@@ -1,0 +1,76 @@
+//! How it ends.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    thread,
+    time::{Duration, Instant},
+};
+
+use pping::http::Server;
+
+use super::Served;
+
+/// Asks for a page and reads its beginning: what is read, and its whole length.
+fn begin(address: SocketAddr) -> (TcpStream, usize, usize) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut octet = [0];
+        stream.read_exact(&mut octet).unwrap();
+        head.push(octet[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+    (stream, head.len(), length.parse().unwrap())
+}
+
+fn stop(server: Server) -> Duration {
+    let start = Instant::now();
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(server.stop());
+    start.elapsed()
+}
+
+#[test]
+fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
+    let served = Served::plain();
+    served.measure(8_000);
+    let address = served.server.address();
+    let (mut reader, _, length) = begin(address);
+    assert!(length > 20_000_000, "{length}");
+    let idle = TcpStream::connect(address).unwrap();
+    thread::scope(|scope| {
+        let stopped = scope.spawn(|| stop(served.server));
+        // It is being stopped by now, and takes nobody in any more.
+        thread::sleep(Duration::from_millis(300));
+        assert!(TcpStream::connect(address).is_err());
+        let mut page = Vec::new();
+        reader.read_to_end(&mut page).unwrap();
+        assert_eq!(page.len(), length);
+        let took = stopped.join().unwrap();
+        assert!(took < Duration::from_secs(2), "{took:?}");
+    });
+    drop(idle);
+}
+
+#[test]
+fn web_the_end_does_not_wait_for_those_who_do_not_read() {
+    let served = Served::plain();
+    served.measure(8_000);
+    let (mut reader, ..) = begin(served.server.address());
+    let took = stop(served.server);
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let mut page = Vec::new();
+    reader.read_to_end(&mut page).ok();
+    assert!(page.len() < 20_000_000, "{}", page.len());
+}
+
+#[test]
+fn web_the_end_without_anybody_there_is_at_once() {
+    let served = Served::plain();
+    let _idle = TcpStream::connect(served.server.address()).unwrap();
+    assert_eq!(served.curl("", &served.url("http", "/healthz")).status, 200);
+    let took = stop(served.server);
+    assert!(took < Duration::from_millis(900), "{took:?}");
+}
