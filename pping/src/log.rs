@@ -123,6 +123,8 @@ fn priority(level: Level) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use tracing::enabled;
+
     use super::*;
 
     #[test]
@@ -130,5 +132,17 @@ mod tests {
         assert_eq!(prioritized(ERROR, "one\n  two"), "<3>one\n<3>  two\n");
         let levels = [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE];
         assert_eq!(levels.map(priority), [3, 4, 6, 7, 7]);
+    }
+
+    #[test]
+    fn more_and_less_can_be_said_later() {
+        init_log(0);
+        assert!(enabled!(Level::WARN) && !enabled!(Level::INFO));
+        set_verbosity(1);
+        assert!(enabled!(Level::INFO) && !enabled!(Level::DEBUG));
+        set_verbosity(3);
+        assert!(enabled!(Level::TRACE));
+        set_verbosity(0);
+        assert!(enabled!(Level::WARN) && !enabled!(Level::INFO));
     }
 }

@@ -107,3 +107,43 @@ impl Reload {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_time_the_file_is_read_anew_and_what_was_typed_stays() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let reload = Reload::typed(["pping", "--config", path, "--max-flows", "7"]).unwrap();
+        fs::write(path, "interface = [\"eth0\"]\nverbose = 1\n").unwrap();
+        let old = reload.again().unwrap();
+        assert_eq!((old.max_flows, old.verbosity, old.rules.rate_limit), (7, 1, 100_000_000));
+
+        fs::write(path, "interface = [\"eth0\"]\nmax-flows = 9\nrate-limit = \"1s\"\n").unwrap();
+        let new = reload.again().unwrap();
+        assert_eq!((new.max_flows, new.verbosity, new.rules.rate_limit), (7, 0, 1_000_000_000));
+        assert_eq!(crate::config::unchangeable(&old, &new), ["rate-limit"]);
+
+        fs::write(path, "interface = [\"eth0\"]\nrate-limit = \"fast\"\n").unwrap();
+        let message = reload.again().unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{path}:2:14: rate-limit = \"fast\": ")), "{message}");
+        fs::write(path, "").unwrap();
+        assert!(matches!(reload.again(), Err(Error::NoSource { .. })));
+        fs::remove_file(path).unwrap();
+        assert!(matches!(reload.again(), Err(Error::OpenConfig { .. })));
+    }
+
+    #[test]
+    fn the_environment_is_that_of_the_start() {
+        let matches = Arguments::command().try_get_matches_from(["pping", "-i", "eth0"]).unwrap();
+        let variables = [("PPING_MAX_FLOWS", "7"), ("PPING_BPF_LOG", "true"), ("OTHER_MAX_FLOWS", "8")];
+        let reload = Reload::new(matches, variables.map(|(name, value)| (name.into(), value.into())));
+        let config = reload.again().unwrap();
+        // The log of the kernel programs is worth nothing where it is not said.
+        assert_eq!((config.max_flows, config.verbosity), (7, 2));
+    }
+}

@@ -18,6 +18,7 @@ fn the_long_help_groups_every_option_and_has_examples() {
         ("Source:", &["-i, --interface", "-r, --read", "--ingress", "--max-flows"][..]),
         ("Measuring:", &["--include-local", "--rate-limit", "--rtt-rate", "--rtt-type"]),
         ("Output:", &["--format", "-w, --write", "--listen"]),
+        ("Service:", &["--config", "--pin"]),
         ("Diagnosis:", &["-v, --verbose", "--bpf-log"]),
     ];
     for (title, options) in groups {
