@@ -11,7 +11,7 @@ use crate::{
 
 const DESCRIPTION: [&str; 4] = [
     "pping watches the packets that pass network interfaces of this machine, with programs that run in the kernel, and \
-     tells the round-trip times of every flow from what is there anyway: TCP timestamps and ICMP echoes. It sends \
+     tells the round-trip times of every flow from what is there anyway, like TCP timestamps and ICMP echoes. It sends \
      nothing, and holds nothing up.",
     "A round-trip time lies between this machine and the host that replied. The two directions of a connection are \
      measured apart, so that a router sees the part of the path on either side of it.",
@@ -54,12 +54,9 @@ pub(super) fn page() -> String {
     page.section("NAME");
     page.paragraph("pping - continuous passive round-trip times of every flow that passes");
     page.section("SYNOPSIS");
-    for form in ["-i INTERFACE ... [OPTIONS]", "-r FILE [OPTIONS]", "[--config FILE] [OPTIONS]"] {
-        page.paragraph(&format!("`pping` {form}"));
-    }
-    for (name, _) in commands(&command) {
-        page.paragraph(&format!("`pping {}`{}", name.0, name.1));
-    }
+    let measuring = ["-i INTERFACE ... [OPTIONS]", "-r FILE [OPTIONS]", "[--config FILE] [OPTIONS]"];
+    page.lines(measuring.map(|form| format!("`pping` {form}")));
+    page.lines(commands(&command).iter().map(|((name, arguments), _)| format!("`pping {name}`{arguments}")));
     page.section("DESCRIPTION");
     page.paragraphs(&DESCRIPTION);
     options(&mut page);
@@ -80,8 +77,8 @@ pub(super) fn page() -> String {
 fn options(page: &mut Page) {
     page.section("OPTIONS");
     page.paragraph(
-        "Times have a unit, as in 100ms, 2s or 5m. All but --config and --read can be in a configuration file and in the \
-         environment as well: see FILES and ENVIRONMENT.",
+        "Times have a unit, as in 100ms, 2s or 5m. All but --config and --read can be in a configuration file, and all but \
+         --read in the environment: see FILES and ENVIRONMENT.",
     );
     let options = Definition::all();
     let mut heading = "";
@@ -96,7 +93,7 @@ fn options(page: &mut Page) {
         };
         page.option(typed(option), option, &default);
     }
-    page.subsection("Options");
+    page.subsection("Help");
     page.item(
         vec![bold("-h"), roman(", "), bold("--help")],
         ["Print help: `-h` in short, `--help` in full."],

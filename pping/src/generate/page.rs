@@ -40,6 +40,17 @@ impl Page {
         }
     }
 
+    /// A paragraph in which each of the texts has lines of its own.
+    pub(super) fn lines(&mut self, texts: impl IntoIterator<Item = impl AsRef<str>>) {
+        self.roff.control("PP", []);
+        for (place, text) in texts.into_iter().enumerate() {
+            if place > 0 {
+                self.roff.control("br", []);
+            }
+            self.text(text.as_ref());
+        }
+    }
+
     /// Lines that stay as they are.
     pub(super) fn literal(&mut self, text: &str) {
         self.roff.control("PP", []);
