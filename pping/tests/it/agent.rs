@@ -7,6 +7,7 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod bpffs;
 mod configuration;
 mod copy;
 mod deployment;
@@ -23,7 +24,9 @@ mod leftovers;
 mod metrics;
 mod monitor;
 mod monitoring;
+mod pins;
 mod privileges;
+mod reloading;
 mod rotation;
 mod sandbox;
 mod schema;

@@ -1,13 +1,20 @@
 //! Which interfaces are watched, and what happens when one goes away.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    fs,
+    time::{Duration, Instant},
+};
 
-use pping_lab::{Signal, Topology, run};
+use pping_lab::{Namespace, Process, Signal, Topology, run};
+use serde_json::Value;
 
 use super::{
     formats::records,
     host::Host,
-    monitor::{ENDING, interrupt, ok, ping, pping, topology, watch, watch_with},
+    http::{LISTEN, PORT, get, scrape},
+    leftovers::objects,
+    monitor::{ENDING, PATIENCE, interrupt, ok, ping, pping, topology, wait_until, watch, watch_with},
 };
 
 /// How many samples each interface has, by name and by whether the echo went out there.
@@ -44,26 +51,177 @@ fn an_interface_given_twice_is_watched_once() {
     assert_eq!(samples_by_interface(&output), expected, "{output}");
 }
 
-/// Watches `eth0`, runs `ip` with `change`, and expects that pping ends with an error that names it.
-#[track_caller]
-fn assert_ends_when(change: &str) {
+/// Whether metrics say that an interface is watched.
+pub(super) fn holds(host: &Namespace, interface: &str) -> bool {
+    scrape(host).sum("pping_interface_up", &[("interface", interface)]) == Some(1.0)
+}
+
+/// `ip` with these arguments, in a namespace.
+fn ip(host: &Namespace, arguments: &str) {
+    ok(run(host.command("ip").args(arguments.split_whitespace())));
+}
+
+/// The packets that the kernel counted on an interface, in and out, and those that pping did.
+fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
+    let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let by_kernel = ["rx", "tx"].map(|side| shown[0]["stats64"][side]["packets"].as_u64().unwrap());
+    let exposition = scrape(host);
+    let by_pping = ["ingress", "egress"].map(|direction| {
+        let labels = [("interface", interface), ("direction", direction)];
+        exposition.sum("pping_packets_total", &labels).unwrap_or(0.0) as u64
+    });
+    [by_kernel, by_pping]
+}
+
+/// A host with pping on interfaces by a pattern.
+fn watch_pattern(host: &Host, arguments: &str) -> Process {
+    ip(&host.namespace, "link set lo up");
+    let arguments = format!("-v --format none {LISTEN} {arguments}");
+    let mut pping = ok(Process::spawn(pping(&host.namespace, &arguments)));
+    wait_until("pping is ready", || {
+        assert_eq!(ok(pping.status()), None, "{}", ok(pping.stderr()));
+        get(&host.namespace, PORT, "/readyz", "*/*").is_some_and(|response| response.status == 200)
+    });
+    pping
+}
+
+/// Makes a pair of interfaces, waits until pping watches it, and has packets pass. Returns how long that took, and what
+/// was counted.
+fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 2]) {
+    ip(host, &format!("link add {name} type veth peer name far0"));
+    let made = Instant::now();
+    wait_until("it is watched", || holds(host, name));
+    let took = made.elapsed();
+    ip(host, "link set far0 up");
+    ip(host, &format!("link set {name} up"));
+    // Whoever answers is this very host, which does not matter here: packets pass.
+    let mut ping = host.command("ping");
+    ping.args(["-q", "-i0.01", "-W1", &format!("-c{packets}"), "-I", name, "ff02::1"]);
+    ok(run(&mut ping)).clear();
+    ip(host, "link set far0 down");
+    let [by_kernel, _] = counted(host, name);
+    ip(host, &format!("link delete {name}"));
+    (took, by_kernel)
+}
+
+#[test]
+fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     let host = Host::new();
-    let mut pping = watch(&host.namespace, Host::ETH, "");
-    ok(run(host.namespace.command("ip").args(change.split_whitespace())));
-    let status = ok(pping.wait_timeout(ENDING));
-    let stderr = ok(pping.stderr());
-    assert_eq!(status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("pping: interface eth0 is gone"), "{stderr}");
+    let pping = watch_pattern(&host, "-i dial*");
+    let mut sums = [0; 2];
+    for turn in 0..12 {
+        let (took, counted) = make_and_use(&host.namespace, "dial0", 5);
+        assert!(took < PATIENCE, "{took:?}");
+        sums = std::array::from_fn(|side| sums[side] + counted[side]);
+        wait_until(&format!("it is said to be gone, turn {turn}"), || !holds(&host.namespace, "dial0"));
+    }
+    let count = |direction| {
+        let labels = [("interface", "dial0"), ("direction", direction)];
+        scrape(&host.namespace).sum("pping_packets_total", &labels).unwrap_or(0.0) as u64
+    };
+    wait_until(&format!("all packets, {sums:?}, of all of them"), || {
+        ["ingress", "egress"].map(count) == sums
+    });
+    assert!(sums.iter().all(|&sum| sum >= 12 * 5), "{sums:?}");
+    let said = ok(pping.stderr());
+    assert_eq!(said.matches("dial0 (ifindex").count(), 12, "{said}");
+    interrupt(pping);
 }
 
 #[test]
-fn a_deleted_interface_ends_it_with_an_error() {
-    assert_ends_when("link delete eth0");
+fn hundreds_of_interfaces_leave_nothing_behind() {
+    let host = Host::new();
+    let pping = watch_pattern(&host, "-i dial* --wait -i eth0");
+    let open = || fs::read_dir(format!("/proc/{}/fd", pping.id())).unwrap().count();
+    let memory = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", pping.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+    };
+    let churn = |first: u32| {
+        // Faster than anybody can follow, and some are gone before they are seen.
+        for number in first..first + 150 {
+            let name = format!("dial{}", number % 7);
+            ip(&host.namespace, &format!("link add {name} type veth peer name far0"));
+            ip(&host.namespace, &format!("link set {name} up"));
+            if number % 3 == 0 {
+                ip(&host.namespace, &format!("link set {name} down"));
+                ip(&host.namespace, &format!("link set {name} name dial9{}", number % 10));
+                ip(&host.namespace, &format!("link delete dial9{}", number % 10));
+            } else {
+                ip(&host.namespace, &format!("link delete {name}"));
+            }
+        }
+        wait_until("all of them are gone", || {
+            let up = scrape(&host.namespace).sum("pping_interface_up", &[]);
+            up == Some(1.0)
+        });
+    };
+    churn(0);
+    let (held, descriptors, before) = (objects(&pping), open(), memory());
+    churn(1000);
+    churn(2000);
+    assert_eq!(objects(&pping), held);
+    // One of them may be of the scrape.
+    assert!(open().abs_diff(descriptors) <= 1, "{} and {descriptors}", open());
+    assert!(memory() < before + before / 4 + 2048, "{} KiB, and {before} before", memory());
+    interrupt(pping);
 }
 
 #[test]
-fn a_renamed_interface_ends_it_with_an_error() {
-    assert_ends_when("link set eth0 name wan7");
+fn one_that_is_renamed_is_watched_by_its_name() {
+    let host = Host::new();
+    let pping = watch_pattern(&host, "-i eth* -i wan7 --wait");
+    assert!(holds(&host.namespace, "eth0"));
+    ip(&host.namespace, "link set eth0 down");
+    ip(&host.namespace, "link set eth0 name lan0");
+    wait_until("it is not watched", || !holds(&host.namespace, "eth0"));
+    ip(&host.namespace, "link set lan0 name wan7");
+    wait_until("it is watched", || holds(&host.namespace, "wan7"));
+    ip(&host.namespace, "link set wan7 name eth0");
+    wait_until("it is watched again", || holds(&host.namespace, "eth0") && !holds(&host.namespace, "wan7"));
+    interrupt(pping);
+}
+
+#[test]
+fn one_that_is_deleted_does_not_end_it_and_is_watched_once_it_is_back() {
+    let host = Host::new();
+    let pping = watch_pattern(&host, "-i eth0");
+    ip(&host.namespace, "link delete eth0");
+    wait_until("it is said to be gone", || !holds(&host.namespace, "eth0"));
+    ip(&host.namespace, "link add eth0 type veth peer name far0");
+    wait_until("it is watched again", || holds(&host.namespace, "eth0"));
+    interrupt(pping);
+}
+
+#[test]
+fn what_cannot_be_watched_is_said_once_and_the_rest_is_watched() {
+    let host = Host::new();
+    let taken = ok(Process::spawn(pping(&host.namespace, "-v -i eth0 --ingress xdp --format none")));
+    wait_until("the hook is taken", || ok(taken.stderr()).contains("watching eth0"));
+    ip(&host.namespace, "link add dial0 type veth peer name far0");
+    let pping = watch_pattern(&host, "--ingress xdp -i dial* -i eth*");
+    assert!(holds(&host.namespace, "dial0"));
+    let said = ok(pping.stderr());
+    assert_eq!(said.matches("eth0: not watched").count(), 1, "{said}");
+    interrupt(taken);
+    wait_until("it is tried again", || holds(&host.namespace, "eth0"));
+    interrupt(pping);
+}
+
+#[test]
+fn one_that_is_not_there_is_an_error_unless_it_is_waited_for() {
+    let host = Host::new();
+    let mut pping = ok(Process::spawn(pping(&host.namespace, "-i eth0 -i ppp0")));
+    assert_eq!(ok(pping.wait_timeout(ENDING)).code(), Some(2));
+    let said = ok(pping.stderr());
+    assert!(said.contains("--interface ppp0: there is no such interface here"), "{said}");
+    let pping = watch_pattern(&host, "-i eth0 -i ppp0 --wait");
+    assert!(ok(pping.stderr()).contains("ppp0: there is no such interface yet; waiting for it"));
+    ip(&host.namespace, "link add ppp0 type veth peer name far0");
+    wait_until("it is watched", || holds(&host.namespace, "ppp0"));
+    interrupt(pping);
 }
 
 #[test]
@@ -75,7 +233,7 @@ fn other_interfaces_may_come_and_go() {
     {
         ok(run(host.namespace.command("ip").args(change.split_whitespace())));
     }
-    let early = pping.wait_timeout(std::time::Duration::from_millis(500));
+    let early = pping.wait_timeout(Duration::from_millis(500));
     assert!(early.is_err(), "{}", ok(pping.stderr()));
     ok(pping.stop(Signal::SIGINT, ENDING));
 }

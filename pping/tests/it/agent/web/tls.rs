@@ -105,7 +105,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
 
     // What cannot be changes nothing, not even if it is asked for.
     fs::write(served.file("server.key"), "no key").unwrap();
-    served.server.reload();
+    served.server.reload(Some(&served.file("web.yml")));
     thread::sleep(Duration::from_millis(1_200));
     assert_eq!(status("new.pem"), 200);
 
@@ -122,7 +122,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
         indented("inline.key")
     );
     fs::write(served.file("web.yml"), web_config).unwrap();
-    served.server.reload();
+    served.server.reload(Some(&served.file("web.yml")));
     until("the new file is used", || status("other.pem") == 200);
 }
 

@@ -1,0 +1,267 @@
+//! `--pin`: what goes on while pping is away, and what a later one makes of it.
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use pping_lab::{Process, Signal, Topology, run};
+
+use super::{
+    bpffs::{Bpffs, files},
+    http::{Exposition, LISTEN, scrape},
+    interfaces::holds,
+    monitor::{ENDING, converse, ok, ping, pping, tool, topology, wait_until, watch, watch_with},
+};
+
+const ICMP: [(&str, &str); 3] =
+    [("interface", Topology::WAN), ("method", "icmp-echo"), ("matched", "ingress")];
+
+fn options(pins: &Bpffs, more: &str) -> String {
+    format!("{LISTEN} --rate-limit 0 --format none --pin {} {more}", pins.pins().display())
+}
+
+/// Counters that a restart must not set back: all but those of the process.
+fn counters(exposition: &Exposition) -> BTreeMap<String, f64> {
+    let counters = exposition.series().filter(|series| {
+        let ends = ["_total", "_count", "_sum", "_bucket"];
+        !series.name.starts_with("process_") && ends.iter().any(|end| series.name.ends_with(end))
+    });
+    counters.map(|series| (format!("{}{:?}", series.name, series.labels), series.value)).collect()
+}
+
+fn assert_nothing_went_back(before: &Exposition, after: &Exposition) {
+    let after = counters(after);
+    for (series, value) in counters(before) {
+        let now = after.get(&series).unwrap_or_else(|| panic!("{series} is gone"));
+        assert!(*now >= value, "{series} was {value} and is {now}");
+    }
+}
+
+/// The samples of pings: as counted by interface, and in the histogram.
+fn pings(topology: &Topology) -> [Option<f64>; 2] {
+    let exposition = scrape(topology.router());
+    ["pping_samples_total", "pping_rtt_seconds_count"].map(|name| exposition.sum(name, &ICMP))
+}
+
+fn kill(mut pping: Process, signal: Signal) {
+    ok(pping.signal(signal));
+    ok(pping.wait_timeout(ENDING));
+}
+
+fn assert_goes_on(ingress: &str, grouping: &str) {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let options = options(&pins, &format!("--ingress {ingress} {grouping}"));
+    let (mut sent, mut before) = (0, None);
+    // Killed, ended in an orderly way, and killed once more.
+    for end in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGKILL] {
+        let agent = watch(topology.router(), Topology::WAN, &options);
+        converse(&topology, 3);
+        ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.05");
+        sent += 5;
+        wait_until("the samples so far, and no others", || pings(&topology) == [Some(f64::from(sent)); 2]);
+        let now = scrape(topology.router());
+        if let Some(before) = &before {
+            assert_nothing_went_back(before, &now);
+        }
+        before = Some(now);
+        kill(agent, end);
+        // Nobody is there to count these but the kernel.
+        ping(topology.client(), Topology::SERVER_IPV4, "-c7 -i0.05");
+        sent += 7;
+    }
+    let agent = watch(topology.router(), Topology::WAN, &options);
+    wait_until("what came while nobody was there", || pings(&topology) == [Some(f64::from(sent)); 2]);
+    assert_nothing_went_back(before.as_ref().unwrap(), &scrape(topology.router()));
+    kill(agent, Signal::SIGINT);
+    let held = files(&pins.pins());
+    let (unpinned, said) = unpin(&pins);
+    assert!(unpinned && held > 15 && files(pins.path()) == 2, "{held}: {said}");
+    let (_, attached) = tool("bpftool", &["net", "show"]);
+    assert!(!attached.contains("pping"), "{attached}");
+}
+
+fn unpin(pins: &Bpffs) -> (bool, String) {
+    tool(super::monitor::PPING, &["unpin", pins.pins().to_str().unwrap()])
+}
+
+#[test]
+fn nothing_is_lost_between_two_runs_at_tc() {
+    assert_goes_on("tc", "");
+}
+
+#[test]
+fn nothing_is_lost_between_two_runs_at_xdp() {
+    assert_goes_on("xdp", "");
+}
+
+#[test]
+fn nothing_is_lost_of_groups_that_have_no_label_of_their_own() {
+    assert_goes_on("tc", "--group-by /32,/128,both --prometheus-groups 1");
+}
+
+/// A groups file; pping may not find its labels in the same order again.
+#[test]
+fn groups_of_a_file_are_still_called_what_they_were() {
+    let (topology, pins, directory) = (topology(), Bpffs::new(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("groups.csv");
+    fs::write(&path, format!("{}/32,servers\n{}/32,clients\n", Topology::SERVER_IPV4, Topology::CLIENT_IPV4))
+        .unwrap();
+    let options = options(&pins, &format!("--groups {}", path.display()));
+    let agent = watch(topology.router(), Topology::WAN, &options);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
+    kill(agent, Signal::SIGKILL);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
+    fs::write(&path, format!("198.51.100.0/24,new\n{}/32,servers\n", Topology::SERVER_IPV4)).unwrap();
+    let agent = watch(topology.router(), Topology::WAN, &options);
+    let count = || {
+        let labels = [("group", "servers"), ("method", "icmp-echo")];
+        scrape(topology.router()).sum("pping_rtt_seconds_count", &labels)
+    };
+    wait_until("samples of before, of between and of now", || count() == Some(8.0));
+    ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
+    wait_until("samples of before, of between and of now", || count() == Some(12.0));
+    kill(agent, Signal::SIGINT);
+}
+
+#[test]
+fn two_do_not_share_what_is_pinned_and_nothing_is_unpinned_under_one() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
+    let second = format!("-i {} --format none --pin {}", Topology::WAN, pins.pins().display());
+    let mut second = ok(Process::spawn(pping(topology.router(), &second)));
+    assert_eq!(ok(second.wait_timeout(ENDING)).code(), Some(2));
+    let said = ok(second.stderr());
+    assert!(
+        said.contains("another pping has it; stop that one, or give each a directory of its own"),
+        "{said}"
+    );
+    let (unpinned, said) = unpin(&pins);
+    assert!(!unpinned && said.contains("another pping has it"), "{said}");
+    ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05");
+    wait_until("samples all the same", || pings(&topology) == [Some(2.0); 2]);
+    kill(agent, Signal::SIGINT);
+}
+
+#[test]
+fn a_directory_that_is_no_bpffs_is_refused_and_left_alone() {
+    let (topology, directory) = (topology(), tempfile::tempdir().unwrap());
+    let pins = directory.path().join("pping");
+    let arguments = format!("-i {} --pin {}", Topology::WAN, pins.display());
+    let mut agent = ok(Process::spawn(pping(topology.router(), &arguments)));
+    assert_eq!(ok(agent.wait_timeout(ENDING)).code(), Some(2));
+    let said = ok(agent.stderr());
+    assert!(said.contains("this is no BPF file system") && said.contains("mount -t bpf"), "{said}");
+    assert!(!pins.exists());
+}
+
+#[test]
+fn sizes_are_what_is_pinned_and_that_is_said() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    kill(watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 1000")), Signal::SIGTERM);
+    let agent = watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 2000"));
+    let said = ok(agent.stderr());
+    assert!(
+        said.contains("--max-flows 2000: the maps pinned in") && said.contains("have room for 1000"),
+        "{said}"
+    );
+    let capacity = [("map", "FLOWS_V4")];
+    assert_eq!(scrape(topology.router()).sum("pping_map_capacity", &capacity), Some(1000.0));
+    kill(agent, Signal::SIGINT);
+}
+
+/// As an upgrade to another layout would find it: what is pinned is of no use to it.
+#[test]
+fn another_layout_is_replaced_once_the_new_programs_run() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    kill(watch(topology.router(), Topology::WAN, &options(&pins, "")), Signal::SIGKILL);
+    let maps = |name: &str| -> Vec<_> {
+        let entries = pins.pins().read_dir().unwrap().map(|entry| entry.unwrap().path());
+        entries.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(name)).collect()
+    };
+    let [ours] = &maps("maps-")[..] else { panic!("one set of maps") };
+    let other = pins.pins().join("maps-0123456789abcdef");
+    fs::rename(ours, &other).unwrap();
+    let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
+    let said = ok(agent.stderr());
+    assert!(
+        said.contains("pinned by a pping of another version") && said.contains("counters began anew"),
+        "{said}"
+    );
+    assert_eq!(maps("maps-"), [ours.clone()]);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
+    wait_until("each sample once", || pings(&topology) == [Some(3.0); 2]);
+    // Two links, as before: the old one has the new program.
+    assert_eq!(files(&pins.pins().join("links")), 2);
+    kill(agent, Signal::SIGINT);
+}
+
+#[test]
+fn another_hook_takes_the_place_of_the_one_that_is_pinned() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let mut sent = 0;
+    for ingress in ["tc", "xdp", "auto", "tc"] {
+        let agent = watch(topology.router(), Topology::WAN, &options(&pins, &format!("--ingress {ingress}")));
+        ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
+        sent += 3;
+        wait_until("each sample once", || pings(&topology) == [Some(f64::from(sent)); 2]);
+        let links = pins.pins().join("links").read_dir().unwrap();
+        let names: Vec<_> = links.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        kill(agent, Signal::SIGTERM);
+    }
+}
+
+#[test]
+fn what_is_no_longer_watched_is_detached() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let both = format!("-v -i {} -i {} {}", Topology::WAN, Topology::LAN, options(&pins, ""));
+    kill(watch_with(pping(topology.router(), &both), Topology::LAN), Signal::SIGKILL);
+    assert_eq!(files(&pins.pins().join("links")), 4);
+    let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
+    assert_eq!(files(&pins.pins().join("links")), 2);
+    kill(agent, Signal::SIGINT);
+}
+
+/// A link of a device that was deleted while nobody was there is worth nothing; its successor is watched.
+#[test]
+fn an_interface_made_anew_meanwhile_is_attached_to() {
+    let (host, pins) = (super::host::Host::new(), Bpffs::new());
+    let options = options(&pins, "--wait --include-local");
+    ok(run(host.namespace.command("ip").args(["link", "set", "lo", "up"])));
+    let agent = watch(&host.namespace, "eth0", &options);
+    kill(agent, Signal::SIGKILL);
+    let ip = |arguments: &str| ok(run(host.namespace.command("ip").args(arguments.split(' '))));
+    ip("link delete eth0");
+    ip("link add eth0 type veth peer name far0");
+    ip("link set eth0 up");
+    ip("link set far0 up");
+    let agent = watch(&host.namespace, "eth0", &options);
+    assert!(holds(&host.namespace, "eth0"), "its metrics say so");
+    assert_eq!(files(&pins.pins().join("links")), 2);
+    kill(agent, Signal::SIGINT);
+}
+
+/// As nobody, who can neither load programs nor do anything else but what three capabilities are for.
+#[test]
+fn three_capabilities_are_enough_to_pin_and_to_go_on() {
+    let (topology, pins, copy) = (topology(), Bpffs::new(), super::copy::Copy::new());
+    let (owned, said) = tool("chown", &["65534:65534", pins.path().to_str().unwrap()]);
+    assert!(owned, "{said}");
+    fs::set_permissions(pins.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let start = || {
+        let mut command: Command = topology.router().command("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args([
+            "--inh-caps=-all,+bpf,+net_admin,+perfmon",
+            "--ambient-caps=-all,+bpf,+net_admin,+perfmon",
+        ]);
+        command
+            .arg(&copy.program)
+            .args(["-v", "-i", Topology::WAN])
+            .args(options(&pins, "").split(' ').filter(|it| !it.is_empty()));
+        watch_with(command, Topology::WAN)
+    };
+    kill(start(), Signal::SIGKILL);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
+    let agent = start();
+    wait_until("what came while nobody was there", || pings(&topology) == [Some(3.0); 2]);
+    kill(agent, Signal::SIGINT);
+}

@@ -1,0 +1,119 @@
+//! SIGHUP: what changes while packets pass, what cannot, and what a mistake does, which is nothing.
+
+use std::{fs, path::PathBuf};
+
+use pping_lab::{Process, Signal, Topology};
+use tempfile::TempDir;
+
+use super::{
+    http::{PORT, get, scrape},
+    interfaces::holds,
+    monitor::{endless_ping, interrupt, ok, pping, topology, wait_until, watch_with},
+};
+
+/// A pping with a configuration file that can be changed.
+struct Agent {
+    topology: Topology,
+    directory: TempDir,
+    process: Process,
+}
+
+impl Agent {
+    fn new(text: &str) -> Self {
+        let (topology, directory) = (topology(), tempfile::tempdir().unwrap());
+        let path = directory.path().join("pping.toml");
+        fs::write(&path, format!("{text}verbose = 1\n")).unwrap();
+        let command = pping(topology.router(), &format!("--config {}", path.display()));
+        let process = watch_with(command, Topology::WAN);
+        Self { topology, directory, process }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Changes the configuration, and waits until it has been read.
+    fn reload(&mut self, text: &str, said: &str) {
+        fs::write(self.path("pping.toml"), format!("{text}verbose = 1\n")).unwrap();
+        ok(self.process.signal(Signal::SIGHUP));
+        wait_until(said, || ok(self.process.stderr()).contains(said));
+    }
+
+    fn holds(&self, interface: &str) -> bool {
+        holds(self.topology.router(), interface)
+    }
+}
+
+const BOTH: &str = "interface = [\"wan0\", \"lan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\n";
+const ONE: &str = "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\n";
+
+#[test]
+fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
+    let mut agent = Agent::new(ONE);
+    let _pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
+    for _ in 0..3 {
+        agent.reload(BOTH, "watching lan0 at");
+        wait_until("both are watched", || agent.holds("lan0"));
+        agent.reload(ONE, "lan0 (ifindex");
+        wait_until("one is watched", || !agent.holds("lan0"));
+    }
+    // Requests that go out and replies that come in at an interface that was watched all the time.
+    let wan = |name: &str, direction: (&str, &str)| {
+        let labels = [("interface", "wan0"), direction];
+        scrape(agent.topology.router()).sum(name, &labels).unwrap()
+    };
+    let (samples, replies) = (
+        wan("pping_samples_total", ("matched", "ingress")),
+        wan("pping_packets_total", ("protocol", "icmp")) / 2.0,
+    );
+    assert!(samples > 50.0 && (samples - replies).abs() < 30.0, "{samples} samples, {replies} replies");
+    interrupt(agent.process);
+}
+
+#[test]
+fn a_mistake_changes_nothing_and_is_told_with_its_place() {
+    let mut agent = Agent::new(ONE);
+    agent.reload(&format!("{BOTH}rate-limit = \"fast\"\n"), "the configuration stays as it was");
+    let said = ok(agent.process.stderr());
+    assert!(said.contains("pping.toml:4:14:") && said.contains("fast"), "{said}");
+    assert!(agent.holds("wan0") && !agent.holds("lan0"));
+    // An interface that is not there, and an address that is not to be had, are mistakes as well.
+    agent.reload(&BOTH.replace("lan0", "lam0"), "did you mean lan0?");
+    agent.reload(&BOTH.replace("127.0.0.1:9464", "192.0.2.1:9464"), "192.0.2.1:9464: Cannot assign");
+    assert!(agent.holds("wan0") && !agent.holds("lan0"));
+    agent.reload(BOTH, "watching lan0 at");
+    interrupt(agent.process);
+}
+
+#[test]
+fn what_cannot_change_is_named_and_the_rest_changes() {
+    let mut agent = Agent::new(ONE);
+    agent.reload(
+        &format!("{BOTH}rate-limit = \"3s\"\nmax-flows = 5000\n"),
+        "max-flows, rate-limit: changed, but not while pping runs; restart it for that",
+    );
+    wait_until("the rest is followed", || agent.holds("lan0"));
+    let capacity = scrape(agent.topology.router()).sum("pping_map_capacity", &[("map", "FLOWS_V4")]);
+    assert_ne!(capacity, Some(5000.0));
+    interrupt(agent.process);
+}
+
+#[test]
+fn the_output_and_the_address_move() {
+    let mut agent = Agent::new(ONE);
+    let _pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
+    wait_until("records on standard output", || ok(agent.process.stdout()).contains("icmp-echo"));
+    let records = agent.path("records");
+    let text = ONE.replace("9464", "9465") + &format!("write = \"{}\"\n", records.display());
+    fs::write(agent.path("pping.toml"), text).unwrap();
+    ok(agent.process.signal(Signal::SIGHUP));
+    wait_until("records in the file", || {
+        fs::read_to_string(&records).is_ok_and(|text| text.lines().any(|line| line.contains("icmp-echo")))
+    });
+    let router = agent.topology.router();
+    wait_until("it listens at the new address alone", || {
+        get(router, 9465, "/readyz", "*/*").is_some_and(|it| it.status == 200)
+            && get(router, PORT, "/readyz", "*/*").is_none()
+    });
+    interrupt(agent.process);
+}
