@@ -18,7 +18,7 @@ use std::{
 use pping_common::{abi::Emit, limits::DRAIN_INTERVAL_MS, parse::Untracked};
 use tokio::{
     io::{Interest, unix::AsyncFd},
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     time::{MissedTickBehavior, interval, sleep},
 };
 
@@ -64,6 +64,8 @@ pub(crate) async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     capabilities::gain_no_more()?;
+    // Before anybody is told that it is ready: a SIGHUP that nobody waits for is the end.
+    let hangup = signal(SignalKind::hangup())?;
     let mut netlink = Netlink::connect()?;
     let wanted = Wanted::new(&live.interfaces)?;
     let links = netlink.links().await?;
@@ -149,7 +151,7 @@ pub(crate) async fn run(
     // Not before there is something to scrape.
     readiness.set();
     agent.notify.ready(&agent.status());
-    let ended = agent.watch(&mut netlink, ended, shutdown).await;
+    let ended = agent.watch(&mut netlink, ended, hangup, shutdown).await;
     let server = agent.server.take();
     let summary = agent.finish();
     // Last, since packets do not wait for scrapes.
@@ -211,12 +213,12 @@ impl Agent {
         &mut self,
         netlink: &mut Netlink,
         mut ended: Ended,
+        mut hangup: Signal,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let ring = readable(self.kernel.events.as_fd().try_clone_to_owned()?)?;
         let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut hangup = signal(SignalKind::hangup())?;
         tokio::pin!(shutdown);
         let turn = sleep(self.aggregator.until_next()?);
         tokio::pin!(turn);

@@ -180,12 +180,13 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     let other = pins.pins().join("maps-0123456789abcdef");
     fs::rename(ours, &other).unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
+    wait_until("it is said", || ok(agent.stderr()).contains("counters began anew"));
     let said = ok(agent.stderr());
     assert!(
         said.contains("pinned by a pping of another version") && said.contains("counters began anew"),
         "{said}"
     );
-    assert_eq!(maps("maps-"), [ours.clone()]);
+    wait_until("the old maps are gone", || maps("maps-") == [ours.clone()]);
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
     wait_until("each sample once", || pings(&topology) == [Some(3.0); 2]);
     // Two links, as before: the old one has the new program.
@@ -213,10 +214,12 @@ fn another_hook_takes_the_place_of_the_one_that_is_pinned() {
 fn what_is_no_longer_watched_is_detached() {
     let (topology, pins) = (topology(), Bpffs::new());
     let both = format!("-v -i {} -i {} {}", Topology::WAN, Topology::LAN, options(&pins, ""));
-    kill(watch_with(pping(topology.router(), &both), Topology::LAN), Signal::SIGKILL);
-    assert_eq!(files(&pins.pins().join("links")), 4);
+    let links = || files(&pins.pins().join("links"));
+    let agent = watch_with(pping(topology.router(), &both), Topology::LAN);
+    wait_until("both are watched", || links() == 4);
+    kill(agent, Signal::SIGKILL);
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
-    assert_eq!(files(&pins.pins().join("links")), 2);
+    wait_until("one is watched", || links() == 2);
     kill(agent, Signal::SIGINT);
 }
 

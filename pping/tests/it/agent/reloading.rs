@@ -44,8 +44,8 @@ impl Agent {
     }
 }
 
-const BOTH: &str = "interface = [\"wan0\", \"lan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\n";
-const ONE: &str = "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\n";
+const BOTH: &str = "interface = [\"wan0\", \"lan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
+const ONE: &str = "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
 
 #[test]
 fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
@@ -73,7 +73,7 @@ fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
 #[test]
 fn a_mistake_changes_nothing_and_is_told_with_its_place() {
     let mut agent = Agent::new(ONE);
-    agent.reload(&format!("{BOTH}rate-limit = \"fast\"\n"), "the configuration stays as it was");
+    agent.reload(&BOTH.replace("\"0\"", "\"fast\""), "the configuration stays as it was");
     let said = ok(agent.process.stderr());
     assert!(said.contains("pping.toml:4:14:") && said.contains("fast"), "{said}");
     assert!(agent.holds("wan0") && !agent.holds("lan0"));
@@ -89,7 +89,7 @@ fn a_mistake_changes_nothing_and_is_told_with_its_place() {
 fn what_cannot_change_is_named_and_the_rest_changes() {
     let mut agent = Agent::new(ONE);
     agent.reload(
-        &format!("{BOTH}rate-limit = \"3s\"\nmax-flows = 5000\n"),
+        &(BOTH.replace("\"0\"", "\"3s\"") + "max-flows = 5000\n"),
         "max-flows, rate-limit: changed, but not while pping runs; restart it for that",
     );
     wait_until("the rest is followed", || agent.holds("lan0"));
