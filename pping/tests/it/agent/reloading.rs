@@ -44,8 +44,10 @@ impl Agent {
     }
 }
 
-const BOTH: &str = "interface = [\"wan0\", \"lan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
-const ONE: &str = "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
+const BOTH: &str =
+    "interface = [\"wan0\", \"lan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
+const ONE: &str =
+    "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
 
 #[test]
 fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
