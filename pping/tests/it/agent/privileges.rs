@@ -2,12 +2,12 @@
 
 use std::{fs, path::Path, process::Command};
 
-use pping_lab::{Process, Topology};
+use pping_lab::{Process, Topology, run};
 
 use super::{
     copy::Copy,
     host::Host,
-    monitor::{ENDING, interrupt, ok, ping, tool, topology, wait_until, watch_with},
+    monitor::{ENDING, interrupt, ok, ping, tool, topology, wait_until, watch, watch_with},
 };
 
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -75,5 +75,60 @@ fn assert_measures(topology: &Topology, copy: &Copy, options: &[&str]) {
         ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.2");
         wait_until("a sample", || ok(pping.stdout()).contains("icmp-echo"));
         interrupt(pping);
+    }
+}
+
+/// The capabilities of each thread of a process, as bits, with what prevents it from getting more.
+fn capabilities(pping: &Process) -> Vec<(String, u64, u64, bool)> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", pping.id())).unwrap();
+    let of_task = |path: &Path| -> Option<_> {
+        let status = fs::read_to_string(path.join("status")).ok()?;
+        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+        let bits = |name| u64::from_str_radix(field(name), 16).unwrap();
+        Some((field("Name:").to_owned(), bits("CapPrm:"), bits("CapBnd:"), field("NoNewPrivs:") == "1"))
+    };
+    tasks.filter_map(|task| of_task(&task.unwrap().path())).collect()
+}
+
+const CAP_DAC_OVERRIDE: u64 = 1 << 1;
+const CAP_NET_ADMIN: u64 = 1 << 12;
+const CAP_BPF: u64 = 1 << 39;
+
+#[test]
+fn root_keeps_what_interfaces_and_files_take_and_no_thread_can_get_more() {
+    let topology = topology();
+    let pping = watch(topology.router(), Topology::WAN, "--format none --listen 127.0.0.1:0");
+    wait_until("it says what it keeps", || ok(pping.stderr()).contains("keeping "));
+    assert!(ok(pping.stderr()).contains("keeping CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_BPF, for interfaces"));
+    let threads = capabilities(&pping);
+    assert!(threads.len() >= 3, "{threads:?}");
+    for (name, permitted, bounding, no_new) in threads {
+        let may = match name.as_str() {
+            "pping" => CAP_DAC_OVERRIDE | CAP_NET_ADMIN | CAP_BPF,
+            "pping-output" => CAP_DAC_OVERRIDE,
+            _ => 0,
+        };
+        assert_eq!(permitted, may, "{name}");
+        assert!(no_new && (may == 0 || bounding == may), "{name}");
+    }
+    interrupt(pping);
+}
+
+#[test]
+fn two_of_the_three_capabilities_are_enough_for_interfaces_that_come() {
+    let (host, copy) = (Host::new(), Copy::new());
+    let three = ["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"];
+    for ingress in ["tc", "xdp"] {
+        let arguments = ["-v", "-i", "eth0", "-i", "dial*", "--ingress", ingress];
+        let command = setpriv(host.namespace.command("setpriv"), &three, &copy.program, &arguments);
+        let pping = watch_with(command, Host::ETH);
+        wait_until("it gave up the rest", || ok(pping.stderr()).contains("keeping CAP_NET_ADMIN, CAP_BPF"));
+        let main = capabilities(&pping).into_iter().find(|(name, ..)| name == "pping").unwrap();
+        assert_eq!((main.1, main.3), (CAP_NET_ADMIN | CAP_BPF, true));
+        let add = ["link", "add", "dial0", "type", "veth", "peer", "name", "far0"];
+        ok(run(host.namespace.command("ip").args(add)));
+        wait_until("it is watched", || ok(pping.stderr()).contains("watching dial0 at"));
+        interrupt(pping);
+        ok(run(host.namespace.command("ip").args(["link", "delete", "dial0"])));
     }
 }
