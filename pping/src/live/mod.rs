@@ -42,7 +42,7 @@ use crate::{
         clock::{self, WallClock},
         counters::Snapshot,
         drain,
-        interfaces::{self, Change, Netlink},
+        interfaces::{self, Netlink},
         labels,
         load::{self, Kernel, Settings},
         pins::{self, Pins},
@@ -146,7 +146,7 @@ pub(crate) async fn run(
     };
     // There may be something to tell of a run before this one.
     agent.adopt()?;
-    agent.follow(&netlink, Change { links: true, addresses: false }).await?;
+    agent.watch_wanted(&netlink).await?;
     agent.count()?;
     // Not before there is something to scrape.
     readiness.set();
@@ -237,7 +237,7 @@ impl Agent {
                 () = &mut turn => {
                     self.turn()?;
                     if self.watching.is_due() {
-                        self.follow(netlink, Change { links: true, addresses: false }).await?;
+                        self.watch_wanted(netlink).await?;
                     }
                     turn.set(sleep(self.aggregator.until_next()?));
                 }

@@ -58,8 +58,7 @@ impl Agent {
                 if self.pins.is_some() { ", of which no packet will be missed" } else { "" }
             );
         }
-        let Self { watching, kernel, pins, .. } = self;
-        watching.follow(kernel, pins.as_ref(), &links)?;
+        self.watch_wanted(netlink).await?;
         if live.listen != self.live.listen
             && let Some(old) = std::mem::replace(&mut self.server, server)
         {

@@ -96,13 +96,13 @@ impl Watching {
         }
     }
 
-    /// Follows what has changed. Whatever fails is said, and tried again.
+    /// Follows what has changed. Returns what cannot be attached to, as it seems.
     pub(super) fn follow(
         &mut self,
         kernel: &mut Kernel,
         pins: Option<&Pins>,
         links: &[Link],
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<(Link, Error)>, Error> {
         self.tried = Instant::now();
         let is_there =
             |ifindex: u32, name: &str| links.iter().any(|link| link.ifindex == ifindex && link.name == name);
@@ -116,6 +116,7 @@ impl Watching {
             self.detach(kernel, ifindex)?;
         }
         self.failed.retain(|ifindex| links.iter().any(|link| link.ifindex == *ifindex));
+        let mut failures = Vec::new();
         for link in links {
             if !self.wanted.has(&link.name) || self.attached.contains_key(&link.ifindex) {
                 continue;
@@ -123,10 +124,10 @@ impl Watching {
             match self.attach(kernel, pins, link) {
                 Ok(()) => {}
                 Err(error @ (Error::Map(_) | Error::Io(_))) => return Err(error),
-                Err(error) => self.note_failure(link, &error),
+                Err(error) => failures.push((link.clone(), error)),
             }
         }
-        Ok(())
+        Ok(failures)
     }
 
     /// Whether it is time to try again what failed.
@@ -187,7 +188,7 @@ impl Watching {
         Ok(())
     }
 
-    /// Says what failed, once for each interface. One that went away meanwhile is nothing to speak of.
+    /// Says what failed, once for each interface.
     fn note_failure(&mut self, link: &Link, error: &Error) {
         if self.failed.insert(link.ifindex) {
             tracing::warn!("{}: not watched: {error}", link.name);
@@ -196,12 +197,26 @@ impl Watching {
 }
 
 impl Agent {
+    /// Watches the interfaces that are wanted and there, and no others.
+    pub(super) async fn watch_wanted(&mut self, netlink: &Netlink) -> Result<(), Error> {
+        let links = netlink.links().await?;
+        let Self { watching, kernel, pins, .. } = self;
+        let failures = watching.follow(kernel, pins.as_ref(), &links)?;
+        if failures.is_empty() {
+            return Ok(());
+        }
+        // Some may have gone before they could be attached to, which is nothing to speak of.
+        let links = netlink.links().await?;
+        for (link, error) in failures.iter().filter(|(link, _)| links.contains(link)) {
+            watching.note_failure(link, error);
+        }
+        Ok(())
+    }
+
     /// Follows a change in the kernel's interfaces and addresses.
     pub(super) async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
         if change.links {
-            let links = netlink.links().await?;
-            let Self { watching, kernel, pins, .. } = self;
-            watching.follow(kernel, pins.as_ref(), &links)?;
+            self.watch_wanted(netlink).await?;
         }
         if change.addresses {
             let addresses = netlink.addresses().await?;

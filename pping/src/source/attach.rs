@@ -95,31 +95,75 @@ pub fn attach(
     ingress: Ingress,
     pins: Option<&Pins>,
 ) -> Result<Attachment, Error> {
-    let (ingress, in_link) = match ingress {
-        Ingress::Tc => attach_tc(kernel, link, Side::Ingress, pins)?,
-        Ingress::Xdp => attach_xdp(kernel, link, XdpMode::Driver, pins)
-            .or_else(|error| match error {
-                Refused::ByKernel(error) if !is_busy(&error) => attach_xdp(kernel, link, XdpMode::Skb, pins),
-                error => Err(error),
-            })
-            .map_err(|error| error.at(link))?,
-        Ingress::Auto => match attach_xdp(kernel, link, XdpMode::Driver, pins) {
-            Ok(attached) => attached,
-            Err(Refused::ByKernel(error)) => {
-                let reason = if is_busy(&error) {
-                    "another XDP program is attached there".to_owned()
-                } else {
-                    format!("its driver runs no XDP ({})", innermost(&error))
-                };
-                tracing::warn!("{}: {reason}; watching packets at tc instead", link.name);
-                attach_tc(kernel, link, Side::Ingress, pins)?
-            }
-            Err(error) => return Err(error.at(link)),
-        },
+    let (ingress, in_link) = match adopt_ingress(kernel, link, ingress, pins)? {
+        Some(adopted) => adopted,
+        None => attach_ingress(kernel, link, ingress, pins)?,
     };
     let (egress, out_link) = attach_tc(kernel, link, Side::Egress, pins)?;
     tracing::info!("watching {} at {} and {}", link.name, ingress.name(), egress.name());
     Ok(Attachment { hooks: Hooks { ingress, egress }, links: [in_link, out_link] })
+}
+
+/// Has a link that is pinned go on at ingress, if there is one of a hook that will do. Others of ours there are removed:
+/// packets would be counted twice.
+fn adopt_ingress(
+    kernel: &mut Kernel,
+    link: &Link,
+    ingress: Ingress,
+    pins: Option<&Pins>,
+) -> Result<Option<(Hook, Held)>, Error> {
+    let Some(pins) = pins else { return Ok(None) };
+    let hooks = match ingress {
+        Ingress::Tc => &[Hook::Tcx][..],
+        Ingress::Xdp => &[Hook::XdpNative, Hook::XdpGeneric],
+        Ingress::Auto => &[Hook::XdpNative, Hook::Tcx],
+    };
+    let path = |side: Side, hook: Hook| pins.link(link.ifindex, side.name(), hook.name());
+    let found = hooks.iter().copied().find(|&hook| path(Side::Ingress, hook).exists());
+    let kept = [found.map(|hook| path(Side::Ingress, hook)), Some(path(Side::Egress, Hook::Tcx))];
+    pins.remove_links(link.ifindex, &kept.into_iter().flatten().collect::<Vec<_>>())?;
+    let Some(hook) = found else { return Ok(None) };
+    let path = path(Side::Ingress, hook);
+    let is_adopted = match hook {
+        Hook::Tcx | Hook::Clsact => {
+            adopt_tc(load::classifier(&mut kernel.programs, Side::Ingress.program())?, &path)
+        }
+        Hook::XdpNative | Hook::XdpGeneric => {
+            let program = load::xdp(&mut kernel.programs)?;
+            adopt(&path, |found| {
+                let id = program.attach_to_link(XdpLink::try_from(found)?)?;
+                Ok(program.take_link(id)?.try_into()?)
+            })
+        }
+    };
+    Ok(is_adopted.then_some((hook, Held::Pinned(path))))
+}
+
+fn attach_ingress(
+    kernel: &mut Kernel,
+    link: &Link,
+    ingress: Ingress,
+    pins: Option<&Pins>,
+) -> Result<(Hook, Held), Error> {
+    if ingress == Ingress::Tc {
+        return attach_tc(kernel, link, Side::Ingress, pins);
+    }
+    match (attach_xdp(kernel, link, XdpMode::Driver, pins), ingress) {
+        (Ok(attached), _) => Ok(attached),
+        (Err(Refused::ByKernel(error)), Ingress::Auto) => {
+            let reason = if is_busy(&error) {
+                "another XDP program is attached there".to_owned()
+            } else {
+                format!("its driver runs no XDP ({})", innermost(&error))
+            };
+            tracing::warn!("{}: {reason}; watching packets at tc instead", link.name);
+            attach_tc(kernel, link, Side::Ingress, pins)
+        }
+        (Err(Refused::ByKernel(error)), _) if !is_busy(&error) => {
+            attach_xdp(kernel, link, XdpMode::Skb, pins).map_err(|error| error.at(link))
+        }
+        (Err(error), _) => Err(error.at(link)),
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -191,17 +235,8 @@ fn attach_xdp(
         return Ok((hook, Held::Xdp(program.take_link(id)?)));
     };
     let path = pins.link(link.ifindex, Side::Ingress.name(), hook.name());
-    // Whatever else of ours sees packets come in there would count them twice.
-    let egress = pins.link(link.ifindex, Side::Egress.name(), Hook::Tcx.name());
-    pins.remove_links(link.ifindex, &[path.clone(), egress])?;
-    let adopted = adopt(&path, |found| {
-        let id = program.attach_to_link(XdpLink::try_from(found)?)?;
-        Ok(program.take_link(id)?.try_into()?)
-    });
-    if !adopted {
-        let id = program.attach_to_if_index(link.ifindex, mode)?;
-        pin(program.take_link(id)?.try_into(), &path)?;
-    }
+    let id = program.attach_to_if_index(link.ifindex, mode)?;
+    pin(program.take_link(id)?.try_into(), &path)?;
     Ok((hook, Held::Pinned(path)))
 }
 
@@ -218,15 +253,8 @@ fn attach_tc(
         reason: innermost(error),
     };
     let path = pins.map(|pins| pins.link(link.ifindex, side.name(), Hook::Tcx.name()));
-    if let (Some(path), Some(pins), Side::Ingress) = (&path, pins, side) {
-        let egress = pins.link(link.ifindex, Side::Egress.name(), Hook::Tcx.name());
-        pins.remove_links(link.ifindex, &[path.clone(), egress])?;
-    }
     if let Some(path) = &path
-        && adopt(path, |found| {
-            let id = program.attach_to_link(SchedClassifierLink::try_from(found)?)?;
-            Ok(program.take_link(id)?.try_into()?)
-        })
+        && adopt_tc(program, path)
     {
         return Ok((Hook::Tcx, Held::Pinned(path.clone())));
     }
@@ -258,6 +286,13 @@ fn attach_tc(
     attach_clsact(program, link, side.attach_type())
         .map(|attached| (Hook::Clsact, Held::Tc(attached)))
         .map_err(|error| refused(&error))
+}
+
+fn adopt_tc(program: &mut SchedClassifier, path: &Path) -> bool {
+    adopt(path, |found| {
+        let id = program.attach_to_link(SchedClassifierLink::try_from(found)?)?;
+        Ok(program.take_link(id)?.try_into()?)
+    })
 }
 
 fn attach_clsact(
