@@ -119,7 +119,7 @@ pub(crate) async fn run(
     let mut local = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
     let mut watching = Watching::new(wanted, live.ingress);
-    watching.begin(&mut kernel, pins.as_ref(), &links, live.wait)?;
+    watching.begin(&mut kernel, pins.as_ref(), &links)?;
     give_up_privileges()?;
     let mut agent = Agent {
         kernel,

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,7 @@ use crate::{
     Error,
     cli::Ingress,
     source::{
-        attach::{self, Attachment},
+        attach::{self, Attachment, Hook, Hooks},
         counters::Watched,
         interfaces::{self, Change, Link, Netlink},
         load::Kernel,
@@ -53,8 +54,7 @@ impl Watching {
         }
     }
 
-    /// Attaches to what is there. What was asked for by name has to be, unless `may_wait`, and to be of a kind that can be
-    /// watched.
+    /// Attaches to what is there. What was asked for by name has to be of a kind that can be watched.
     ///
     /// # Errors
     /// What keeps an interface from being watched.
@@ -63,9 +63,7 @@ impl Watching {
         kernel: &mut Kernel,
         pins: Option<&Pins>,
         links: &[Link],
-        may_wait: bool,
     ) -> Result<(), Error> {
-        self.check(links, may_wait)?;
         for link in links {
             if !self.wanted.has(&link.name) {
                 continue;
@@ -82,18 +80,18 @@ impl Watching {
         if self.attached.is_empty() {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
+        // Interfaces of a run before this one that are away at present: their counters are still told.
+        let ingress = if self.ingress == Ingress::Xdp { Hook::XdpNative } else { Hook::Tcx };
+        for (place, name) in kernel.places.names() {
+            if self.wanted.has(name) && self.watched.iter().all(|it| it.place != place) {
+                let hooks = Hooks { ingress, egress: Hook::Tcx };
+                self.watched.push(Watched { name: Arc::clone(name), place, hooks, is_up: false });
+            }
+        }
         // What a run before this one watched, and this one does not.
         kernel.places.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
         let held = self.attached.values().flat_map(|held| held.attachment.pinned().map(PathBuf::from));
         pins.map_or(Ok(()), |pins| pins.remove_others(&held.collect()))
-    }
-
-    /// Whether what was asked for by name is there.
-    fn check(&self, links: &[Link], may_wait: bool) -> Result<(), Error> {
-        match self.wanted.missing(links).next() {
-            Some(name) if !may_wait => Err(Wanted::unknown(name, links)),
-            _ => Ok(()),
-        }
     }
 
     /// Follows what has changed. Returns what cannot be attached to, as it seems.

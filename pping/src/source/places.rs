@@ -71,6 +71,11 @@ impl Places {
         self.owners.get(usize::from(place))?.as_ref().map(|owner| &owner.name)
     }
 
+    /// The interfaces that have, or had, a place.
+    pub fn names(&self) -> impl Iterator<Item = (u16, &Arc<str>)> {
+        (0..).zip(&self.owners).filter_map(|(place, owner)| Some((place, &owner.as_ref()?.name)))
+    }
+
     /// Chooses the place of an interface: the one it had, one that nobody had, or that of the one that is gone for
     /// longest; `None` when all are in use.
     pub(super) fn choose(&self, name: &str) -> Option<Taken> {
