@@ -6,6 +6,7 @@ mod bench;
 mod build;
 mod command;
 mod demo;
+mod dist;
 mod environment;
 mod fuzz;
 mod lint;
@@ -73,6 +74,12 @@ enum Chore {
     Lint,
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
+    /// Make a release in target/dist: a Debian package, a static archive, bills of materials, checksums
+    Dist {
+        /// Also try the package, in a Debian of its own (as root)
+        #[arg(long)]
+        check: bool,
+    },
     /// Measure what pping costs
     Bench {
         /// What the benchmarks are given
@@ -106,6 +113,7 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)
         }
+        Chore::Dist { check } => dist::run(check),
         Chore::Bench { arguments } => bench::run(&arguments),
     }
 }

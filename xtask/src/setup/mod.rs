@@ -7,6 +7,7 @@ mod apt;
 mod compiler;
 mod fuzzing;
 mod lints;
+mod packaging;
 mod python;
 mod tools;
 
@@ -79,4 +80,12 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
 pub(crate) fn for_fuzzing() -> Result<()> {
     apt::install(&fuzzing::missing())?;
     fuzzing::complete()
+}
+
+/// Looks for what building and packaging need, and with `tries` for what trying packages needs, and installs what is
+/// missing.
+pub(crate) fn for_packaging(tries: bool) -> Result<()> {
+    run(Scope::default(), Report::Changes)?;
+    apt::install(&packaging::missing(tries))?;
+    packaging::complete()
 }

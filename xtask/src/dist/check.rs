@@ -1,0 +1,95 @@
+//! Whether the package can be lived with: as lintian sees it, and as a machine goes through with it.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Result, ensure};
+
+use super::root::Root;
+use crate::command;
+
+/// What an administrator adds to the configuration, which nothing but a purge may take away.
+const EDIT: &str = "# edited\n";
+
+/// What is there after an installation, beside the program.
+const FILES: [&str; 12] = [
+    "/etc/logrotate.d/pping",
+    "/etc/pping/pping.toml",
+    "/usr/lib/systemd/system/pping.service",
+    "/usr/lib/systemd/system/pping@.service",
+    "/usr/lib/systemd/system/run-pping.mount",
+    "/usr/lib/sysusers.d/pping.conf",
+    "/usr/share/bash-completion/completions/pping",
+    "/usr/share/doc/pping/README.md",
+    "/usr/share/doc/pping/copyright",
+    "/usr/share/fish/vendor_completions.d/pping.fish",
+    "/usr/share/pping/grafana/pping.json",
+    "/usr/share/zsh/vendor-completions/_pping",
+];
+
+/// Debian's own judge of packages.
+pub(super) fn lintian(package: &Path) -> Result<()> {
+    command::run(
+        Command::new("lintian")
+            .args(["--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0"])
+            .arg(package),
+    )
+}
+
+/// Installs, configures, upgrades, removes, installs again and purges.
+pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
+    let root = Root::new()?;
+    root.bring(package, "/srv/pping.deb")?;
+    root.bring(newer, "/srv/newer.deb")?;
+    let before = root.listing()?;
+    // That all it depends on is there already, and suits it, is what apt sees to.
+    root.run("apt-get install --yes /srv/pping.deb")?;
+    let version = installed(&root)?;
+    for file in FILES {
+        ensure!(root.path(file).is_file(), "no {file} after the installation");
+    }
+    root.run("bash -n /usr/share/bash-completion/completions/pping")?;
+    root.run("systemd-analyze verify /usr/lib/systemd/system/pping.service")?;
+    root.run("logrotate --debug /etc/logrotate.d/pping")?;
+    ensure!(
+        !root.path("/etc/systemd/system/multi-user.target.wants/pping.service").exists(),
+        "it is enabled by itself"
+    );
+    root.run("systemctl enable pping.service pping@wan.service")?;
+    let configuration = root.path("/etc/pping/pping.toml");
+    let edited = fs::read_to_string(&configuration)? + EDIT;
+    fs::write(&configuration, &edited)?;
+    root.run("mkdir /var/log/pping && touch /var/log/pping/records.jsonl && chown -R pping: /var/log/pping")?;
+
+    root.run("apt-get install --yes /srv/newer.deb")?;
+    ensure!(installed(&root)? != version, "it was not upgraded");
+    ensure!(fs::read_to_string(&configuration)? == edited, "an upgrade changed the configuration");
+    root.run("systemctl is-enabled pping.service pping@wan.service")?;
+
+    root.run("apt-get remove --yes pping")?;
+    ensure!(!root.path("/usr/bin/pping").exists(), "a program that was removed is there");
+    ensure!(fs::read_to_string(&configuration)? == edited, "removing changed the configuration");
+    ensure!(root.path("/var/log/pping/records.jsonl").exists(), "removing took records away");
+    root.run("apt-get install --yes /srv/pping.deb")?;
+    ensure!(installed(&root)? == version, "it is not what was installed");
+    ensure!(fs::read_to_string(&configuration)? == edited, "installing again changed the configuration");
+
+    root.run("apt-get purge --yes pping")?;
+    let after = root.listing()?;
+    let left: Vec<_> = after.lines().filter(|line| !before.lines().any(|it| it == *line)).collect();
+    ensure!(left.is_empty(), "a purge leaves or changes:\n{}", left.join("\n"));
+    let missing: Vec<_> = before.lines().filter(|line| !after.lines().any(|it| it == *line)).collect();
+    ensure!(missing.is_empty(), "a purge takes away or changes:\n{}", missing.join("\n"));
+    Ok(())
+}
+
+/// Which version is installed; it runs, and dpkg finds its files whole but for what was edited.
+fn installed(root: &Root) -> Result<String> {
+    root.run("pping --version")?;
+    root.run("pping config check")?;
+    root.run("man --where pping && man --where 5 pping.toml")?;
+    root.run("getent passwd pping")?;
+    let changed = root.run("dpkg --verify pping")?;
+    let strange: Vec<_> = changed.lines().filter(|line| !line.ends_with(" /etc/pping/pping.toml")).collect();
+    ensure!(strange.is_empty(), "dpkg finds that files differ:\n{}", strange.join("\n"));
+    root.run("dpkg-query --show --showformat='${Version}' pping")
+}

@@ -1,0 +1,107 @@
+//! A Debian of its own that has booted: with its own systemd, processes, network and journal, on this kernel.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{self, Command},
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use pping_lab::{
+    Namespace, Process,
+    veth::{self, End, Offloads},
+};
+
+use super::root::Root;
+
+/// How long booting, or anything that is waited for, may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Makes the system's directory (`$0`) the root and starts its systemd, in a group of processes (`$1`) that it may divide.
+const BOOT: &str = r#"
+    echo $$ >"$1/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc sh -e -c '
+        mount --bind "$0" "$0" && cd "$0"
+        mount -t proc proc proc && mount -t sysfs sysfs sys && mount -t cgroup2 cgroup2 sys/fs/cgroup
+        mount -t tmpfs tmpfs run && mkdir run/before
+        pivot_root . run/before && umount -l /run/before
+        exec env -i container=pping PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+            /lib/systemd/systemd --unit=multi-user.target --log-target=console --show-status=no' "$0"
+"#;
+
+/// Ends with all that runs in it when it is dropped.
+pub(super) struct Machine {
+    /// What started systemd, and takes it along. Before the rest, which it uses.
+    systemd: Option<Process>,
+    group: PathBuf,
+    _network: (Namespace, Namespace),
+}
+
+impl Machine {
+    /// Boots, with an interface `eth0` that leads to nobody.
+    pub(super) fn boot(root: &Root) -> Result<Self> {
+        let (host, peer) = (Namespace::new("machine")?, Namespace::new("peer")?);
+        veth::connect(End::new(&host, "eth0"), End::new(&peer, "eth0"), Offloads::On)?;
+        let mounts = fs::read_to_string("/proc/self/mounts")?;
+        let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let groups =
+            fields.find_map(|fields| (fields.get(2) == Some(&"cgroup2")).then(|| fields[1].to_owned()));
+        let groups = groups.context("no cgroup2 is mounted here, which systemd needs: mount it")?;
+        let group = PathBuf::from(groups).join(format!("pping-check-{}", process::id()));
+        fs::create_dir(&group).with_context(|| format!("making {}", group.display()))?;
+        let mut command = host.command("sh");
+        command.args(["-c", BOOT]).arg(root.path("")).arg(&group);
+        let mut machine = Self { systemd: None, group, _network: (host, peer) };
+        machine.systemd = Some(Process::spawn(command)?);
+        machine
+            .wait_for("the machine has booted", "systemctl is-system-running | grep -E 'running|degraded'")?;
+        Ok(machine)
+    }
+
+    /// Runs a command line in it, and returns what it wrote to standard output.
+    pub(super) fn run(&self, line: &str) -> Result<String> {
+        eprintln!("[machine] # {line}");
+        pping_lab::run(&mut self.command(line)?).with_context(|| format!("`{line}` in the machine"))
+    }
+
+    /// Runs a command line in it, until it succeeds.
+    pub(super) fn wait_for(&self, what: &str, line: &str) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let ended = self.command(line).and_then(|mut command| Ok(pping_lab::run(&mut command)?));
+            match ended {
+                Ok(_) => return Ok(()),
+                Err(error) if start.elapsed() > PATIENCE => bail!("{what}: not within {PATIENCE:?}: {error}"),
+                Err(_) => thread::sleep(Duration::from_millis(200)),
+            }
+        }
+    }
+
+    fn command(&self, line: &str) -> Result<Command> {
+        let parent = self.systemd.as_ref().map(Process::id).unwrap_or_default();
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))?;
+        let mut command = Command::new("nsenter");
+        let namespaces = ["--mount", "--pid", "--net", "--cgroup", "--ipc", "--uts", "--root", "--wd"];
+        command.args(["--target", children.trim()]).args(namespaces).args(["bash", "-c", line]);
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+        command.env("DEBIAN_FRONTEND", "noninteractive").env("LC_ALL", "C.UTF-8");
+        Ok(command)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        drop(self.systemd.take());
+        // The kernel takes a moment to end all that was in there, and a group goes only when those in it have.
+        let start = Instant::now();
+        let remove = || {
+            let mut find = Command::new("find");
+            find.arg(&self.group).args(["-depth", "-type", "d", "-exec", "rmdir", "{}", "+"]);
+            crate::command::succeeds(&mut find)
+        };
+        while !remove() && start.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+
+mod check;
+mod machine;
+mod package;
+mod release;
+mod root;
+mod service;
+
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use self::package::Package;
+use crate::{
+    build::{self, Profile},
+    command, environment, setup,
+};
+
+/// Makes a Debian package, an archive with a static program, a bill of materials and checksums; with `check`, tries the
+/// package where nothing else is.
+pub(crate) fn run(check: bool) -> Result<()> {
+    ensure!(
+        !check || environment::is_root(),
+        "trying a package in a system of its own takes root: run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
+    );
+    setup::for_packaging(check)?;
+    let dist = environment::target_directory().join("dist");
+    clear(&dist)?;
+    fs::create_dir_all(&dist)?;
+    let release = Release::current(dist)?;
+    let package = Package::prepare(&build::compile(Profile::Release)?, &release)?;
+    let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
+    release::archive(&release, &package)?;
+    release::bills_of_materials(&release)?;
+    release::checksums(&release)?;
+    if check {
+        let directory = environment::target_directory().join("dist-check");
+        fs::create_dir_all(&directory)?;
+        let newer = package.debian(&directory, &format!("{}-2", release.version))?;
+        check::lintian(&debian)?;
+        check::lifecycle(&debian, &newer)?;
+        service::try_out(&debian, &newer)?;
+    }
+    eprintln!("{} has", release.directory.display());
+    command::run(Command::new("ls").arg("-l").arg(&release.directory))
+}
+
+/// What is being released.
+struct Release {
+    version: String,
+    /// Seconds since the epoch of the commit, so that the same sources make the same files.
+    epoch: String,
+    /// The same, as mail has it.
+    date: String,
+    /// Where it goes.
+    directory: PathBuf,
+}
+
+impl Release {
+    fn current(directory: PathBuf) -> Result<Self> {
+        let date = |format| {
+            let mut git = Command::new("git");
+            git.args(["log", "-1", format]).current_dir(environment::repository());
+            Ok::<_, anyhow::Error>(pping_lab::run(&mut git)?.trim().to_owned())
+        };
+        // All crates of the workspace have the same.
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Self { version, epoch: date("--format=%ct")?, date: date("--format=%cD")?, directory })
+    }
+
+    /// Cargo, so that what it writes is of the time of the commit.
+    fn cargo(&self) -> Command {
+        let mut cargo = environment::cargo();
+        cargo.env("SOURCE_DATE_EPOCH", &self.epoch);
+        cargo
+    }
+}
+
+/// Removes a directory, if it is there.
+fn clear(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("clearing {}", directory.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Copies files into a directory, which is made if it is not there.
+fn copy_into(directory: &Path, files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+    fs::create_dir_all(directory)?;
+    for file in files {
+        let name = file.file_name().context("a file has a name")?;
+        fs::copy(&file, directory.join(name)).with_context(|| format!("copying {}", file.display()))?;
+    }
+    Ok(())
+}

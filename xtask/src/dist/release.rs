@@ -1,0 +1,92 @@
+//! What is released beside the package.
+
+use std::{env::consts::ARCH, fs, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{Release, copy_into, package::Package};
+use crate::{command, environment};
+
+/// What the archive has from the repository, and in which of its directories.
+const CONTENTS: [(&str, &[&str]); 6] = [
+    ("", &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"]),
+    ("deploy", &["deploy/README.md", "deploy/pping.toml"]),
+    (
+        "deploy/systemd",
+        &["deploy/systemd/pping.service", "deploy/systemd/pping@.service", "deploy/systemd/run-pping.mount"],
+    ),
+    ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
+    ("deploy/logrotate", &["deploy/logrotate/pping"]),
+    ("deploy/grafana", &["deploy/grafana/pping.json"]),
+];
+
+/// Packs the program, linked so that it needs no library of the machine it runs on, and what goes with it.
+pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
+    let triple = format!("{ARCH}-unknown-linux-gnu");
+    let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
+    let mut cargo = release.cargo();
+    cargo.args(["build", "--release", "--package", "pping", "--target", &triple]);
+    // With a target, and so not for build scripts and macros, which have to be dynamic.
+    command::run(cargo.env(variable, "-C target-feature=+crt-static"))?;
+    let program = environment::target_directory().join(&triple).join("release/pping");
+
+    let name = format!("pping-{}-{ARCH}-linux", release.version);
+    let directory = release.directory.join(&name);
+    fs::create_dir_all(&directory)?;
+    command::run(Command::new("strip").arg("-o").arg(directory.join("pping")).arg(&program))?;
+    // Its dynamic section would name an interpreter, and libraries.
+    let headers =
+        pping_lab::run(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
+    ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
+    for (place, files) in CONTENTS {
+        let files = files.iter().map(|file| environment::repository().join(file));
+        copy_into(&directory.join(place), files)?;
+    }
+    for (place, ending) in [("docs", "md"), ("docs/schema", "json"), ("deploy/prometheus", "yml")] {
+        let entries = fs::read_dir(environment::repository().join(place))?;
+        let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        copy_into(&directory.join(place), files.filter(|it| it.extension().is_some_and(|it| it == ending)))?;
+    }
+    copy_into(&directory.join("share"), package.pages())?;
+
+    let mut tar = Command::new("tar");
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+w,go=rX"]);
+    tar.arg(format!("--mtime=@{}", release.epoch)).arg("--directory").arg(&release.directory);
+    command::run(tar.args(["-czf", &format!("{name}.tar.gz"), &name]).current_dir(&release.directory))?;
+    fs::remove_dir_all(directory).context("clearing what was packed")
+}
+
+/// Lists every crate that is in the program and in its kernel programs, or built them, in `CycloneDX` 1.5.
+pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
+    let name = format!("{}.cdx", release.version);
+    let mut cargo = release.cargo();
+    cargo.args(["cyclonedx", "--manifest-path", "pping/Cargo.toml", "--format", "json"]);
+    command::run(cargo.args(["--spec-version", "1.5", "--override-filename", &name]))?;
+    // There is one now beside each manifest of the workspace.
+    let repository = environment::repository();
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--others", "--", &format!("*{name}.json")]).current_dir(repository);
+    for file in pping_lab::run(&mut git)?.lines() {
+        let path = repository.join(file);
+        let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
+        if ["pping", "pping-ebpf"].contains(&folder) {
+            // Where it was built is nobody's business, and differs from one machine to the next.
+            let text =
+                fs::read_to_string(&path)?.replace(&format!("file://{}", repository.display()), "file://.");
+            fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;
+        }
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// Sums up the files of the release, for `sha256sum --check`.
+pub(super) fn checksums(release: &Release) -> Result<()> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&release.directory)? {
+        names.push(entry?.file_name());
+    }
+    names.sort();
+    let sums = pping_lab::run(Command::new("sha256sum").args(names).current_dir(&release.directory))?;
+    fs::write(release.directory.join("SHA256SUMS"), sums).context("writing SHA256SUMS")
+}

@@ -1,0 +1,74 @@
+//! Whether the service does under a real systemd what its unit says.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use super::{machine::Machine, root::Root};
+
+/// Asks pping itself whether it is ready.
+const READY: &str =
+    r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3; grep '^HTTP/1.. 200' <&3";
+
+/// Starts, reloads, hangs, is misconfigured, is upgraded and goes.
+pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
+    let root = Root::new()?;
+    root.bring(package, "/srv/pping.deb")?;
+    root.bring(newer, "/srv/newer.deb")?;
+    let machine = Machine::boot(&root)?;
+    let property =
+        |name: &str| machine.run(&format!("systemctl show --property={name} --value pping.service"));
+
+    machine.run("apt-get install --yes /srv/pping.deb")?;
+    ensure!(property("ActiveState")? == "inactive\n", "it is started by itself");
+    // It returns once pping is ready, and so answers at once.
+    machine.run("systemctl start pping.service")?;
+    machine.run(READY)?;
+    ensure!(property("StatusText")? == "watching eth0\n", "systemd has not heard of what it watches");
+    let status = machine.run("cat /proc/$(systemctl show --property=MainPID --value pping)/status")?;
+    for line in ["CapEff:\t000000c000001000", "CapBnd:\t000000c000001000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        ensure!(status.contains(line), "no `{line}` in\n{status}");
+    }
+    machine.run("runuser -u pping -- test -w /run/pping && ! runuser -u nobody -- test -r /run/pping")?;
+    machine.run("systemctl reload pping.service && systemctl is-active pping.service")?;
+
+    // Another, beside it, with records that logrotate rotates.
+    machine.run(
+        "sed -e '/^listen/d; s/^format = .*/format = \"json\"/; $ a write = \"/var/log/pping/wan.json\"' \
+         /etc/pping/pping.toml >/etc/pping/wan.toml && pping config check /etc/pping/wan.toml",
+    )?;
+    machine.run("systemctl start pping@wan.service && test -f /var/log/pping/wan.json")?;
+    machine.run("logrotate --force /etc/logrotate.d/pping")?;
+    machine.wait_for("a new file", "test -f /var/log/pping/wan.json && test -f /var/log/pping/wan.json.1")?;
+
+    // A pping that stands still says nothing, and is started anew.
+    machine.run("mkdir -p /run/systemd/system/pping.service.d")?;
+    machine.run("printf '[Service]\\nWatchdogSec=4s\\nRestartSec=1s\\n' >/run/systemd/system/pping.service.d/test.conf")?;
+    machine.run("systemctl daemon-reload && systemctl restart pping.service")?;
+    machine.run("sleep 6 && test $(systemctl show --property=NRestarts --value pping) = 0")?;
+    machine.run("kill -STOP $(systemctl show --property=MainPID --value pping)")?;
+    machine.wait_for("a restart", "test $(systemctl show --property=NRestarts --value pping) = 1")?;
+    machine.wait_for("it is ready again", READY)?;
+
+    let before = property("MainPID")?;
+    machine.run("apt-get install --yes /srv/newer.deb")?;
+    machine.run(READY)?;
+    ensure!(property("MainPID")? != before, "what was upgraded still runs");
+
+    // What is wrong is in the journal, as an error, and tried again.
+    machine.run("sed -i 's/^rate-limit/#&/; $ a rate-limit = \"fast\"' /etc/pping/pping.toml")?;
+    machine.run("! systemctl restart pping.service")?;
+    machine.wait_for(
+        "an error in the journal",
+        "journalctl --unit=pping --priority=err | grep 'rate-limit = \"fast\"'",
+    )?;
+    machine.run("sed -i '$ d' /etc/pping/pping.toml")?;
+    machine.wait_for("it was tried again", "systemctl is-active pping.service")?;
+
+    machine.run("apt-get purge --yes pping")?;
+    let left = machine.run(
+        "systemctl list-units --plain --no-legend 'pping*' run-pping.mount; ls -d /run/pping 2>&1 || true",
+    )?;
+    ensure!(left == "ls: cannot access '/run/pping': No such file or directory\n", "a purge leaves {left}");
+    Ok(())
+}

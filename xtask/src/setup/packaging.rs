@@ -1,0 +1,50 @@
+//! What makes and tries packages.
+
+use std::io;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::Missing;
+use crate::{command, environment};
+
+const TOOLS: [Missing; 2] = [tool("dpkg-shlibdeps", &["dpkg-dev"]), tool("strip", &["binutils"])];
+
+const TRYING: [Missing; 3] = [
+    tool("debootstrap", &["debootstrap"]),
+    // What debootstrap fetches with.
+    tool("wget", &["wget"]),
+    tool("lintian", &["lintian"]),
+];
+
+/// Cargo's subcommands, and how they are installed.
+const SUBCOMMANDS: [(&str, [&str; 5]); 2] = [
+    ("deb", ["install", "cargo-deb", "--version", "3.8.0", "--locked"]),
+    ("cyclonedx", ["install", "cargo-cyclonedx", "--version", "0.5.9", "--locked"]),
+];
+
+const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missing {
+    Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
+}
+
+/// What is not here and comes from packages.
+pub(super) fn missing(tries: bool) -> Vec<Missing> {
+    let trying = TRYING.into_iter().filter(|_| tries);
+    TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none()).collect()
+}
+
+/// Builds cargo's subcommands, as far as they are not here.
+pub(super) fn complete() -> Result<()> {
+    for (name, install) in SUBCOMMANDS {
+        if has_subcommand(name) {
+            continue;
+        }
+        command::run(environment::cargo().args(install).stdout(io::stderr()))
+            .with_context(|| format!("could not install {}", install[1]))?;
+        ensure!(has_subcommand(name), "{} was installed but does not run", install[1]);
+    }
+    Ok(())
+}
+
+fn has_subcommand(name: &str) -> bool {
+    command::succeeds(environment::cargo().args([name, "--version"]))
+}
