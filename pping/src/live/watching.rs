@@ -215,6 +215,8 @@ impl Agent {
     pub(super) async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
         if change.links {
             self.watch_wanted(netlink).await?;
+            // Metrics say so at once, and not with the next second.
+            self.count()?;
         }
         if change.addresses {
             let addresses = netlink.addresses().await?;
