@@ -6,6 +6,9 @@ use super::Traffic;
 /// Buckets of a histogram of metrics: no longer than 2^0 us to 2^24 us, and everything.
 pub const BUCKETS: usize = 26;
 
+/// Octets of a label that is kept.
+pub const LABEL_OCTETS: usize = 64;
+
 /// A series of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -14,6 +17,8 @@ pub struct Account {
     pub id: [u64; 2],
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
+    /// The label, filled up with zeroes; nothing if it is longer.
+    pub label: [u8; LABEL_OCTETS],
     /// The last two balances. The newer one is void if its turn has not been booked.
     pub balances: [Balance; 2],
 }
@@ -36,7 +41,8 @@ pub struct Balance {
 
 impl Account {
     /// One that is not in use.
-    pub const FREE: Self = Self { id: [0; 2], is_labelled: 0, balances: [Balance::ZERO; 2] };
+    pub const FREE: Self =
+        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_OCTETS], balances: [Balance::ZERO; 2] };
 }
 
 impl Balance {
@@ -52,6 +58,6 @@ impl Balance {
 
 const _: () = {
     assert!(size_of::<Balance>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<Account>() == 24 + 2 * size_of::<Balance>());
-    assert!(core::mem::offset_of!(Account, balances) == 24);
+    assert!(size_of::<Account>() == 24 + LABEL_OCTETS + 2 * size_of::<Balance>());
+    assert!(core::mem::offset_of!(Account, balances) == 24 + LABEL_OCTETS);
 };

@@ -14,7 +14,7 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, PlaceName, entry};
-pub use ledger::{Account, BUCKETS, Balance};
+pub use ledger::{Account, BUCKETS, Balance, LABEL_OCTETS};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
 
 /// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.

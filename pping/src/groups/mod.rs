@@ -4,10 +4,7 @@ mod file;
 mod lookup;
 mod names;
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 pub use file::load;
 pub(crate) use file::place;
@@ -40,23 +37,29 @@ pub struct Labels {
 impl Labels {
     /// The number of a label, which is given one if it has none yet; `more` is what else is known of it now.
     pub fn number(&mut self, label: &str, more: More) -> u32 {
-        // Of two labels with the same fingerprint the one that comes first in the file has the number itself.
-        let mut number = fingerprint(&[label]) as u32;
-        loop {
-            match self.known.entry(number) {
-                // The number of no label.
-                _ if number == 0 => {}
-                Entry::Vacant(vacant) => {
-                    vacant.insert((label.into(), more));
-                    return number;
-                }
-                Entry::Occupied(mut occupied) if *occupied.get().0 == *label => {
-                    occupied.get_mut().1 = more;
-                    return number;
-                }
-                Entry::Occupied(_) => {}
-            }
-            number = number.wrapping_add(1);
+        let number = self.place(label);
+        self.known.insert(number, (label.into(), more));
+        number
+    }
+
+    /// The number that a label has, or would be given. Of two labels with the same fingerprint the one that comes first in
+    /// the file has it for its number, and the other the next.
+    fn place(&self, label: &str) -> u32 {
+        let first = fingerprint(&[label]) as u32;
+        let numbers = (0..).map(|step| first.wrapping_add(step));
+        let is_free_or_its_own =
+            |number: &u32| self.known.get(number).is_none_or(|(known, _)| **known == *label);
+        // 0 is the number of no label. There are more numbers than labels.
+        numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
+    }
+
+    /// Gives a label of a run before this one its number, by itself or as what [`GroupName::new`] makes of one or two, so
+    /// that what was counted under it can still be named.
+    pub fn know(&mut self, label: &str) {
+        let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
+        for label in label.split('+').chain([label]) {
+            let number = self.place(label);
+            self.known.entry(number).or_insert_with(|| (label.into(), More::new()));
         }
     }
 

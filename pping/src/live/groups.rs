@@ -54,6 +54,11 @@ impl GroupsFile {
         Ok(Self { path, labels, prefixes, map: None, busy: None })
     }
 
+    /// Still knows the labels of a run before this one, should the file have others now.
+    pub(super) fn know(&mut self, labels: &[String]) {
+        labels.iter().for_each(|label| self.labels.know(label));
+    }
+
     /// Puts it into force for the first time.
     ///
     /// # Errors

@@ -102,7 +102,9 @@ pub(crate) async fn run(
         pins.fit(&mut settings)?;
     }
     let mut kernel = load::load_with(&settings, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let mut kept = Vec::new();
     if let Some(ledger) = kernel.ledger.take() {
+        kept = ledger.labels();
         metrics.keep_in(ledger);
     }
     if live.bpf_log {
@@ -112,6 +114,7 @@ pub(crate) async fn run(
     let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
     labels::keep(&mut kernel.excluded, 0, &excluded)?;
     if let Some(groups) = &mut groups {
+        groups.know(&kept);
         groups.put_into(&mut kernel)?;
         aggregator.names.relabel(groups.labels());
     }
@@ -120,7 +123,7 @@ pub(crate) async fn run(
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
     let mut watching = Watching::new(wanted, live.ingress);
     watching.begin(&mut kernel, pins.as_ref(), &links)?;
-    give_up_privileges()?;
+    give_up_privileges();
     let mut agent = Agent {
         kernel,
         pins,
@@ -384,16 +387,22 @@ async fn changed(groups: &mut Option<GroupsFile>, series: &SeriesTable) -> Optio
 }
 
 /// Gives up what it took to load the programs, for good.
-fn give_up_privileges() -> Result<(), Error> {
+fn give_up_privileges() {
     let [bpf, net_admin] = capabilities::FOR_INTERFACES;
     let [files] = capabilities::FOR_FILES;
-    let kept = capabilities::keep(&[bpf, net_admin, files]).map_err(io::Error::other)?;
+    let kept = match capabilities::keep(&[bpf, net_admin, files]) {
+        Ok(kept) => kept,
+        // A sandbox may not let go of what it gave.
+        Err(error) => {
+            tracing::warn!("keeping capabilities that are not needed any more: {error}");
+            return;
+        }
+    };
     let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
     tracing::info!(
         "keeping {}, for interfaces that come and files that are opened again, and nothing else",
         kept.join(", ")
     );
-    Ok(())
 }
 
 /// Waits for something to be readable.

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use pping_common::abi::{Account, Balance};
+use pping_common::abi::{Account, Balance, LABEL_OCTETS};
 
 use super::memory::Elements;
 
@@ -58,8 +58,21 @@ impl Ledger {
         Some((Entry { index, current }, balance, account.is_labelled != 0))
     }
 
-    /// Opens an account with nothing in it; `None` when there is no room.
-    pub fn open(&mut self, id: u128, booked: u32) -> Option<Entry> {
+    /// The labels of accounts.
+    pub fn labels(&self) -> Vec<String> {
+        let text = |account: Account| {
+            let len = account.label.iter().position(|&octet| octet == 0).unwrap_or(LABEL_OCTETS);
+            String::from_utf8_lossy(&account.label[..len]).into_owned()
+        };
+        let mut labels: Vec<_> =
+            self.by_id.values().filter_map(|&index| self.read(index)).map(text).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    }
+
+    /// Opens an account with nothing in it, of a group with this label; `None` when there is no room.
+    pub fn open(&mut self, id: u128, label: &str, booked: u32) -> Option<Entry> {
         let Some(index) = self.free.pop() else {
             if self.refused == 0 {
                 tracing::warn!(
@@ -73,6 +86,10 @@ impl Ledger {
         self.write(index, |account| {
             account.balances = [nothing; 2];
             account.is_labelled = 0;
+            account.label = [0; LABEL_OCTETS];
+            if label.len() <= LABEL_OCTETS {
+                account.label[..label.len()].copy_from_slice(label.as_bytes());
+            }
         });
         // Nobody finds it before it is all there.
         self.write(index, |account| account.id = split(id));

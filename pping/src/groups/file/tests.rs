@@ -136,8 +136,10 @@ fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     let after = load(&path, &mut labels).unwrap();
     assert_eq!(after.prefixes[0], before.prefixes[1]);
     let (_, c) = after.prefixes[1];
-    let label = |number| labels.get(number).0;
-    assert_eq!((&*label(c), &*label(0), &*label(c ^ 1)), ("c", "unlisted", "other"));
+    assert_eq!((&*labels.get(c).0, &*labels.get(0).0, &*labels.get(c ^ 1).0), ("c", "unlisted", "other"));
+    labels.know("a+gone dscp 46");
+    let gone = Labels::default().number("gone", Vec::new());
+    assert_eq!((&*labels.get(gone).0, labels.number("c", Vec::new())), ("gone", c));
     // An agent that starts anew, with none of the old file, calls it the same.
     assert_eq!(load(&path, &mut Labels::default()).unwrap().prefixes, after.prefixes);
 }

@@ -114,7 +114,7 @@ impl Groups {
                 series.account = Some(entry);
                 series.restore(&balance);
             } else {
-                series.account = ledger.open(id.fingerprint(), self.booked);
+                series.account = ledger.open(id.fingerprint(), &id.group, self.booked);
             }
         }
         let index = entry.index();

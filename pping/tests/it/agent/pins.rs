@@ -6,7 +6,7 @@ use pping_lab::{Process, Signal, Topology, run};
 
 use super::{
     bpffs::{Bpffs, files},
-    http::{Exposition, LISTEN, scrape},
+    http::{Exposition, LISTEN, is_ready, scrape},
     interfaces::holds,
     monitor::{ENDING, converse, ok, ping, pping, tool, topology, wait_until, watch, watch_with},
 };
@@ -118,6 +118,11 @@ fn groups_of_a_file_are_still_called_what_they_were() {
     wait_until("samples of before, of between and of now", || count() == Some(8.0));
     ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
     wait_until("samples of before, of between and of now", || count() == Some(12.0));
+    kill(agent, Signal::SIGKILL);
+    // The label is not in the file any more, but there are samples of it.
+    fs::write(&path, "198.51.100.0/24,new\n").unwrap();
+    let agent = watch(topology.router(), Topology::WAN, &options);
+    wait_until("what was counted is still told", || count() == Some(12.0));
     kill(agent, Signal::SIGINT);
 }
 
@@ -157,6 +162,7 @@ fn sizes_are_what_is_pinned_and_that_is_said() {
     let (topology, pins) = (topology(), Bpffs::new());
     kill(watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 1000")), Signal::SIGTERM);
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 2000"));
+    wait_until("metrics are served", || is_ready(topology.router()));
     let said = ok(agent.stderr());
     assert!(
         said.contains("--max-flows 2000: the maps pinned in") && said.contains("have room for 1000"),
