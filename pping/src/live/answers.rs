@@ -141,7 +141,8 @@ impl Agent {
         } else {
             series.turn(&mut take);
         }
-        metrics.take(&slices, series.turns(), Instant::now());
+        metrics.take(&slices, Instant::now());
+        metrics.book(series.turns());
         for key in series.clear()? {
             if let Some(name) = names.series(&key, places.name(key.interface).cloned()) {
                 metrics.forget(&name);

@@ -56,7 +56,9 @@ impl GroupsFile {
 
     /// Still knows the labels of a run before this one, should the file have others now.
     pub(super) fn know(&mut self, labels: &[String]) {
-        labels.iter().for_each(|label| self.labels.know(label));
+        for label in labels {
+            self.labels.know(label);
+        }
     }
 
     /// Puts it into force for the first time.
@@ -77,7 +79,7 @@ impl GroupsFile {
 
     /// Has the next reload read this file.
     pub(super) fn set_path(&mut self, path: &Path) {
-        self.path = path.to_owned();
+        path.clone_into(&mut self.path);
     }
 
     /// The labels in force.

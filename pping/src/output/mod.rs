@@ -219,7 +219,7 @@ impl Output {
     }
 
     /// Lines that were dropped since the writer was behind, which a slower pace would help.
-    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "the packets of a capture wait"))]
+    #[cfg(any(feature = "live", test))]
     pub(crate) fn lines_refused(&self) -> u64 {
         self.lines_refused
     }

@@ -46,7 +46,7 @@ pub fn gain_no_more() -> std::io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// What attaching to interfaces that come takes. (Loading the programs takes CAP_PERFMON as well.)
+/// What attaching to interfaces that come takes. (Loading the programs takes `CAP_PERFMON` as well.)
 pub const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
 /// What opening files again takes, where they are others' and pping is root.
@@ -70,6 +70,6 @@ pub fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
     caps::set(None, CapSet::Permitted, &kept)?;
     caps::clear(None, CapSet::Inheritable)?;
     let mut kept: Vec<_> = kept.into_iter().collect();
-    kept.sort_unstable_by_key(|capability| capability.index());
+    kept.sort_unstable_by_key(Capability::index);
     Ok(kept)
 }

@@ -179,7 +179,7 @@ pub fn unpin(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir(directory) {
         // It is a mount point, or has something of others in it.
         Err(error) if !matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy) => {
-            Err(refused(directory, error))
+            Err(refused(directory, &error))
         }
         _ => Ok(()),
     }
@@ -190,9 +190,9 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
     if may_make {
         make(directory)?;
     }
-    let file = File::open(directory).map_err(|error| refused(directory, error))?;
-    let system = fstatfs(&file).map_err(|error| refused(directory, error.into()))?;
-    if i64::from(system.f_type) != BPF_FS_MAGIC {
+    let file = File::open(directory).map_err(|error| refused(directory, &error))?;
+    let system = fstatfs(&file).map_err(|error| refused(directory, &error.into()))?;
+    if system.f_type != BPF_FS_MAGIC {
         // Only just made, and of no use.
         fs::remove_dir(directory).ok();
         return Err(Error::Pin {
@@ -208,25 +208,25 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
             path: directory.to_owned(),
             reason: "another pping has it; stop that one, or give each a directory of its own".to_owned(),
         }),
-        Err(error) => Err(refused(directory, error.into())),
+        Err(error) => Err(refused(directory, &error.into())),
     }
 }
 
 fn make(directory: &Path) -> Result<(), Error> {
     match fs::create_dir(directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(directory, error)),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(directory, &error)),
         _ => Ok(()),
     }
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = fs::read_dir(directory).map_err(|error| refused(directory, error))?;
-    entries.map(|entry| Ok(entry.map_err(|error| refused(directory, error))?.path())).collect()
+    let entries = fs::read_dir(directory).map_err(|error| refused(directory, &error))?;
+    entries.map(|entry| Ok(entry.map_err(|error| refused(directory, &error))?.path())).collect()
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(refused(path, error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(refused(path, &error)),
         _ => Ok(()),
     }
 }
@@ -235,10 +235,10 @@ fn remove_all(directory: &Path) -> Result<(), Error> {
     for path in entries(directory)? {
         remove(&path)?;
     }
-    fs::remove_dir(directory).map_err(|error| refused(directory, error))
+    fs::remove_dir(directory).map_err(|error| refused(directory, &error))
 }
 
-pub(super) fn refused(path: &Path, error: io::Error) -> Error {
+fn refused(path: &Path, error: &io::Error) -> Error {
     let hint = match error.kind() {
         ErrorKind::PermissionDenied => "; the directory has to belong to the user that pping runs as",
         ErrorKind::NotFound => "; is there a BPF file system? (mount -t bpf bpf /sys/fs/bpf)",

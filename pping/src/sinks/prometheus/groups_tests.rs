@@ -147,7 +147,7 @@ fn who_asks_for_the_same_at_once_gets_the_same_page() {
     assert!(Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::OpenMetrics, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Gzip)));
-    metrics.take(&[(name("a", &[]), tally(1))], 1, Instant::now());
+    metrics.take(&[(name("a", &[]), tally(1))], Instant::now());
     let two = get(Text::Classic, Encoding::Identity);
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
@@ -253,7 +253,7 @@ fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
     assert_eq!(counters(&page(&mut last, Text::Classic, now)), counters(&told));
     let count =
         counters(&told).into_iter().find(|(name, _)| name.contains("_count") && name.contains("\"a\""));
-    assert_eq!(count.unwrap().1, 105.0);
+    assert!((count.unwrap().1 - 105.0).abs() < 0.5);
     // What is forgotten stays so.
     last.forget(&names[0]);
     let mut after = new(last.ledger.take().unwrap());

@@ -82,13 +82,6 @@ struct Behind {
     pages: [(u64, Weak<Page>); 4],
 }
 
-impl Behind {
-    fn take(&mut self, slices: &[(SeriesName, Tally)], turn: u32, now: Instant) {
-        self.groups.take(slices, now);
-        self.groups.book(turn);
-    }
-}
-
 enum Message {
     Slices(Vec<(SeriesName, Tally)>, Instant),
     Forget(SeriesName),
@@ -118,12 +111,10 @@ impl Metrics {
         }))
     }
 
-    /// Takes what series got in this turn. This never waits for a page that is being written, unless it has to be kept
-    /// before it may be booked.
-    pub fn take(&self, slices: &[(SeriesName, Tally)], turn: u32, now: Instant) {
+    /// Takes what series got since the last time. This never waits for a page that is being written.
+    pub fn take(&self, slices: &[(SeriesName, Tally)], now: Instant) {
         match self.try_behind() {
-            Some(mut behind) => behind.take(slices, turn, now),
-            None if self.0.are_kept.load(Ordering::Relaxed) => lock(&self.0.behind).take(slices, turn, now),
+            Some(mut behind) => behind.groups.take(slices, now),
             None => lock(&self.0.inbox).push(Message::Slices(slices.to_vec(), now)),
         }
         self.changed();
@@ -139,6 +130,16 @@ impl Metrics {
     pub fn change(&self, groups: u32, baseline: Duration) {
         lock(&self.0.behind).groups.change(groups, baseline);
         self.changed();
+    }
+
+    /// Writes down what was taken up to the end of this turn, where series are kept. For that, this waits for a page that is
+    /// being written.
+    pub fn book(&self, turn: u32) {
+        if self.0.are_kept.load(Ordering::Relaxed) {
+            let mut behind = lock(&self.0.behind);
+            self.empty_inbox(&mut behind.groups);
+            behind.groups.book(turn);
+        }
     }
 
     /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.

@@ -55,7 +55,7 @@ impl Agent {
         let feeding = thread::spawn(move || {
             let mut counters = Counters::ZERO;
             while !watched.load(Ordering::Relaxed) {
-                metrics.take(&second(), 0, Instant::now());
+                metrics.take(&second(), Instant::now());
                 count(&metrics, &mut counters);
                 thread::sleep(Duration::from_secs(1));
             }
