@@ -1,6 +1,8 @@
 //! Watching interfaces.
 
 mod answers;
+mod counting;
+mod ending;
 mod groups;
 mod memory;
 mod reloading;
@@ -15,14 +17,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_common::{abi::Emit, limits::DRAIN_INTERVAL_MS, parse::Untracked};
+use pping_common::{abi::Emit, limits::DRAIN_INTERVAL_MS};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{Signal, SignalKind, signal},
     time::{MissedTickBehavior, interval, sleep},
 };
 
-use self::{answers::Aggregator, groups::GroupsFile, watching::Watching};
+use self::{answers::Aggregator, counting::Warned, groups::GroupsFile, watching::Watching};
 use crate::{
     Error, Summary,
     aggregate::Answers,
@@ -33,22 +35,16 @@ use crate::{
     http::{Readiness, Server},
     notify::Notify,
     output::{Batch, Ended, OnFailure, Output},
-    sinks::{
-        self, Sink,
-        prometheus::{Fill, Metrics},
-    },
+    sinks::{self, Sink, prometheus::Metrics},
     source::{
         capabilities,
         clock::{self, WallClock},
-        counters::Snapshot,
         drain,
         interfaces::{self, Netlink},
         labels,
         load::{self, Kernel, Settings},
         pins::{self, Pins},
-        runs::runs,
         series::SeriesTable,
-        sweep::sweep,
         wanted::Wanted,
     },
 };
@@ -202,14 +198,6 @@ struct Agent {
     started: Instant,
 }
 
-/// What has been warned of.
-#[derive(Default)]
-struct Warned {
-    groups: bool,
-    refused: u64,
-    lost: u64,
-}
-
 impl Agent {
     /// Drains, sweeps and counts until something ends it.
     async fn watch(
@@ -287,94 +275,6 @@ impl Agent {
         });
         self.output.write(batch);
         Ok(())
-    }
-
-    /// Takes over the kernel's counters, and warns of what they tell, at most once per sweep.
-    fn count(&mut self) -> Result<(), Error> {
-        let snapshot = Snapshot::read(&self.kernel, &self.watching.watched)?;
-        let total = snapshot.total();
-        let lines_lost = self.output.lines_lost();
-        let series = self.kernel.series.fill();
-        let fill = Fill {
-            lines_lost,
-            max_flows: self.max_flows,
-            groups: series.groups as u32,
-            max_groups: self.max_groups,
-            series: series.series as u32,
-            max_series: series.max_series as u32,
-        };
-        self.metrics.counted(snapshot, fill);
-        self.metrics.programs(runs(&self.kernel.programs));
-        // Once is enough: how many there are is a metric.
-        if total.groups_refused > 0 && !self.warned.groups {
-            tracing::warn!(
-                "there are more than {} groups: the rest is `other`; raise --max-groups",
-                self.max_groups
-            );
-            self.warned.groups = true;
-        }
-        self.make_room(total.groups_refused)?;
-        let refused = total.untracked[Untracked::MapFull as usize];
-        if refused > self.warned.refused {
-            let packets = refused - self.warned.refused;
-            tracing::warn!(
-                "a flow map is full: {packets} packets of new flows were not measured; raise --max-flows"
-            );
-            self.warned.refused = refused;
-        }
-        // Of those that the writer had to drop it has told why.
-        let lost = total.lost.iter().sum::<u64>() + self.output.lines_refused();
-        if lost > self.warned.lost {
-            let more = lost - self.warned.lost;
-            tracing::warn!(
-                "{more} records were lost: there are more than can be read or written; raise --rate-limit"
-            );
-            self.warned.lost = lost;
-        }
-        Ok(())
-    }
-
-    /// Detaches, writes what is left, and sums up.
-    fn finish(mut self) -> Result<Summary, Error> {
-        self.notify.stopping();
-        self.watching.end();
-        let duration = self.started.elapsed();
-        // Unless pinned, packets do not come any more. What they brought is in the tally that was written to, or already in
-        // the other.
-        sweep(&mut self.kernel)?;
-        if self.pins.is_none() {
-            self.cut_off()?;
-        }
-        self.drain()?;
-        self.take_series()?;
-        self.take_series()?;
-        let records = self.aggregator.answers.finish(clock::wall()?)?;
-        self.write(&records);
-        let counters = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
-        let lines_lost = self.output.finish();
-        let totals = self.aggregator.answers.into_totals();
-        Ok(Summary { duration, counters, totals, lines_lost, capture: None })
-    }
-
-    /// Has flows reported that are still open, where flows are reported at their end.
-    fn cut_off(&mut self) -> Result<(), Error> {
-        if !self.emit.has(Emit::ENDS) {
-            return Ok(());
-        }
-        self.kernel.series.set_over();
-        let mut left = u64::MAX;
-        loop {
-            // As many as the ring has room for.
-            self.drain()?;
-            sweep(&mut self.kernel)?;
-            let total = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
-            let made: u64 = total.entries_made.iter().sum();
-            let still = made.saturating_sub(total.entries_deleted.iter().sum());
-            if still == 0 || still >= left {
-                return Ok(());
-            }
-            left = still;
-        }
     }
 }
 
