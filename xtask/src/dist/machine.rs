@@ -62,7 +62,19 @@ impl Machine {
     /// Runs a command line in it, and returns what it wrote to standard output.
     pub(super) fn run(&self, line: &str) -> Result<String> {
         eprintln!("[machine] # {line}");
-        pping_lab::run(&mut self.command(line)?).with_context(|| format!("`{line}` in the machine"))
+        pping_lab::run(&mut self.command(line)?).with_context(|| {
+            format!("`{line}` in the machine, of which systemd and pping say\n{}", self.log())
+        })
+    }
+
+    /// The last of what systemd and pping had to say.
+    fn log(&self) -> String {
+        let journal = self.command("journalctl --no-pager --lines=10 --unit='pping*'");
+        let journal =
+            journal.ok().and_then(|mut journal| pping_lab::run(&mut journal).ok()).unwrap_or_default();
+        let console = self.systemd.as_ref().and_then(|systemd| systemd.stderr().ok()).unwrap_or_default();
+        let lines: Vec<_> = console.lines().rev().take(10).collect();
+        lines.into_iter().rev().chain(journal.lines()).collect::<Vec<_>>().join("\n")
     }
 
     /// Runs a command line in it, until it succeeds.

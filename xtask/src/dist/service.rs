@@ -26,11 +26,15 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.run(READY)?;
     ensure!(property("StatusText")? == "watching eth0\n", "systemd has not heard of what it watches");
     let status = machine.run("cat /proc/$(systemctl show --property=MainPID --value pping)/status")?;
-    for line in ["CapEff:\t000000c000001000", "CapBnd:\t000000c000001000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+    for line in ["CapEff:\t0000008000001000", "CapBnd:\t000000c000001000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
         ensure!(status.contains(line), "no `{line}` in\n{status}");
     }
     machine.run("runuser -u pping -- test -w /run/pping && ! runuser -u nobody -- test -r /run/pping")?;
     machine.run("systemctl reload pping.service && systemctl is-active pping.service")?;
+    // What is pinned measures on while it is away.
+    machine.run("systemctl stop pping.service && test -n \"$(ls -A /run/pping/pping)\"")?;
+    machine.run("systemctl start pping.service")?;
+    machine.run(READY)?;
 
     // Another, beside it, with records that logrotate rotates.
     machine.run(
