@@ -9,6 +9,7 @@
 
 mod bpffs;
 mod configuration;
+mod containers;
 mod copy;
 mod deployment;
 mod disk;

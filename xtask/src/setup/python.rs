@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use super::Missing;
 use crate::{command, environment};
 
-/// Another reader of the logs that pping writes for `HdrHistogram`.
-const PACKAGE: &str = "hdrhistogram==0.10.8";
-const MODULE: &str = "hdrh";
+/// Another reader of the logs that pping writes for `HdrHistogram`, and the schemas of Kubernetes.
+const PACKAGES: [&str; 2] = ["hdrhistogram==0.10.8", "kubernetes-validate==1.37.0"];
+const MODULES: &str = "import hdrh, kubernetes_validate";
 
 const VENV: Missing = Missing {
     what: "Python's venv",
@@ -36,17 +36,17 @@ pub(super) fn complete() -> Result<()> {
     }
     let directory = environment::target_directory().join("python");
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
-    command::run(Command::new(interpreter()).args(install).stdout(io::stderr()))
-        .with_context(|| format!("could not install {PACKAGE}"))
+    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    command::run(Command::new(interpreter()).args(install).args(PACKAGES).stdout(io::stderr()))
+        .with_context(|| format!("could not install {}", PACKAGES.join(" ")))
 }
 
 /// What is here, a line each.
 pub(super) fn found() -> Vec<String> {
-    let line = || format!("{PACKAGE}: {}", interpreter().display());
+    let line = || format!("{}: {}", PACKAGES.join(" "), interpreter().display());
     is_complete().then(line).into_iter().collect()
 }
 
 fn is_complete() -> bool {
-    command::succeeds(Command::new(interpreter()).args(["-c", &format!("import {MODULE}")]))
+    command::succeeds(Command::new(interpreter()).args(["-c", MODULES]))
 }

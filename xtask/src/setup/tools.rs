@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 20] = [
+const TOOLS: [Missing; 21] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -20,6 +20,7 @@ const TOOLS: [Missing; 20] = [
     tool("jq", &["jq"]),
     tool("python3", &["python3"]),
     tool("logrotate", &["logrotate"]),
+    tool("runc", &["runc"]),
     tool("strace", &["strace"]),
     tool("sysctl", &["procps"]),
     tool("man", &["man-db"]),

@@ -1,0 +1,194 @@
+//! What is in `deploy/container` and `deploy/kubernetes`: pping in a container, as engines start one.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use pping_lab::{Namespace, Process, Topology};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    http::{PORT, is_ready, scrape},
+    monitor::{ENDING, PPING, endless_ping, ok, repository, tool, topology, wait_until},
+};
+
+const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"];
+
+fn manifest() -> String {
+    fs::read_to_string(repository("deploy/kubernetes/daemonset.yml")).unwrap()
+}
+
+/// The configuration that is in the manifest.
+fn configuration() -> String {
+    let manifest = manifest();
+    let (_, text) = manifest.split_once("  pping.toml: |\n").unwrap();
+    let lines = text.lines().take_while(|line| line.starts_with("    "));
+    lines.fold(String::new(), |text, line| text + line.trim_start() + "\n")
+}
+
+/// A container that runc runs in the network of a host.
+struct Container {
+    directory: TempDir,
+    process: Process,
+}
+
+impl Container {
+    const NAME: &str = "pping";
+
+    /// As Kubernetes has it started: with three capabilities, none of which is ambient, nothing that can be written, and
+    /// a filter of system calls. `is_on_file` is whether the program has the capabilities too.
+    fn start(host: &Namespace, user: u32, is_on_file: bool, environment: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("rootfs/usr/bin/pping");
+        for place in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
+            fs::create_dir_all(directory.path().join("rootfs").join(place)).unwrap();
+        }
+        // Not by this process, which others are started from: nobody can run a file that is open for writing.
+        assert!(tool("cp", &[PPING, program.to_str().unwrap()]).0);
+        if is_on_file {
+            let names = CAPABILITIES.join(",").to_lowercase() + "+ep";
+            let (is_set, said) = tool("setcap", &[&names, program.to_str().unwrap()]);
+            assert!(is_set, "{said}");
+        }
+        fs::write(directory.path().join("rootfs/etc/pping/pping.toml"), configuration()).unwrap();
+        let bundle = bundle(&host.path(), user, environment);
+        fs::write(directory.path().join("config.json"), bundle.to_string()).unwrap();
+        let mut runc = runc(directory.path());
+        runc.args(["run", "--bundle"]).arg(directory.path()).arg(Self::NAME).stdin(Stdio::null());
+        Self { process: ok(Process::spawn(runc)), directory }
+    }
+
+    fn stop(mut self) -> String {
+        let killed = runc(self.directory.path()).args(["kill", Self::NAME, "TERM"]).status().unwrap();
+        assert!(killed.success());
+        let status = ok(self.process.wait_timeout(ENDING));
+        let stderr = ok(self.process.stderr());
+        assert!(status.success(), "{status}: {stderr}");
+        stderr
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let mut delete = runc(self.directory.path());
+        // There is nothing to delete if it has ended by itself.
+        delete.args(["delete", "--force", Self::NAME]).stderr(Stdio::null()).status().ok();
+    }
+}
+
+fn runc(directory: &Path) -> Command {
+    let mut runc = Command::new("runc");
+    runc.arg("--root").arg(directory.join("state"));
+    runc
+}
+
+/// What an engine tells runc.
+fn bundle(network: &Path, user: u32, environment: &[&str]) -> Value {
+    let seccomp = fs::read_to_string(repository("deploy/container/seccomp.json")).unwrap();
+    let seccomp: Value = serde_json::from_str(&seccomp).unwrap();
+    let read_only = |place: &str| json!({"destination": place, "source": place, "type": "bind", "options": ["rbind", "ro", "nosuid", "nodev"]});
+    let mut mounts =
+        vec![json!({"destination": "/proc", "type": "proc", "source": "proc"}), read_only("/sys")];
+    // The tested program is not static, as that of an image is.
+    mounts.extend(
+        ["/lib", "/lib64", "/usr/lib"].into_iter().filter(|it| Path::new(it).exists()).map(read_only),
+    );
+    json!({
+        "ociVersion": "1.0.2",
+        "root": {"path": "rootfs", "readonly": true},
+        "mounts": mounts,
+        "process": {
+            "user": {"uid": user, "gid": 65534},
+            "cwd": "/",
+            "args": ["/usr/bin/pping", "-v"],
+            "env": environment,
+            "noNewPrivileges": true,
+            "capabilities": {"bounding": CAPABILITIES, "permitted": CAPABILITIES, "effective": CAPABILITIES},
+        },
+        "linux": {
+            "namespaces": [{"type": "mount"}, {"type": "pid"}, {"type": "ipc"}, {"type": "network", "path": network}],
+            "seccomp": seccomp,
+        },
+    })
+}
+
+#[test]
+fn a_container_measures_as_root_or_with_capabilities_on_its_file() {
+    let topology = topology();
+    let router = topology.router();
+    let listen = format!("PPING_LISTEN=127.0.0.1:{PORT}");
+    let interface = format!("PPING_INTERFACE={}", Topology::WAN);
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    for (user, is_on_file) in [(0, false), (65_534, true)] {
+        let mut container = Container::start(router, user, is_on_file, &[&listen, &interface]);
+        wait_until("it is ready", || {
+            let ended = ok(container.process.status());
+            assert!(ended.is_none(), "as {user}: {}", ok(container.process.stderr()));
+            is_ready(router)
+        });
+        wait_until("samples", || scrape(router).sum("pping_samples_total", &[]) > Some(3.0));
+        let said = container.stop();
+        assert!(said.contains("lost: 0 events"), "{said}");
+    }
+}
+
+#[test]
+fn a_container_of_nobody_is_told_what_it_misses() {
+    let host = super::host::Host::new();
+    let mut container = Container::start(&host.namespace, 65_534, false, &[]);
+    let status = ok(container.process.wait_timeout(ENDING));
+    let said = ok(container.process.stderr());
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("missing CAP_BPF, CAP_NET_ADMIN, CAP_PERFMON"), "{said}");
+}
+
+#[test]
+fn the_manifest_has_a_configuration_that_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pping.toml");
+    fs::write(&file, configuration()).unwrap();
+    let (is_valid, said) = tool(PPING, &["config", "check", file.to_str().unwrap()]);
+    assert!(is_valid, "{said}");
+    let manifest = manifest();
+    for name in CAPABILITIES.map(|name| name.trim_start_matches("CAP_")) {
+        assert!(manifest.lines().any(|line| line.trim_start().starts_with("add: [") && line.contains(name)));
+    }
+    assert!(manifest.contains(&format!("image: localhost/pping:{}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+/// A Python that has the package `kubernetes-validate`: that of `cargo xtask setup --tests`, or the machine's.
+fn python() -> Option<PathBuf> {
+    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
+    [named, Some("python3".into())].into_iter().flatten().find(|python| {
+        let import =
+            Command::new(python).args(["-c", "import kubernetes_validate"]).stderr(Stdio::null()).status();
+        import.is_ok_and(|status| status.success())
+    })
+}
+
+#[test]
+fn the_manifest_is_by_the_schemas_of_kubernetes() {
+    const VALIDATE: &str = "import kubernetes_validate as k, sys, yaml\n\
+        for document in yaml.safe_load_all(open(sys.argv[1])):\n  \
+          for version in ('1.27', k.latest_version()):\n    \
+            k.validate(document, version, strict=True)\n    print(document['kind'], version)\n";
+    let Some(python) = python() else {
+        eprintln!(
+            "NOT TESTED: no python3 here has the package kubernetes-validate; `cargo xtask setup --tests` gets it"
+        );
+        return;
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("daemonset.yml");
+    let validate = |manifest: &str| {
+        fs::write(&file, manifest).unwrap();
+        tool(&python, &["-c", VALIDATE, file.to_str().unwrap()])
+    };
+    let (is_valid, said) = validate(&manifest());
+    assert!(is_valid, "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("DaemonSet ")).count(), 2, "{said}");
+    assert!(!validate(&manifest().replace("hostNetwork: true", "hostNetworks: true")).0);
+}
