@@ -72,8 +72,10 @@ pub fn compile(root_dir: &str) -> Result<(), Error> {
         return Err(installed.map_or(Error::NoLinker, Error::LinkerNotOnPath));
     }
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
-    // A directory of its own: cargo locks the one it works in, and the outer cargo is at work there.
-    let target_dir = out_dir.join("bpf");
+    // A directory of its own: cargo locks the one it works in, and the outer cargo is at work there. But the same for all
+    // build scripts, whatever they are compiled for themselves: what they want is the same.
+    let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
+    let target_dir = marked.unwrap_or(&out_dir).join("bpf");
     let output = toolchain
         .command("cargo")
         .current_dir(root_dir)
