@@ -12,9 +12,10 @@ mod fuzz;
 mod lint;
 mod run;
 mod setup;
+mod soak;
 mod test;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -80,6 +81,18 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet
+    Soak {
+        /// For how long: `90s`, `5m`, `1h`
+        #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = soak::duration)]
+        length: std::time::Duration,
+        /// Soak an unoptimised build
+        #[arg(long)]
+        debug: bool,
+        /// Soak this one, which is there already
+        #[arg(long, value_name = "FILE", conflicts_with = "debug")]
+        pping: Option<PathBuf>,
+    },
     /// Measure what pping costs
     Bench {
         /// What the benchmarks are given
@@ -114,6 +127,11 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             demo::run(&build::run(build::Profile::Release)?)
         }
         Chore::Dist { check } => dist::run(check),
+        Chore::Soak { length, debug, pping } => {
+            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
+            let build = || build::run(build::Profile::from_release(!debug));
+            soak::run(&pping.map_or_else(build, Ok)?, soak::Plan::new(length))
+        }
         Chore::Bench { arguments } => bench::run(&arguments),
     }
 }

@@ -14,6 +14,7 @@ use aya::{
 };
 
 use super::{
+    detach,
     interfaces::Link,
     load::{self, Kernel},
     pins::{self, Pins},
@@ -73,7 +74,13 @@ impl Attachment {
     /// # Errors
     /// When a pin cannot be removed.
     pub fn detach(self) -> Result<(), Error> {
-        self.pinned().try_for_each(pins::remove)
+        self.pinned().try_for_each(|path| {
+            // There is none to detach where the interface is gone; and the pin's removal detaches as well, if later.
+            if let Err(error) = detach::detach(path) {
+                tracing::debug!("{}: {error}", path.display());
+            }
+            pins::remove(path)
+        })
     }
 
     /// Where it is pinned.

@@ -6,6 +6,7 @@ pub mod attach;
 pub mod capabilities;
 pub mod clock;
 pub mod counters;
+mod detach;
 pub mod drain;
 pub mod interfaces;
 pub mod labels;

@@ -248,6 +248,22 @@ fn an_interface_made_anew_meanwhile_is_attached_to() {
     kill(agent, Signal::SIGINT);
 }
 
+/// The kernel takes its time to detach what is not pinned any more, and no program is attached to an interface twice.
+#[test]
+fn one_that_is_renamed_is_attached_to_at_once() {
+    let (host, pins) = (super::host::Host::new(), Bpffs::new());
+    let agent = watch(&host.namespace, "eth0", &options(&pins, "-i wan7 --wait"));
+    let ip = |arguments: &str| ok(run(host.namespace.command("ip").args(arguments.split(' '))));
+    ip("link set eth0 down");
+    for (name, other) in [("eth0", "wan7"), ("wan7", "eth0"), ("eth0", "wan7")] {
+        ip(&format!("link set {name} name {other}"));
+        wait_until("it is watched", || holds(&host.namespace, other) && !holds(&host.namespace, name));
+    }
+    let said = ok(agent.stderr());
+    assert!(!said.contains("not watched:"), "{said}");
+    kill(agent, Signal::SIGINT);
+}
+
 /// As nobody, who can neither load programs nor do anything else but what three capabilities are for.
 #[test]
 fn three_capabilities_are_enough_to_pin_and_to_go_on() {

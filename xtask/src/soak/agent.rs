@@ -1,0 +1,219 @@
+//! The agent that is soaked: its files, its life and death, and what it takes.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use pping_lab::Namespace;
+
+/// How long it may take to be ready, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const POLL: Duration = Duration::from_millis(20);
+
+/// One of the two agents.
+pub(super) struct Agent<'a> {
+    pub(super) name: &'static str,
+    program: &'a Path,
+    router: &'a Namespace,
+    pub(super) address: &'static str,
+    pub(super) config: PathBuf,
+    log: PathBuf,
+    child: Mutex<Option<Child>>,
+    /// Odd while it is not there, or not ready.
+    lives: AtomicU32,
+}
+
+/// What a process takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taken {
+    /// Resident memory, KiB, and the part of it that is no file's.
+    pub(super) resident: u64,
+    pub(super) anonymous: u64,
+    pub(super) descriptors: usize,
+    pub(super) programs: usize,
+    pub(super) maps: usize,
+    pub(super) links: usize,
+}
+
+impl<'a> Agent<'a> {
+    pub(super) fn new(
+        name: &'static str,
+        program: &'a Path,
+        router: &'a Namespace,
+        address: &'static str,
+        directory: &Path,
+    ) -> Self {
+        Self {
+            name,
+            program,
+            router,
+            address,
+            config: directory.join(format!("{name}.toml")),
+            log: directory.join(format!("{name}.log")),
+            child: Mutex::new(None),
+            lives: AtomicU32::new(1),
+        }
+    }
+
+    /// Starts it and waits until it measures.
+    pub(super) fn start(&self) -> Result<()> {
+        let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
+        let mut command = self.router.command(self.program);
+        command.arg("--config").arg(&self.config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        *self.child() = Some(command.spawn().context("could not start pping")?);
+        let deadline = Instant::now() + PATIENCE;
+        while !self.is_ready()? {
+            self.ensure_running()?;
+            ensure!(
+                Instant::now() < deadline,
+                "{} is not ready after {PATIENCE:?}: {}",
+                self.name,
+                self.last_words()
+            );
+            thread::sleep(POLL);
+        }
+        self.lives.fetch_add(1, SeqCst);
+        Ok(())
+    }
+
+    /// Ends it by a signal, and waits for that.
+    pub(super) fn end(&self, signal: &str) -> Result<()> {
+        self.lives.fetch_add(1, SeqCst);
+        self.signal(signal)?;
+        let Some(mut child) = self.child().take() else { bail!("{} is not there", self.name) };
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                child.kill()?;
+                bail!("{} does not end by SIG{signal}: {}", self.name, self.last_words());
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    pub(super) fn signal(&self, signal: &str) -> Result<()> {
+        let id = self.id().context("no process")?;
+        pping_lab::run(Command::new("kill").args(["-s", signal, &id.to_string()]))?;
+        Ok(())
+    }
+
+    /// Whether it is alive when it is meant to be.
+    pub(super) fn ensure_running(&self) -> Result<()> {
+        if let Some(child) = self.child().as_mut()
+            && let Some(status) = child.try_wait()?
+        {
+            bail!("{} ended by itself ({status}): {}", self.name, self.last_words());
+        }
+        Ok(())
+    }
+
+    /// A number that changes whenever it ends, and when it is ready again; odd in between.
+    pub(super) fn life(&self) -> u32 {
+        self.lives.load(SeqCst)
+    }
+
+    /// Whether it is there, and has been since this was its number.
+    pub(super) fn lives_since(&self, life: u32) -> bool {
+        life.is_multiple_of(2) && self.life() == life
+    }
+
+    /// Its process.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child().as_ref().map(Child::id)
+    }
+
+    /// Asks for its metrics; `None` when it does not answer.
+    pub(super) fn scrape(&self, is_compressed: bool) -> Result<Option<String>> {
+        let mut curl = self.curl("metrics");
+        if is_compressed {
+            curl.arg("--compressed");
+        }
+        let output = curl.output().context("starting curl")?;
+        Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
+    }
+
+    fn is_ready(&self) -> Result<bool> {
+        Ok(self.curl("readyz").stdout(Stdio::null()).status().context("starting curl")?.success())
+    }
+
+    fn curl(&self, page: &str) -> Command {
+        let mut curl = self.router.command("curl");
+        curl.args(["--silent", "--fail", "--noproxy", "*", "--max-time", "5"]);
+        curl.arg(format!("http://{}/{page}", self.address)).stderr(Stdio::null());
+        curl
+    }
+
+    /// How long its log is by now.
+    pub(super) fn log_length(&self) -> u64 {
+        fs::metadata(&self.log).map_or(0, |metadata| metadata.len())
+    }
+
+    /// What it has logged since the log was so long.
+    pub(super) fn log_since(&self, length: u64) -> Result<String> {
+        use std::os::unix::fs::FileExt as _;
+        let mut content = vec![0; self.log_length().saturating_sub(length) as usize];
+        File::open(&self.log)?.read_exact_at(&mut content, length)?;
+        Ok(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    fn last_words(&self) -> String {
+        self.log_since(self.log_length().saturating_sub(2000)).unwrap_or_default()
+    }
+
+    /// What it takes at present. Descriptors come and go with each scrape, so this is the least of several looks.
+    pub(super) fn taken(&self) -> Result<Taken> {
+        let mut least: Option<Taken> = None;
+        for _ in 0..40 {
+            let taken = taken(self.id().context("no process")?)?;
+            if least.is_none_or(|least| taken.descriptors <= least.descriptors) {
+                least = Some(taken);
+            }
+            thread::sleep(Duration::from_millis(30));
+        }
+        least.context("looked at nothing")
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Agent<'_> {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child().take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// What a process takes at this moment.
+pub(super) fn taken(process: u32) -> Result<Taken> {
+    let directory = PathBuf::from(format!("/proc/{process}"));
+    let status = fs::read_to_string(directory.join("status"))?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    };
+    let mut taken = Taken { resident: field("VmRSS:"), anonymous: field("RssAnon:"), ..Taken::default() };
+    for entry in fs::read_dir(directory.join("fd"))? {
+        // One that was closed in the meantime.
+        let Ok(target) = fs::read_link(entry?.path()) else { continue };
+        taken.descriptors += 1;
+        let target = target.to_string_lossy();
+        taken.programs += usize::from(target.contains("bpf-prog"));
+        taken.maps += usize::from(target.contains("bpf-map"));
+        taken.links += usize::from(target.contains("bpf_link") || target.contains("bpf-link"));
+    }
+    Ok(taken)
+}

@@ -1,0 +1,120 @@
+//! Whether every packet and every sample was counted, once.
+
+use std::{
+    collections::BTreeMap,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+use pping_lab::{Namespace, Topology};
+
+use super::{
+    agent::Agent, counters::Counters, dial::Dial, findings::Findings, metrics::Page, scrape::Scraper,
+};
+
+/// More than two turns of the agent.
+const TURNS: Duration = Duration::from_millis(2500);
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What differs, in packets and samples; nothing should.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Differences {
+    pub(super) packets: u64,
+    pub(super) of_packets: u64,
+    pub(super) samples: u64,
+    pub(super) of_samples: u64,
+    pub(super) replies: u64,
+}
+
+/// What the kernel counts for each name.
+pub(super) fn kernel(router: &Namespace, dial: &Dial<'_>) -> Result<BTreeMap<String, Counters>> {
+    let mut counters = dial.counters()?;
+    for name in [Topology::LAN, Topology::WAN] {
+        counters.insert(name.to_owned(), Counters::read(router, name)?);
+    }
+    Ok(counters)
+}
+
+/// What the kernel counts, and what an agent tells, at a time when nothing goes on.
+pub(super) fn quietly(
+    agents: [(&Agent<'_>, &Scraper); 2],
+    router: &Namespace,
+    dial: &Dial<'_>,
+    findings: &Findings,
+) -> Result<(BTreeMap<String, Counters>, Vec<Page>)> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        let before = kernel(router, dial)?;
+        thread::sleep(TURNS);
+        let mut pages = Vec::new();
+        for (agent, scraper) in agents {
+            pages.extend(scraper.scrape(agent, false, findings)?);
+        }
+        if kernel(router, dial)? == before && pages.len() == agents.len() {
+            return Ok((before, pages));
+        }
+    }
+    bail!("there are still packets {PATIENCE:?} after all traffic ended")
+}
+
+/// What an agent tells of the packets of an interface.
+pub(super) fn told(page: &Page, interface: &str) -> Counters {
+    let packets =
+        |direction| page.sum("pping_packets_total", &[("interface", interface), ("direction", direction)]);
+    Counters { received: packets("ingress"), sent: packets("egress") }
+}
+
+/// Compares all that an agent tells with what is known otherwise; `before` is what there was before it came.
+pub(super) fn all(
+    name: &str,
+    page: &Page,
+    kernel: &BTreeMap<String, Counters>,
+    before: &BTreeMap<String, Counters>,
+    replies: u64,
+    findings: &Findings,
+) -> Differences {
+    let mut differences = Differences::default();
+    for (interface, &counters) in kernel {
+        let counted = counters - before.get(interface).copied().unwrap_or_default();
+        let told = told(page, interface);
+        differences.of_packets += told.received + told.sent;
+        differences.packets += counted.received.abs_diff(told.received) + counted.sent.abs_diff(told.sent);
+        if counted != told {
+            findings.note(format!("{name}: {interface}: the kernel counted {counted:?}, and pping {told:?}"));
+        }
+    }
+    for interface in page.values("pping_samples_total", "interface") {
+        for method in page.values("pping_samples_total", "method") {
+            for matched in ["ingress", "egress"] {
+                let labels = [("interface", &*interface), ("method", &*method), ("matched", matched)];
+                let samples = page.sum("pping_samples_total", &labels);
+                let of_groups = page.sum("pping_rtt_seconds_count", &labels);
+                differences.of_samples += samples;
+                differences.samples += samples.abs_diff(of_groups);
+                if samples != of_groups {
+                    findings
+                        .note(format!("{name}: {labels:?}: {samples} samples, and {of_groups} in groups"));
+                }
+            }
+        }
+    }
+    for (interface, matched) in [(Topology::WAN, "ingress"), (Topology::LAN, "egress")] {
+        let labels = [("interface", interface), ("method", "icmp-echo"), ("matched", matched)];
+        let samples = page.sum("pping_samples_total", &labels);
+        differences.replies += samples.abs_diff(replies);
+        if samples != replies {
+            findings.note(format!(
+                "{name}: {interface}: {replies} replies came back, and {samples} were measured"
+            ));
+        }
+    }
+    for lost in ["pping_events_lost_total", "pping_groups_refused_total", "pping_unaggregated_samples_total"]
+    {
+        let lost_of_it = page.sum(lost, &[]);
+        if lost_of_it > 0 {
+            findings.note(format!("{name}: {lost} is {lost_of_it}"));
+        }
+    }
+    differences
+}

@@ -1,0 +1,202 @@
+//! Interfaces that come and go, like those of dial-in links: the same few names over and over.
+
+use std::{
+    collections::BTreeMap,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use pping_lab::{Namespace, veth::End};
+
+use super::{agent::Agent, counters::Counters, findings::Findings};
+
+/// Their names.
+pub(super) const NAMES: [&str; 4] = ["dial0", "dial1", "dial2", "dial3"];
+/// The name of one that is there at the end, in place of another.
+const RENAMED: &str = "dial9";
+const PATIENCE: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(4);
+
+/// All of them.
+pub(super) struct Dial<'a> {
+    router: &'a Namespace,
+    remote: Namespace,
+    agents: Vec<&'a Agent<'a>>,
+    /// What the kernel counted for those that are gone, by name.
+    gone: BTreeMap<String, Counters>,
+    /// Those that are there, and what they had counted under another name.
+    here: BTreeMap<String, Counters>,
+    pub(super) made: u64,
+    pub(super) renamed: u64,
+    pub(super) longest: Duration,
+    round: usize,
+}
+
+impl<'a> Dial<'a> {
+    pub(super) fn new(router: &'a Namespace, agents: Vec<&'a Agent<'a>>) -> Result<Self> {
+        Ok(Self {
+            router,
+            remote: Namespace::new("dial")?,
+            agents,
+            gone: BTreeMap::new(),
+            here: BTreeMap::new(),
+            made: 0,
+            renamed: 0,
+            longest: Duration::ZERO,
+            round: 0,
+        })
+    }
+
+    /// Every few seconds: one of them is hung up, and dialled again.
+    pub(super) fn next(&mut self, findings: &Findings) -> Result<()> {
+        self.round += 1;
+        let name = NAMES[self.round % NAMES.len()];
+        if self.here.contains_key(name) {
+            self.hang_up(name)?;
+            // At once now and then, so that the kernel tells of both in one breath.
+            if !self.round.is_multiple_of(3) {
+                thread::sleep(Duration::from_millis(300));
+            }
+        }
+        self.make(name, findings)?;
+        self.connect(name)?;
+        if self.round.is_multiple_of(5) {
+            self.rename(name, RENAMED, findings)?;
+            self.connect(RENAMED)?;
+            self.hang_up(RENAMED)?;
+        }
+        Ok(())
+    }
+
+    /// Has all of them there, so that what is compared is of the same set.
+    pub(super) fn complete(&mut self, findings: &Findings) -> Result<()> {
+        for name in NAMES.into_iter().chain([RENAMED]) {
+            if !self.here.contains_key(name) {
+                self.make(name, findings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What all interfaces that had this name have counted, while they had it.
+    pub(super) fn counters(&self) -> Result<BTreeMap<String, Counters>> {
+        let mut counters = self.gone.clone();
+        for (name, before) in &self.here {
+            *counters.entry(name.clone()).or_default() += Counters::read(self.router, name)? - *before;
+        }
+        Ok(counters)
+    }
+
+    /// Makes one and leaves it down until it is watched.
+    fn make(&mut self, name: &str, findings: &Findings) -> Result<()> {
+        let remote = self.remote.name();
+        let watch = self.look();
+        run(&format!(
+            "link add name {name} netns {} type veth peer name {name} netns {remote}",
+            self.router.name()
+        ))?;
+        let began = Instant::now();
+        self.here.insert(name.to_owned(), Counters::default());
+        self.made += 1;
+        for host in [self.router, &self.remote] {
+            End::new(host, name).switch_offloads_off()?;
+        }
+        self.wait(name, &watch, began, findings)
+    }
+
+    /// Gives it addresses, and has both ends talk.
+    fn connect(&self, name: &str) -> Result<()> {
+        let number = name.trim_start_matches("dial").parse::<u8>().unwrap_or(0);
+        let (router, remote) = (End::new(self.router, name), End::new(&self.remote, name));
+        for (end, host) in [(&router, 1), (&remote, 2)] {
+            run(&format!("-n {} link set {name} up", end.namespace.name()))?;
+            end.add_address(std::net::Ipv4Addr::new(10, 12, number, host), 24)?;
+            end.add_address(
+                std::net::Ipv6Addr::new(0xfd00, 0x12, number.into(), 0, 0, 0, 0, host.into()),
+                64,
+            )?;
+        }
+        for (host, address) in [
+            (self.router, format!("10.12.{number}.2")),
+            (&self.remote, format!("10.12.{number}.1")),
+            (self.router, format!("fd00:12:{number}::2")),
+        ] {
+            pping_lab::run(host.command("ping").args(["-q", "-i", "0.01", "-c", "20", "-W", "2", &address]))
+                .with_context(|| format!("over {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// Takes it down, so that no more packets come, reads what it counted, and deletes it.
+    fn hang_up(&mut self, name: &str) -> Result<()> {
+        self.settle(name)?;
+        run(&format!("-n {} link del {name}", self.router.name()))?;
+        Ok(())
+    }
+
+    /// Gives it another name.
+    fn rename(&mut self, name: &str, to: &str, findings: &Findings) -> Result<()> {
+        if self.here.contains_key(to) {
+            self.hang_up(to)?;
+        }
+        let before = self.settle(name)?;
+        let watch = self.look();
+        run(&format!("-n {} link set {name} name {to}", self.router.name()))?;
+        let began = Instant::now();
+        self.here.insert(to.to_owned(), before);
+        self.renamed += 1;
+        run(&format!("-n {} link set {name} name {to}", self.remote.name()))?;
+        self.wait(to, &watch, began, findings)
+    }
+
+    /// Ends an interface's time under its name.
+    fn settle(&mut self, name: &str) -> Result<Counters> {
+        run(&format!("-n {} link set {name} down", self.router.name()))?;
+        let counters = Counters::read(self.router, name)?;
+        let before = self.here.remove(name).with_context(|| format!("there is no {name}"))?;
+        *self.gone.entry(name.to_owned()).or_default() += counters - before;
+        Ok(counters)
+    }
+
+    fn look(&self) -> Vec<(u64, u32)> {
+        self.agents.iter().map(|agent| (agent.log_length(), agent.life())).collect()
+    }
+
+    /// Waits until all agents say that they watch it.
+    fn wait(&mut self, name: &str, watch: &[(u64, u32)], began: Instant, findings: &Findings) -> Result<()> {
+        let sign = format!("watching {name} at ");
+        let mut awaited: Vec<_> = self.agents.iter().zip(watch).collect();
+        while !awaited.is_empty() {
+            let mut is_watched = Vec::new();
+            for (agent, (length, _)) in &awaited {
+                agent.ensure_running()?;
+                is_watched.push(agent.log_since(*length)?.contains(&sign));
+            }
+            let took = began.elapsed();
+            let mut is_watched = is_watched.into_iter();
+            awaited.retain(|(agent, (_, life))| {
+                if is_watched.next() != Some(true) {
+                    return true;
+                }
+                // Not of one that was not there.
+                if agent.lives_since(*life) {
+                    self.longest = self.longest.max(took);
+                    if took >= Duration::from_secs(1) {
+                        findings.note(format!("{} took {took:?} to watch {name}", agent.name));
+                    }
+                }
+                false
+            });
+            ensure!(took < PATIENCE, "{name} is not watched after {PATIENCE:?}");
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
+
+fn run(line: &str) -> Result<()> {
+    pping_lab::run(Command::new("ip").args(line.split_whitespace()))?;
+    Ok(())
+}

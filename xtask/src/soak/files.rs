@@ -1,0 +1,101 @@
+//! What the agents are told: configurations and groups, as they are and as they must not be.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+
+const GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.0/24,servers\nfd00:11:1::/64,clients\n\
+                      fd00:11:2::/64,servers-6\n10.12.0.0/16,dial\n";
+const OTHER_GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.2/32,server\n10.11.2.0/24,servers\n\
+                            fd00:11:1::/64,clients\nfd00:11:2::/64,servers-6\nfd00:12::/32,dial-6\n";
+/// With every label that there ever was.
+const ALL_GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.2/32,server\n10.11.2.0/24,servers\n\
+                          fd00:11:1::/64,clients\nfd00:11:2::/64,servers-6\n10.12.0.0/16,dial\nfd00:12::/32,dial-6\n";
+const BROKEN_GROUPS: &str = "prefix,group\n10.11.1.1/24,bits set beyond the prefix\n";
+
+/// What a reload finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Variant {
+    Plain,
+    Talkative,
+    OtherGroups,
+    MoreInterfaces,
+    /// A configuration that cannot be.
+    Broken,
+    /// Groups that cannot be.
+    BrokenGroups,
+    /// At the end, when what any group got is added up: a label that a file does not have is not told after a restart.
+    AllGroups,
+}
+
+impl Variant {
+    /// One after the other.
+    pub(super) const ALL: [Self; 6] = [
+        Self::Talkative,
+        Self::Broken,
+        Self::OtherGroups,
+        Self::BrokenGroups,
+        Self::MoreInterfaces,
+        Self::Plain,
+    ];
+
+    /// What the log says when it is refused.
+    pub(super) fn refusal(self) -> Option<&'static str> {
+        match self {
+            Self::Broken => Some("the configuration stays as it was"),
+            Self::BrokenGroups => Some("the groups stay as they were"),
+            _ => None,
+        }
+    }
+}
+
+/// The files of one agent.
+pub(super) struct Files {
+    pub(super) config: PathBuf,
+    pub(super) listen: &'static str,
+    pub(super) groups: PathBuf,
+    /// Where it writes records, if it does.
+    pub(super) records: Option<PathBuf>,
+    /// Where it pins, if it does.
+    pub(super) pins: Option<PathBuf>,
+}
+
+impl Files {
+    /// Writes them, so that the next start or reload finds this.
+    pub(super) fn write(&self, variant: Variant) -> Result<()> {
+        let groups = match variant {
+            Variant::OtherGroups => OTHER_GROUPS,
+            Variant::AllGroups => ALL_GROUPS,
+            Variant::BrokenGroups => BROKEN_GROUPS,
+            _ => GROUPS,
+        };
+        write(&self.groups, groups)?;
+        write(&self.config, &self.config(variant))
+    }
+
+    fn config(&self, variant: Variant) -> String {
+        let more = if variant == Variant::MoreInterfaces { ", \"extra*\"" } else { "" };
+        let rate_limit = if variant == Variant::Broken { "fast" } else { "0" };
+        let (verbose, labels) = if variant == Variant::Talkative { (2, 60) } else { (1, 100) };
+        let output = match &self.records {
+            Some(records) => format!("format = \"jsonl\"\nwrite = \"{}\"\n", records.display()),
+            None => "format = \"none\"\n".to_owned(),
+        };
+        let pin =
+            self.pins.as_ref().map_or_else(String::new, |pins| format!("pin = \"{}\"\n", pins.display()));
+        format!(
+            "interface = [\"lan0\", \"wan0\", \"dial*\"{more}]\nwait = true\ninclude-local = true\n\
+             rate-limit = \"{rate_limit}\"\nlisten = \"{}\"\ngroups = \"{}\"\ngroup-timeout = \"1d\"\n\
+             verbose = {verbose}\nprometheus-groups = {labels}\n{output}{pin}",
+            self.listen,
+            self.groups.display(),
+        )
+    }
+}
+
+fn write(path: &Path, content: &str) -> Result<()> {
+    fs::write(path, content).with_context(|| format!("could not write {}", path.display()))
+}

@@ -1,0 +1,247 @@
+//! `cargo xtask soak`: pping for a long time, with all that happens to it in a year happening every few seconds.
+//!
+//! Two agents watch the same interfaces. One, with pins, is killed and started again; what it tells must go on as if
+//! nothing had been. The other is never ended, so that what it takes can be compared over the whole time.
+
+mod agent;
+mod compare;
+mod counters;
+mod dial;
+mod files;
+mod findings;
+mod load;
+mod metrics;
+mod place;
+mod plan;
+mod report;
+mod scrape;
+mod trouble;
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    process::Command,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use pping_lab::{Interrupt, Namespace, Topology, veth::Offloads};
+
+use self::{
+    agent::{Agent, Taken},
+    compare::Differences,
+    counters::Counters,
+    dial::Dial,
+    files::{Files, Variant},
+    findings::Findings,
+    load::{Load, rest},
+    place::Place,
+    report::{Look, Report},
+    scrape::Scraper,
+};
+pub(crate) use plan::{Plan, duration};
+
+const HOLD: Duration = Duration::from_millis(3);
+
+/// What came of the parts that run beside each other.
+#[derive(Debug, Default)]
+struct Tallies {
+    reloads: AtomicU64,
+    refusals: AtomicU64,
+    kills: AtomicU64,
+    ends: AtomicU64,
+    lines: AtomicU64,
+}
+
+/// All that a soak has.
+struct Soak<'a> {
+    plan: Plan,
+    topology: &'a Topology,
+    /// The one that is killed, and the one that is not.
+    mortal: &'a Agent<'a>,
+    lasting: &'a Agent<'a>,
+    files: [Files; 2],
+    scrapers: [Scraper; 2],
+    load: Load,
+    findings: &'a Findings,
+    tallies: Tallies,
+    /// Who has it may end the mortal one, or change files.
+    turn: Mutex<()>,
+}
+
+/// Soaks `pping` for as long as the plan says. Errors when anything was off.
+pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
+    let interrupt = Interrupt::catch()?;
+    Namespace::sweep()?;
+    let mut place = Place::new()?;
+    let topology = Topology::builder().hold(HOLD).lan_offloads(Offloads::Off).build()?;
+    let directory = &place.directory().to_owned();
+    let pins = place.bpffs().join("pping");
+    let mortal = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
+    let lasting = Agent::new("lasting", pping, topology.router(), "127.0.0.1:9465", directory);
+    let findings = Findings::new();
+    let file = |agent: &Agent<'_>, records, pins| Files {
+        config: agent.config.clone(),
+        listen: agent.address,
+        groups: directory.join(format!("{}.csv", agent.name)),
+        records,
+        pins,
+    };
+    let soak = Soak {
+        plan,
+        topology: &topology,
+        mortal: &mortal,
+        lasting: &lasting,
+        files: [
+            file(&mortal, Some(directory.join("records.jsonl")), Some(pins.clone())),
+            file(&lasting, None, None),
+        ],
+        scrapers: Default::default(),
+        load: Load::default(),
+        findings: &findings,
+        tallies: Tallies::default(),
+        turn: Mutex::default(),
+    };
+    let mut report = soak.soak(&interrupt)?;
+    mortal.end("TERM")?;
+    lasting.end("TERM")?;
+    pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
+    report.left_pinned = place.pinned()?;
+    if report.left_pinned > 0 {
+        findings.note(format!("{} pins are left after unpin", report.left_pinned));
+    }
+    report.write();
+    let found = findings.all();
+    if !found.is_empty() {
+        place.keep();
+        eprintln!("what the agents logged is in {0}, in memory until `umount {0}`", directory.display());
+    }
+    ensure!(found.is_empty(), "the soak found {} things that are off:\n{}", found.len(), found.join("\n"));
+    ensure!(!interrupt.is_raised(), "interrupted");
+    Ok(())
+}
+
+impl Soak<'_> {
+    fn soak(&self, interrupt: &Interrupt) -> Result<Report> {
+        for (agent, files) in [self.mortal, self.lasting].into_iter().zip(&self.files) {
+            files.write(Variant::Plain)?;
+            agent.start()?;
+        }
+        let dial = Mutex::new(Dial::new(self.topology.router(), vec![self.mortal, self.lasting])?);
+        lock(&dial).complete(self.findings)?;
+        let before = self.before(&lock(&dial))?;
+        let began = Instant::now();
+        let looks = thread::scope(|scope| -> Result<Vec<Look>> {
+            self.load.start(scope, self.topology, self.findings);
+            self.part(scope, "scrapes", || self.scrapers[0].run(self.mortal, self.findings));
+            self.part(scope, "scrapes", || self.scrapers[1].run(self.lasting, self.findings));
+            self.part(scope, "reloads", || self.reload());
+            self.part(scope, "restarts", || self.restart());
+            self.part(scope, "interfaces", || {
+                while !self.findings.is_over() {
+                    lock(&dial).next(self.findings)?;
+                    rest(self.findings, self.plan.dial);
+                }
+                Ok(())
+            });
+            let looks = self.look_on(began, &dial, interrupt);
+            self.findings.end();
+            looks
+        });
+        let mut looks = looks?;
+        let elapsed = began.elapsed();
+        self.findings.say("all traffic has ended; comparing");
+        for agent in [self.mortal, self.lasting] {
+            agent.ensure_running()?;
+        }
+        let mut dial = lock(&dial);
+        dial.complete(self.findings)?;
+        looks.push(self.look(elapsed, true)?);
+        self.tell_all()?;
+        let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
+        let (kernel, pages) = compare::quietly(agents, self.topology.router(), &dial, self.findings)?;
+        let replies = self.load.replies.load(Relaxed);
+        let differences: Vec<Differences> = agents
+            .iter()
+            .zip(&pages)
+            .zip(&before)
+            .map(|(((agent, _), page), before)| {
+                compare::all(agent.name, page, &kernel, before, replies, self.findings)
+            })
+            .collect();
+        self.count_lines()?;
+        let report = Report::new(self, elapsed, &dial, looks, &differences);
+        report.judge(self.findings);
+        Ok(report)
+    }
+
+    /// Runs a part until it is over; its failure is a finding.
+    fn part<'scope>(
+        &'scope self,
+        scope: &'scope thread::Scope<'scope, '_>,
+        name: &'static str,
+        work: impl FnOnce() -> Result<()> + Send + 'scope,
+    ) {
+        scope.spawn(move || {
+            if let Err(error) = work() {
+                self.findings.note(format!("{name}: {error:#}"));
+            }
+        });
+    }
+
+    /// What the kernel had counted before each agent came.
+    fn before(&self, dial: &Dial<'_>) -> Result<Vec<BTreeMap<String, Counters>>> {
+        let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
+        let (kernel, pages) = compare::quietly(agents, self.topology.router(), dial, self.findings)?;
+        let of_page = |page| {
+            let names = [Topology::LAN, Topology::WAN];
+            names.map(|name| (name.to_owned(), kernel[name] - compare::told(page, name))).into()
+        };
+        Ok(pages.iter().map(of_page).collect())
+    }
+
+    /// Looks at what the agents take, until the time is over.
+    fn look_on(&self, began: Instant, dial: &Mutex<Dial<'_>>, interrupt: &Interrupt) -> Result<Vec<Look>> {
+        let mut looks = vec![self.look(Duration::ZERO, true)?];
+        let mut next = self.plan.look;
+        let mut is_settled = false;
+        while began.elapsed() < self.plan.length && !interrupt.is_raised() {
+            thread::sleep(Duration::from_millis(100));
+            let elapsed = began.elapsed();
+            let settles = !is_settled && elapsed >= self.plan.settled;
+            if elapsed < next && !settles {
+                continue;
+            }
+            if elapsed >= next {
+                next += self.plan.look;
+            }
+            if settles {
+                is_settled = true;
+                let mut dial = lock(dial);
+                dial.complete(self.findings)?;
+                looks.push(self.look(elapsed, true)?);
+            } else {
+                looks.push(self.look(elapsed, false)?);
+            }
+        }
+        Ok(looks)
+    }
+
+    fn look(&self, at: Duration, is_of_all: bool) -> Result<Look> {
+        // Not of one that is just being started.
+        let _turn = lock(&self.turn);
+        let [mortal, lasting]: [Taken; 2] = [self.mortal.taken()?, self.lasting.taken()?];
+        let look = Look { at, is_of_all, mortal, lasting };
+        self.findings.say(look);
+        Ok(look)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

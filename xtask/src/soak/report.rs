@@ -1,0 +1,192 @@
+//! What is published.
+
+use std::{
+    fmt,
+    io::{self, Write as _},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use super::{Soak, agent::Taken, compare::Differences, dial::Dial, findings::Findings, scrape::Scraper};
+
+/// How far resident memory may move.
+const LEEWAY: f64 = 0.05;
+
+/// What both agents took at one time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    pub(super) at: Duration,
+    /// Whether all interfaces were there, so that it can be compared with others.
+    pub(super) is_of_all: bool,
+    pub(super) mortal: Taken,
+    pub(super) lasting: Taken,
+}
+
+impl Look {
+    fn row(&self) -> String {
+        let Self { at, is_of_all, mortal, lasting } = self;
+        let mark = if *is_of_all { " \\*" } else { "" };
+        format!(
+            "| {}:{:02}{mark} | {} KiB | {} KiB | {} | {}, {}, {} | {} KiB | {} KiB | {} |",
+            at.as_secs() / 60,
+            at.as_secs() % 60,
+            lasting.resident,
+            lasting.anonymous,
+            lasting.descriptors,
+            lasting.programs,
+            lasting.maps,
+            lasting.links,
+            mortal.resident,
+            mortal.anonymous,
+            mortal.descriptors,
+        )
+    }
+}
+
+impl fmt::Display for Look {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { lasting, mortal, .. } = self;
+        write!(
+            formatter,
+            "lasting: {} KiB resident ({} anonymous), {} descriptors; mortal: {} KiB ({}), {}",
+            lasting.resident,
+            lasting.anonymous,
+            lasting.descriptors,
+            mortal.resident,
+            mortal.anonymous,
+            mortal.descriptors
+        )
+    }
+}
+
+/// The rows of the table, and what they are judged by.
+pub(super) struct Report {
+    rows: Vec<(&'static str, String)>,
+    looks: Vec<Look>,
+    pub(super) left_pinned: usize,
+}
+
+impl Report {
+    pub(super) fn new(
+        soak: &Soak<'_>,
+        elapsed: Duration,
+        dial: &Dial<'_>,
+        looks: Vec<Look>,
+        differences: &[Differences],
+    ) -> Self {
+        let [mortal, lasting] = [differences[0], differences[1]];
+        let (load, tallies) = (&soak.load, &soak.tallies);
+        let get = |number: &AtomicU64| number.load(Relaxed);
+        let scrapes: u64 = soak.scrapers.iter().map(|it| get(&it.scrapes)).sum();
+        let unanswered: u64 = soak.scrapers.iter().map(|it| get(&it.unanswered)).sum();
+        let counters: usize = soak.scrapers.iter().map(Scraper::counters).sum();
+        let mut rows = vec![
+            ("time", format!("{} s", elapsed.as_secs())),
+            ("packets", format!("{}", mortal.of_packets)),
+            ("samples", format!("{}", mortal.of_samples)),
+            (
+                "TCP conversations, UDP datagrams",
+                format!("{}, {}", get(&load.conversations), get(&load.datagrams)),
+            ),
+            ("echo requests, replies", format!("{}, {}", get(&load.pings), get(&load.replies))),
+            ("interfaces made, renamed", format!("{}, {}", dial.made, dial.renamed)),
+            ("longest until one was watched", format!("{} ms", dial.longest.as_millis())),
+            (
+                "reloads (refused, as they had to be)",
+                format!("{} ({} by both)", get(&tallies.reloads), get(&tallies.refusals) / 2),
+            ),
+            ("restarts by SIGKILL, by SIGTERM", format!("{}, {}", get(&tallies.kills), get(&tallies.ends))),
+            ("scrapes (unanswered during a restart)", format!("{scrapes} ({unanswered})")),
+            ("counters that never went back", format!("{counters}")),
+            ("lines written", format!("{}", get(&tallies.lines))),
+            ("packets that differ, restarted", format!("{}", mortal.packets)),
+            ("packets that differ, never restarted", format!("{}", lasting.packets)),
+            ("samples that differ from those of groups, restarted", format!("{}", mortal.samples)),
+            ("samples that differ from those of groups, never restarted", format!("{}", lasting.samples)),
+            ("echo replies without a sample, restarted", format!("{}", mortal.replies)),
+            ("echo replies without a sample, never restarted", format!("{}", lasting.replies)),
+        ];
+        let of_all: Vec<&Look> = looks.iter().filter(|look| look.is_of_all).collect();
+        let row = |of: fn(&Look) -> String| of_all.iter().map(|look| of(look)).collect::<Vec<_>>().join(", ");
+        rows.push((
+            "resident at the start, settled and at the end, never restarted",
+            row(|it| in_kib(it.lasting)),
+        ));
+        rows.push(("resident at the start, settled and at the end, restarted", row(|it| in_kib(it.mortal))));
+        rows.push(("descriptors, never restarted", row(|it| it.lasting.descriptors.to_string())));
+        rows.push(("descriptors, restarted", row(|it| it.mortal.descriptors.to_string())));
+        Self { rows, looks, left_pinned: 0 }
+    }
+
+    /// Notes what is not as it was.
+    pub(super) fn judge(&self, findings: &Findings) {
+        let of_all: Vec<&Look> = self.looks.iter().filter(|look| look.is_of_all).skip(1).collect();
+        let [settled, .., end] = of_all.as_slice() else {
+            findings.note("the soak was too short to compare what is taken at its end with anything");
+            return;
+        };
+        let pairs = [("lasting", settled.lasting, end.lasting), ("mortal", settled.mortal, end.mortal)];
+        for (name, settled, end) in pairs {
+            if !is_within(settled.resident, end.resident) {
+                findings.note(format!(
+                    "{name}: resident memory went from {} to {} KiB",
+                    settled.resident, end.resident
+                ));
+            }
+            let counts = |it: Taken| [it.descriptors, it.programs, it.maps, it.links];
+            if counts(settled) != counts(end) {
+                findings.note(format!(
+                    "{name}: descriptors, and those of programs, maps and links, went from {:?} to {:?}",
+                    counts(settled),
+                    counts(end)
+                ));
+            }
+        }
+    }
+
+    /// Writes the tables to standard output.
+    pub(super) fn write(&self) {
+        // Whoever is not listening has the exit code.
+        io::stdout().write_all(self.tables().as_bytes()).ok();
+    }
+
+    fn tables(&self) -> String {
+        let mut lines = vec![String::new(), "| what | |".to_owned(), "| --- | ---: |".to_owned()];
+        lines.extend(self.rows.iter().map(|(name, value)| format!("| {name} | {value} |")));
+        lines.push(format!("| pins left after `pping unpin` | {} |", self.left_pinned));
+        lines.push(String::new());
+        lines.push(
+            "| at | resident, never restarted | of it anonymous | descriptors | of programs, maps, links | \
+             resident, restarted | of it anonymous | descriptors |"
+                .to_owned(),
+        );
+        lines.push("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |".to_owned());
+        lines.extend(self.looks.iter().map(Look::row));
+        lines.push(String::new());
+        lines.push("\\* with all interfaces there, so that descriptors can be compared".to_owned());
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+fn in_kib(taken: Taken) -> String {
+    format!("{} KiB", taken.resident)
+}
+
+/// Whether a value is about what another was.
+fn is_within(before: u64, after: u64) -> bool {
+    before.abs_diff(after) as f64 <= before as f64 * LEEWAY
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_may_move_by_a_twentieth() {
+        assert!(is_within(1000, 1050));
+        assert!(is_within(1000, 950));
+        assert!(!is_within(1000, 1051));
+        assert!(!is_within(1000, 949));
+    }
+}

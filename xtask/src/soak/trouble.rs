@@ -1,0 +1,114 @@
+//! What an agent has to stand: reloads, of which some cannot be followed, log rotation, and its own end.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead as _, BufReader},
+    path::Path,
+    sync::atomic::Ordering::Relaxed,
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    Soak,
+    agent::Agent,
+    files::{Files, Variant},
+    load::rest,
+    lock,
+};
+
+/// How long a reload is given, before its log is looked at and its old records are counted.
+const RELOAD: Duration = Duration::from_millis(700);
+
+impl Soak<'_> {
+    /// Has configurations read again, of which some cannot be.
+    pub(super) fn reload(&self) -> Result<()> {
+        for variant in Variant::ALL.into_iter().cycle() {
+            rest(self.findings, self.plan.reload);
+            if self.findings.is_over() {
+                break;
+            }
+            let _turn = lock(&self.turn);
+            let agents = [self.mortal, self.lasting];
+            let lengths = agents.map(Agent::log_length);
+            for (agent, files) in agents.into_iter().zip(&self.files) {
+                files.write(variant)?;
+                Self::rotate(files)?;
+                agent.signal("HUP")?;
+            }
+            self.tallies.reloads.fetch_add(1, Relaxed);
+            thread::sleep(RELOAD);
+            self.count_rotated()?;
+            let Some(refusal) = variant.refusal() else { continue };
+            for ((agent, files), length) in agents.into_iter().zip(&self.files).zip(lengths) {
+                if agent.log_since(length)?.contains(refusal) {
+                    self.tallies.refusals.fetch_add(1, Relaxed);
+                } else {
+                    self.findings.note(format!("{}: {variant:?} was not refused", agent.name));
+                }
+                files.write(Variant::Plain)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the records away, as log rotation does before it asks for a reload.
+    fn rotate(files: &Files) -> Result<()> {
+        if let Some(records) = &files.records {
+            fs::rename(records, records.with_extension("old")).context("could not rotate the records")?;
+        }
+        Ok(())
+    }
+
+    fn count_rotated(&self) -> Result<()> {
+        if let Some(records) = &self.files[0].records {
+            let old = records.with_extension("old");
+            self.count(&old)?;
+            fs::remove_file(old)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_lines(&self) -> Result<()> {
+        self.files[0].records.as_ref().map_or(Ok(()), |records| self.count(records))
+    }
+
+    fn count(&self, records: &Path) -> Result<()> {
+        let records = BufReader::new(File::open(records).context("could not open the records")?);
+        // Octets, since whoever is killed may leave a line that is cut anywhere.
+        let lines = records.split(b'\n').count() as u64;
+        self.tallies.lines.fetch_add(lines, Relaxed);
+        Ok(())
+    }
+
+    /// Kills the mortal one, and starts it again.
+    pub(super) fn restart(&self) -> Result<()> {
+        for number in 1_u64.. {
+            rest(self.findings, self.plan.restart);
+            if self.findings.is_over() {
+                break;
+            }
+            let _turn = lock(&self.turn);
+            let (signal, count) =
+                if number % 3 == 0 { ("TERM", &self.tallies.ends) } else { ("KILL", &self.tallies.kills) };
+            self.mortal.end(signal)?;
+            count.fetch_add(1, Relaxed);
+            thread::sleep(Duration::from_millis(1000 + number * 700 % 2000));
+            self.mortal.start()?;
+        }
+        Ok(())
+    }
+
+    /// Has every label known, so that what is counted under it is told.
+    pub(super) fn tell_all(&self) -> Result<()> {
+        for files in &self.files {
+            files.write(Variant::AllGroups)?;
+        }
+        self.lasting.signal("HUP")?;
+        self.mortal.end("KILL")?;
+        self.tallies.kills.fetch_add(1, Relaxed);
+        self.mortal.start()
+    }
+}
