@@ -8,9 +8,9 @@ use super::{Release, copy_into, package::Package};
 use crate::{command, environment};
 
 /// What the archive has from the repository, and in which of its directories.
-const CONTENTS: [(&str, &[&str]); 6] = [
+const CONTENTS: [(&str, &[&str]); 8] = [
     ("", &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"]),
-    ("deploy", &["deploy/README.md", "deploy/pping.toml"]),
+    ("deploy", &["deploy/README.md", "deploy/pping.toml", "deploy/web-config.example.yml"]),
     (
         "deploy/systemd",
         &["deploy/systemd/pping.service", "deploy/systemd/pping@.service", "deploy/systemd/run-pping.mount"],
@@ -18,6 +18,11 @@ const CONTENTS: [(&str, &[&str]); 6] = [
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),
     ("deploy/grafana", &["deploy/grafana/pping.json"]),
+    (
+        "deploy/container",
+        &["deploy/container/Containerfile", "deploy/container/README.md", "deploy/container/seccomp.json"],
+    ),
+    ("deploy/kubernetes", &["deploy/kubernetes/daemonset.yml"]),
 ];
 
 /// Packs the program, linked so that it needs no library of the machine it runs on, and what goes with it.
