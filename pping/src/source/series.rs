@@ -149,6 +149,10 @@ impl SeriesTable {
             for hook in Hook::ALL {
                 let key = SeriesKey::new(self.rest, interface, method, hook);
                 if let Ok(index) = self.index.get(&key, 0) {
+                    // A run before this one may have been killed before it came to say so.
+                    if let Some(series) = self.series.get(index as usize) {
+                        used(series).store(1, Ordering::Release);
+                    }
                     self.take_place(index as usize, Place { key, stage: Stage::Kept });
                     continue;
                 }
