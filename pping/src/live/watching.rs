@@ -214,9 +214,14 @@ impl Agent {
     /// Follows a change in the kernel's interfaces and addresses.
     pub(super) async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
         if change.links {
+            let before = self.status();
             self.watch_wanted(netlink).await?;
-            // Metrics say so at once, and not with the next second.
+            // Whoever looks is told at once, and not with the next second.
             self.count()?;
+            let status = self.status();
+            if status != before {
+                self.notify.status(&status);
+            }
         }
         if change.addresses {
             let addresses = netlink.addresses().await?;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Process, Signal};
+use pping_lab::{Process, Signal, run};
 use tempfile::TempDir;
 
 use super::{
@@ -35,8 +35,12 @@ impl Manager {
     }
 
     fn start(&self, host: &Host, variables: &[(&str, &str)]) -> Process {
+        self.start_on(host, &["-i", Host::ETH], variables)
+    }
+
+    fn start_on(&self, host: &Host, interfaces: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = host.namespace.command(PPING);
-        command.args(["-i", Host::ETH, "--format", "none"]).envs(variables.iter().copied());
+        command.args(interfaces).args(["--format", "none"]).envs(variables.iter().copied());
         command.env("NOTIFY_SOCKET", self.directory.path().join("notify"));
         ok(Process::spawn(command))
     }
@@ -95,6 +99,21 @@ fn a_manager_hears_when_it_is_ready_reloads_and_stops() {
     ok(pping.stop(Signal::SIGTERM, ENDING));
     assert_eq!(manager.next_state(), "STOPPING=1\nSTATUS=detaching\n");
     assert_eq!(manager.next(Duration::from_millis(50)), None);
+}
+
+/// Else the manager would take it for dead before the link is dialled.
+#[test]
+fn it_is_ready_while_it_waits_for_interfaces_and_says_when_they_are_there() {
+    let (host, manager) = (Host::new(), Manager::new());
+    let mut pping = manager.start_on(&host, &["-i", "ppp0", "--wait"], &[]);
+    assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");
+    assert_eq!(manager.next_state(), "READY=1\nSTATUS=waiting for interfaces\n");
+    let add = ["link", "add", "ppp0", "type", "veth", "peer", "name", "far0"];
+    ok(run(host.namespace.command("ip").args(add)));
+    assert_eq!(manager.next_state(), "STATUS=watching ppp0\n");
+    ok(run(host.namespace.command("ip").args(["link", "delete", "ppp0"])));
+    assert_eq!(manager.next_state(), "STATUS=waiting for interfaces\n");
+    ok(pping.stop(Signal::SIGTERM, ENDING));
 }
 
 #[test]
