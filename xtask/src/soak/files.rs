@@ -11,9 +11,6 @@ const GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.0/24,servers\n
                       fd00:11:2::/64,servers-6\n10.12.0.0/16,dial\n";
 const OTHER_GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.2/32,server\n10.11.2.0/24,servers\n\
                             fd00:11:1::/64,clients\nfd00:11:2::/64,servers-6\nfd00:12::/32,dial-6\n";
-/// With every label that there ever was.
-const ALL_GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.2/32,server\n10.11.2.0/24,servers\n\
-                          fd00:11:1::/64,clients\nfd00:11:2::/64,servers-6\n10.12.0.0/16,dial\nfd00:12::/32,dial-6\n";
 const BROKEN_GROUPS: &str = "prefix,group\n10.11.1.1/24,bits set beyond the prefix\n";
 
 /// What a reload finds.
@@ -27,8 +24,6 @@ pub(super) enum Variant {
     Broken,
     /// Groups that cannot be.
     BrokenGroups,
-    /// At the end, when what any group got is added up: a label that a file does not have is not told after a restart.
-    AllGroups,
 }
 
 impl Variant {
@@ -42,12 +37,17 @@ impl Variant {
         Self::Plain,
     ];
 
-    /// What the log says when it is refused.
-    pub(super) fn refusal(self) -> Option<&'static str> {
+    /// Whether it must be refused.
+    pub(super) fn is_broken(self) -> bool {
+        matches!(self, Self::Broken | Self::BrokenGroups)
+    }
+
+    /// What the log says when it was refused, or followed.
+    pub(super) fn answer(self) -> &'static str {
         match self {
-            Self::Broken => Some("the configuration stays as it was"),
-            Self::BrokenGroups => Some("the groups stay as they were"),
-            _ => None,
+            Self::Broken => "the configuration stays as it was",
+            Self::BrokenGroups => "the groups stay as they were",
+            _ => "prefixes are in force",
         }
     }
 }
@@ -68,7 +68,6 @@ impl Files {
     pub(super) fn write(&self, variant: Variant) -> Result<()> {
         let groups = match variant {
             Variant::OtherGroups => OTHER_GROUPS,
-            Variant::AllGroups => ALL_GROUPS,
             Variant::BrokenGroups => BROKEN_GROUPS,
             _ => GROUPS,
         };

@@ -107,7 +107,7 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
         tallies: Tallies::default(),
         turn: Mutex::default(),
     };
-    let mut report = soak.soak(&interrupt)?;
+    let mut report = soak.soak(&interrupt).inspect_err(|_| place.keep())?;
     mortal.end("TERM")?;
     lasting.end("TERM")?;
     pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
@@ -119,7 +119,6 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let found = findings.all();
     if !found.is_empty() {
         place.keep();
-        eprintln!("what the agents logged is in {0}, in memory until `umount {0}`", directory.display());
     }
     ensure!(found.is_empty(), "the soak found {} things that are off:\n{}", found.len(), found.join("\n"));
     ensure!(!interrupt.is_raised(), "interrupted");
@@ -132,7 +131,8 @@ impl Soak<'_> {
             files.write(Variant::Plain)?;
             agent.start()?;
         }
-        let dial = Mutex::new(Dial::new(self.topology.router(), vec![self.mortal, self.lasting])?);
+        let dial =
+            Mutex::new(Dial::new(self.topology.router(), vec![self.mortal, self.lasting], self.plan.attach)?);
         lock(&dial).complete(self.findings)?;
         let before = self.before(&lock(&dial))?;
         let began = Instant::now();
@@ -162,7 +162,6 @@ impl Soak<'_> {
         let mut dial = lock(&dial);
         dial.complete(self.findings)?;
         looks.push(self.look(elapsed, true)?);
-        self.tell_all()?;
         let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
         let (kernel, pages) = compare::quietly(agents, self.topology.router(), &dial, self.findings)?;
         let replies = self.load.replies.load(Relaxed);

@@ -57,10 +57,15 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         unmount(&self.bpffs());
-        if !self.is_kept {
-            unmount(&self.directory);
-            fs::remove_dir(&self.directory).ok();
+        if self.is_kept {
+            eprintln!(
+                "what the agents logged is in {0}, in memory until `umount {0}`",
+                self.directory.display()
+            );
+            return;
         }
+        unmount(&self.directory);
+        fs::remove_dir(&self.directory).ok();
     }
 }
 

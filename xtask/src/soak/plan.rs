@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(super) restart: Duration,
     pub(super) reload: Duration,
     pub(super) dial: Duration,
+    /// How long it may take until an interface is watched.
+    pub(super) attach: Duration,
 }
 
 impl Plan {
@@ -26,6 +28,8 @@ impl Plan {
             restart: if is_short { Duration::from_secs(20) } else { Duration::from_mins(1) },
             reload: Duration::from_secs(7),
             dial: Duration::from_secs(3),
+            // The short form runs beside other things, on machines that are busy, and fails for what is wrong, not slow.
+            attach: Duration::from_secs(if is_short { 10 } else { 1 }),
         }
     }
 }

@@ -92,8 +92,8 @@ impl Report {
             ("interfaces made, renamed", format!("{}, {}", dial.made, dial.renamed)),
             ("longest until one was watched", format!("{} ms", dial.longest.as_millis())),
             (
-                "reloads (refused, as they had to be)",
-                format!("{} ({} by both)", get(&tallies.reloads), get(&tallies.refusals) / 2),
+                "reloads of both (refused, as they had to be)",
+                format!("{} ({})", get(&tallies.reloads), get(&tallies.refusals)),
             ),
             ("restarts by SIGKILL, by SIGTERM", format!("{}, {}", get(&tallies.kills), get(&tallies.ends))),
             ("scrapes (unanswered during a restart)", format!("{scrapes} ({unanswered})")),

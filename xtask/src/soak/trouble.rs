@@ -6,7 +6,7 @@ use std::{
     path::Path,
     sync::atomic::Ordering::Relaxed,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
@@ -19,8 +19,11 @@ use super::{
     lock,
 };
 
-/// How long a reload is given, before its log is looked at and its old records are counted.
-const RELOAD: Duration = Duration::from_millis(700);
+/// How long whoever still writes to the old records is given, before their lines are counted.
+const SETTLING: Duration = Duration::from_millis(500);
+/// How long a reload may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
 
 impl Soak<'_> {
     /// Has configurations read again, of which some cannot be.
@@ -39,16 +42,21 @@ impl Soak<'_> {
                 agent.signal("HUP")?;
             }
             self.tallies.reloads.fetch_add(1, Relaxed);
-            thread::sleep(RELOAD);
-            self.count_rotated()?;
-            let Some(refusal) = variant.refusal() else { continue };
-            for ((agent, files), length) in agents.into_iter().zip(&self.files).zip(lengths) {
-                if agent.log_since(length)?.contains(refusal) {
-                    self.tallies.refusals.fetch_add(1, Relaxed);
-                } else {
-                    self.findings.note(format!("{}: {variant:?} was not refused", agent.name));
+            thread::sleep(SETTLING);
+            for (agent, length) in agents.into_iter().zip(lengths) {
+                if !has_said(agent, length, variant.answer())? {
+                    self.findings.note(format!(
+                        "{}: no {:?} after {variant:?}",
+                        agent.name,
+                        variant.answer()
+                    ));
                 }
-                files.write(Variant::Plain)?;
+            }
+            self.count_rotated()?;
+            if variant.is_broken() {
+                self.tallies.refusals.fetch_add(1, Relaxed);
+                // Nothing starts with a file that cannot be.
+                self.files.iter().try_for_each(|files| files.write(Variant::Plain))?;
             }
         }
         Ok(())
@@ -100,15 +108,17 @@ impl Soak<'_> {
         }
         Ok(())
     }
+}
 
-    /// Has every label known, so that what is counted under it is told.
-    pub(super) fn tell_all(&self) -> Result<()> {
-        for files in &self.files {
-            files.write(Variant::AllGroups)?;
+/// Waits until an agent has logged this, since its log was so long; `false` when it does not.
+fn has_said(agent: &Agent<'_>, length: u64, what: &str) -> Result<bool> {
+    let deadline = Instant::now() + PATIENCE;
+    while !agent.log_since(length)?.contains(what) {
+        agent.ensure_running()?;
+        if Instant::now() > deadline {
+            return Ok(false);
         }
-        self.lasting.signal("HUP")?;
-        self.mortal.end("KILL")?;
-        self.tallies.kills.fetch_add(1, Relaxed);
-        self.mortal.start()
+        thread::sleep(POLL);
     }
+    Ok(true)
 }

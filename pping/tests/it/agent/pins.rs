@@ -243,7 +243,7 @@ fn an_interface_made_anew_meanwhile_is_attached_to() {
     ip("link set eth0 up");
     ip("link set far0 up");
     let agent = watch(&host.namespace, "eth0", &options);
-    assert!(holds(&host.namespace, "eth0"), "its metrics say so");
+    wait_until("its metrics say so", || holds(&host.namespace, "eth0"));
     assert_eq!(files(&pins.pins().join("links")), 2);
     kill(agent, Signal::SIGINT);
 }
