@@ -164,13 +164,13 @@ impl Soak<'_> {
         looks.push(self.look(elapsed, true)?);
         let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
         let (kernel, pages) = compare::quietly(agents, self.topology.router(), &dial, self.findings)?;
-        let replies = self.load.replies.load(Relaxed);
+        let pings = (self.load.pings.load(Relaxed), self.load.replies.load(Relaxed));
         let differences: Vec<Differences> = agents
             .iter()
             .zip(&pages)
             .zip(&before)
             .map(|(((agent, _), page), before)| {
-                compare::all(agent.name, page, &kernel, before, replies, self.findings)
+                compare::all(agent.name, page, &kernel, before, pings, self.findings)
             })
             .collect();
         self.count_lines()?;
