@@ -103,8 +103,8 @@ impl Report {
             ("packets that differ, never restarted", format!("{}", lasting.packets)),
             ("samples that differ from those of groups, restarted", format!("{}", mortal.samples)),
             ("samples that differ from those of groups, never restarted", format!("{}", lasting.samples)),
-            ("echo replies without a sample, restarted", format!("{}", mortal.replies)),
-            ("echo replies without a sample, never restarted", format!("{}", lasting.replies)),
+            ("echo replies and samples that differ, restarted", format!("{}", mortal.replies)),
+            ("echo replies and samples that differ, never restarted", format!("{}", lasting.replies)),
         ];
         let of_all: Vec<&Look> = looks.iter().filter(|look| look.is_of_all).collect();
         let row = |of: fn(&Look) -> String| of_all.iter().map(|look| of(look)).collect::<Vec<_>>().join(", ");
