@@ -284,7 +284,8 @@ fn attach_tc(
     };
     if let Some(path) = path {
         let reason = format!(
-            "only links can be pinned, and this kernel has none at tc ({}); that takes Linux 6.6",
+            "attaching {} at tc by a link failed ({}); only links can be pinned, which at tc takes Linux 6.6 or newer",
+            link.name,
             innermost(&no_tcx)
         );
         return Err(Error::Pin { path, reason });
