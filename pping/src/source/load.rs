@@ -16,6 +16,7 @@ use pping_common::{
 };
 
 use super::{
+    features::Features,
     labels::Prefixes,
     ledger::Ledger,
     memory::Elements,
@@ -50,6 +51,8 @@ pub struct Kernel {
     pub excluded: Prefixes,
     /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
     pub ledger: Option<Ledger>,
+    /// What the kernel can do.
+    pub features: Features,
 }
 
 /// What is fixed when the programs are loaded.
@@ -148,6 +151,11 @@ pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
 }
 
 fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<Kernel, Error> {
+    let features =
+        Features::probe().map_err(|error| refused("a program to see what this kernel can do", error))?;
+    for feature in features.missing() {
+        tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
+    }
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let mut loader = EbpfLoader::new();
@@ -192,6 +200,7 @@ fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         programs,
+        features,
     })
 }
 

@@ -3,11 +3,13 @@
 use crate::Error;
 
 pub mod attach;
+mod bpf;
 pub mod capabilities;
 pub mod clock;
 pub mod counters;
 mod detach;
 pub mod drain;
+pub mod features;
 pub mod interfaces;
 pub mod labels;
 pub mod ledger;

@@ -1,0 +1,117 @@
+//! What of bpf(2) the library has no words for.
+
+use std::{
+    ffi::CStr,
+    io,
+    os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+};
+
+// Of `enum bpf_cmd` in linux/bpf.h.
+const PROG_LOAD: libc::c_long = 5;
+const OBJ_GET: libc::c_long = 7;
+const LINK_CREATE: libc::c_long = 28;
+const LINK_DETACH: libc::c_long = 34;
+
+/// `BPF_PROG_TYPE_SCHED_CLS` of `enum bpf_prog_type`.
+const SCHED_CLS: u32 = 3;
+/// `BPF_TCX_INGRESS` of `enum bpf_attach_type`.
+const TCX_INGRESS: u32 = 46;
+
+/// An instruction, `struct bpf_insn`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Instruction {
+    pub(super) code: u8,
+    /// The number of the destination in the lower half, that of the source in the upper.
+    pub(super) registers: u8,
+    pub(super) offset: i16,
+    pub(super) immediate: i32,
+}
+
+/// What these commands take, the beginning of their part of `union bpf_attr`.
+#[repr(C)]
+struct ProgLoad {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+}
+
+#[repr(C)]
+struct ObjGet {
+    pathname: u64,
+    bpf_fd: u32,
+    file_flags: u32,
+}
+
+#[repr(C)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+#[repr(C)]
+struct LinkDetach {
+    link_fd: u32,
+}
+
+/// Loads a tc program.
+///
+/// # Errors
+/// What the kernel says, as when it does not know an instruction.
+pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedFd> {
+    make(
+        PROG_LOAD,
+        &ProgLoad {
+            prog_type: SCHED_CLS,
+            insn_cnt: instructions.len() as u32,
+            insns: instructions.as_ptr() as u64,
+            license: c"GPL".as_ptr() as u64,
+        },
+    )
+}
+
+/// Attaches a tc program to the ingress of an interface by a link.
+///
+/// # Errors
+/// What the kernel says.
+pub(super) fn attach_tcx_ingress(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
+    let target = LinkCreate {
+        prog_fd: program.as_raw_fd() as u32,
+        target_ifindex: ifindex,
+        attach_type: TCX_INGRESS,
+        flags: 0,
+    };
+    make(LINK_CREATE, &target)
+}
+
+/// Opens what is pinned.
+///
+/// # Errors
+/// What the kernel says.
+pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
+    make(OBJ_GET, &ObjGet { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
+}
+
+/// Detaches the program of a link.
+///
+/// # Errors
+/// What the kernel says, as when the interface is gone already.
+pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
+    call(LINK_DETACH, &LinkDetach { link_fd: link.as_raw_fd() as u32 }).map(drop)
+}
+
+/// Calls a command that makes a descriptor.
+fn make<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
+    let descriptor = call(command, attributes)?;
+    // SAFETY: the kernel has just made this descriptor, for nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn call<T>(command: libc::c_long, attributes: &T) -> io::Result<i32> {
+    // SAFETY: the attributes are as long as is said, and what they point to lives as long as the caller's.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}

@@ -1,0 +1,139 @@
+//! What the running kernel has of that which not every kernel has.
+
+use std::{env, fmt, io, os::fd::AsFd as _, path::Path};
+
+use aya::{
+    programs::ProgramType,
+    sys::{BpfHelper, is_helper_supported},
+};
+
+use super::bpf::{self, Instruction};
+
+/// The variable that lists features to do without, as if the kernel had none of them. For tests, and to find out whether
+/// a feature is to blame.
+pub const WITHOUT: &str = "PPING_WITHOUT";
+
+/// Something that pping can do without, but not as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Atomic instructions that say what was there before (Linux 5.12).
+    Fetch,
+    /// Walks through a map in the kernel (Linux 5.13).
+    ForEach,
+    /// tc programs attached by links (Linux 6.6).
+    Tcx,
+    /// What types the kernel has, for tools that look at programs.
+    Btf,
+}
+
+impl Feature {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Fetch, Self::ForEach, Self::Tcx, Self::Btf];
+
+    /// The name in [`WITHOUT`], in logs and in `pping check`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::ForEach => "for-each",
+            Self::Tcx => "tcx",
+            Self::Btf => "btf",
+        }
+    }
+
+    /// The first kernel that has it.
+    pub fn since(self) -> &'static str {
+        match self {
+            Self::Fetch => "Linux 5.12",
+            Self::ForEach => "Linux 5.13",
+            Self::Tcx => "Linux 6.6",
+            Self::Btf => "CONFIG_DEBUG_INFO_BTF",
+        }
+    }
+
+    /// What pping does without it.
+    pub fn instead(self) -> &'static str {
+        match self {
+            Self::Fetch => "programs that lock flows by adding",
+            Self::ForEach => "sweeping flows from user space, at a few system calls for each",
+            Self::Tcx => "clsact filters, which measure nothing any more a few seconds after pping is killed",
+            Self::Btf => "nothing else: only tools that look at the programs miss it",
+        }
+    }
+
+    /// Whether the running kernel has it.
+    ///
+    /// # Errors
+    /// When that cannot be found out, as without the capabilities to load a program.
+    fn probe(self) -> io::Result<bool> {
+        match self {
+            Self::Fetch => match bpf::load_classifier(&EXCHANGE) {
+                Ok(_) => Ok(true),
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
+                Err(error) => Err(error),
+            },
+            Self::ForEach => {
+                is_helper_supported(ProgramType::RawTracePoint, BpfHelper::BPF_FUNC_for_each_map_elem)
+                    .map_err(io::Error::other)
+            }
+            // There is no such interface, which a kernel that knows nothing of TCX does not come to see.
+            Self::Tcx => {
+                match bpf::attach_tcx_ingress(bpf::load_classifier(&NOTHING)?.as_fd(), i32::MAX as u32) {
+                    Err(error) if error.raw_os_error() != Some(libc::ENODEV) => Ok(false),
+                    _ => Ok(true),
+                }
+            }
+            Self::Btf => Ok(Path::new("/sys/kernel/btf/vmlinux").exists()),
+        }
+    }
+}
+
+/// `r0 = 0; exit`
+const NOTHING: [Instruction; 2] = [
+    Instruction { code: 0xb7, registers: 0, offset: 0, immediate: 0 },
+    Instruction { code: 0x95, registers: 0, offset: 0, immediate: 0 },
+];
+
+/// `r0 = 0; *(u64 *)(r10 - 8) = r0; r0 = xchg_64(r10 - 8, r0); r0 = 0; exit`
+const EXCHANGE: [Instruction; 5] = [
+    NOTHING[0],
+    Instruction { code: 0x7b, registers: 0x0a, offset: -8, immediate: 0 },
+    Instruction { code: 0xdb, registers: 0x0a, offset: -8, immediate: 0xe1 },
+    NOTHING[0],
+    NOTHING[1],
+];
+
+/// What there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features([bool; Feature::ALL.len()]);
+
+impl Features {
+    /// Looks at the running kernel.
+    ///
+    /// # Errors
+    /// When something cannot be found out, as without the capabilities to load a program.
+    pub fn probe() -> io::Result<Self> {
+        let without = env::var(WITHOUT).unwrap_or_default();
+        let mut features = Self([false; Feature::ALL.len()]);
+        for feature in Feature::ALL {
+            let is_wanted = without.split(',').all(|name| name.trim() != feature.name());
+            features.0[feature as usize] = is_wanted && feature.probe()?;
+        }
+        Ok(features)
+    }
+
+    /// Whether the kernel has it.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.0[feature as usize]
+    }
+
+    /// What the kernel lacks.
+    pub fn missing(&self) -> impl Iterator<Item = Feature> {
+        Feature::ALL.into_iter().filter(|&feature| !self.has(feature))
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
