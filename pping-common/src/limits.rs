@@ -54,6 +54,10 @@ pub const DRAIN_INTERVAL_MS: u64 = 50;
 /// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`].
 pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
 
+/// Seconds that programs go on without their agent, where they outlive it (before Linux 6.6): a few sweeps, so that an agent
+/// that waits for a CPU is not taken for a dead one.
+pub const LEASE_SECONDS: u64 = 5;
+
 /// Groups that are told apart, unless `--max-groups` says otherwise.
 pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
 

@@ -41,7 +41,7 @@ pub(crate) fn sample(
     key: &mut SeriesKey,
     rtt: u64,
 ) -> u32 {
-    let Some((tally, index)) = tally(flow, timed, belonging, counters, key) else {
+    let Some((series, tally, index)) = tally(flow, timed, belonging, counters, key) else {
         return RttEvent::NO_SERIES;
     };
     let bin = bounds::opaque(hist::bin(rtt));
@@ -59,8 +59,8 @@ pub(crate) fn sample(
         sync::add_32(unsafe { bins.add(bin) }, 1);
     }
     sync::add(sum, rtt);
-    sync::raise(max, rtt);
-    sync::raise(min_complement, !rtt);
+    sync::raise(series, max, rtt);
+    sync::raise(series, min_complement, !rtt);
     index
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn traffic(
     key: &mut SeriesKey,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((tally, _)) = tally(flow, timed, belonging, counters, key) else { return };
+    let Some((_, tally, _)) = tally(flow, timed, belonging, counters, key) else { return };
     // SAFETY: as above.
     let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
     add(to, sent);
@@ -93,7 +93,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
     sync::add(ce, traffic.ce);
 }
 
-/// The tally that is written to at present, and the place of its series. The flow remembers the place, so that all but the
+/// The series, its tally that is written to at present, and its place. The flow remembers the place, so that all but the
 /// first sample find it without hashing.
 #[inline(always)]
 fn tally(
@@ -102,7 +102,7 @@ fn tally(
     belonging: &Belonging,
     counters: &mut Counters,
     key: &mut SeriesKey,
-) -> Option<(*mut Tally, u32)> {
+) -> Option<(*mut Series, *mut Tally, u32)> {
     let control = maps::control()?;
     // SAFETY: a map value, valid for the program's run. The agent writes to it one number at a time.
     let (phase, epoch) = unsafe {
@@ -135,7 +135,7 @@ fn tally(
     // SAFETY: as above, and inside the array.
     let tally =
         unsafe { if phase & 1 == 0 { &raw mut (*series).tallies[0] } else { &raw mut (*series).tallies[1] } };
-    Some((tally, index))
+    Some((series, tally, index))
 }
 
 #[inline(always)]
@@ -223,6 +223,6 @@ fn unused(control: *mut Control) -> Option<u32> {
     if unsafe { unused.read_volatile() } >= config::max_series() {
         return None;
     }
-    let index = sync::fetch_add_1(unused);
+    let index = sync::fetch_add_1(unused)?;
     (index < config::max_series()).then_some(index)
 }

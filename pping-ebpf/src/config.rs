@@ -57,3 +57,12 @@ static EXCLUDES: Global<u32> = Global::new(0);
 pub(crate) fn excludes() -> bool {
     EXCLUDES.load() != 0
 }
+
+#[unsafe(no_mangle)]
+static LEASE: Global<u64> = Global::new(0);
+
+/// For how many ticks (`jiffies`) the agent's word is good; 0 where programs end with it.
+#[inline(always)]
+pub(crate) fn lease() -> u64 {
+    LEASE.load()
+}

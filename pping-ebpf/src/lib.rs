@@ -1,7 +1,7 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
 //! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow and lets
 //! `pping-common` decide, [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
-//! flows sent, and deletes what is idle.
+//! flows sent, and deletes what is idle. [`lease`] ends all of it when the agent is gone and cannot take it along.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its hook returns the verdict that means "as if I were not here".
@@ -17,6 +17,7 @@ mod aggregate;
 mod bounds;
 mod config;
 mod emit;
+mod lease;
 mod maps;
 mod observe;
 pub mod octets;
@@ -25,7 +26,7 @@ mod sync;
 mod track;
 
 pub use observe::{observe_skb, observe_xdp};
-pub use sweep::sweep;
+pub use sweep::{sweep, sweep_one};
 
 /// Ends a binary that panicked, which the verifier would not have let in: it rejects the endless loop.
 #[macro_export]

@@ -40,4 +40,11 @@ pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// The same for kernels that cannot walk through a map: the agent has it run once for each flow.
+#[raw_tracepoint]
+pub fn pping_sweep_one(ctx: RawTracePointContext) -> i32 {
+    pping_ebpf::sweep_one(&ctx);
+    0
+}
+
 pping_ebpf::panic_handler!();

@@ -8,7 +8,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Account, Control, Counters, Interface, PlaceName, Series, SeriesKey, entry},
+    abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, entry},
     flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6},
     group::{GroupKey, LabelKey},
     limits::{
@@ -69,6 +69,10 @@ pub(crate) struct Scratch {
 /// The same for the sweep, which a packet may interrupt.
 #[map]
 static SWEEP_SCRATCH: PerCpuArray<SeriesKey> = PerCpuArray::with_max_entries(1, 0);
+
+/// What the next run of the sweep is for, where it cannot walk.
+#[map]
+static ERRAND: Array<Errand> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// What the agent tells while programs run. It writes to this and to the series by a mapping into its memory, without
 /// system calls.
@@ -181,6 +185,12 @@ pub(crate) fn is_local(address: IpAddress) -> bool {
 pub(crate) fn sweep_scratch() -> Option<&'static mut SeriesKey> {
     // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
+}
+
+/// What the next run of the sweep is for.
+#[inline(always)]
+pub(crate) fn errand() -> Option<&'static Errand> {
+    ERRAND.get(0)
 }
 
 /// What the agent tells.

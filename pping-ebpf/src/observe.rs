@@ -13,7 +13,7 @@ use pping_common::{
 
 use crate::{
     bounds::within,
-    config,
+    config, lease,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
     track::track,
@@ -24,7 +24,7 @@ use crate::{
 pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
-    let Some(interface) = maps::interface(ifindex) else { return };
+    let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
     let Some(scratch) = maps::scratch() else { return };
     let packet = Linear::of_xdp(ctx);
     let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
@@ -37,7 +37,7 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     let skb = ctx.skb.skb;
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
-    let Some(interface) = maps::interface(ifindex) else { return };
+    let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
     let Some(scratch) = maps::scratch() else { return };
     // SAFETY: as above.
     let mut vlan = Vlan::NONE;

@@ -8,7 +8,7 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, Emit, EndEvent, Endpoints, FlowEventKind, Lost, TriggeredBy},
+    abi::{Control, Counters, Emit, EndEvent, Endpoints, Errand, FlowEventKind, Lost, TriggeredBy},
     flow::{Flow, FlowKey, Ipv4, Ipv6, Lifecycle, Reason, Side},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::{Protocol, Segment},
@@ -17,7 +17,7 @@ use pping_common::{
 
 use crate::{
     aggregate::{self, Belonging},
-    config, emit,
+    config, emit, lease,
     maps::{self, FLOWS_V4, FLOWS_V6, Flows},
     sync,
 };
@@ -34,25 +34,60 @@ const END: i64 = 1;
 #[repr(C)]
 struct Sweep {
     number: u32,
-    is_over: u32,
+    cut_off: u32,
     now: u64,
+}
+
+impl Sweep {
+    /// Begins the next sweep, or goes on with it; `None` if the lease has run out.
+    #[inline(always)]
+    fn new(begins: bool) -> Option<Self> {
+        let control = maps::control()?;
+        // SAFETY: a map value, valid for the program's run.
+        let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
+        let number = match (begins, cut_off) {
+            (true, 0) => {
+                if !lease::renew(control) {
+                    return None;
+                }
+                maps::begin_sweep()?
+            }
+            _ => maps::sweeps(),
+        };
+        // SAFETY: this helper only reads a clock.
+        Some(Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() } })
+    }
 }
 
 /// Begins the next sweep: adds to the series what flows sent, deletes the flows that have been idle too long and reports those that were
 /// open. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    // SAFETY: this helper only reads a clock.
-    let now = unsafe { bpf_ktime_get_ns() };
-    // SAFETY: a map value, valid for the program's run.
-    let is_over =
-        maps::control().map_or(0, |control| unsafe { (&raw const (*control).is_over).read_volatile() });
-    let number = if is_over == 0 { maps::begin_sweep() } else { Some(maps::sweeps()) };
-    let Some(number) = number else { return };
-    let mut sweep = Sweep { number, is_over, now };
+    let Some(mut sweep) = Sweep::new(true) else { return };
     walk((&raw const FLOWS_V4).cast(), visit_v4, &mut sweep);
     walk((&raw const FLOWS_V6).cast(), visit_v6, &mut sweep);
-    debug!(ctx, "sweep {} done", number);
+    debug!(ctx, "sweep {} done", sweep.number);
+}
+
+/// The same one flow at a time, as the agent says.
+#[inline(always)]
+pub fn sweep_one(ctx: &impl EbpfContext) {
+    let Some(errand) = maps::errand() else { return };
+    // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
+    let kind = unsafe { (&raw const errand.kind).read_volatile() };
+    let Some(sweep) = Sweep::new(kind == Errand::BEGIN) else { return };
+    match kind {
+        Errand::V4 => look_up(&errand.v4, &sweep),
+        Errand::V6 => look_up(&errand.v6, &sweep),
+        _ => debug!(ctx, "sweep {} begins", sweep.number),
+    }
+}
+
+#[inline(always)]
+fn look_up<A: Flows>(key: &FlowKey<A>, sweep: &Sweep) {
+    if let Some(flow) = A::map().get_ptr_mut(key) {
+        visit(key, flow, sweep);
+    }
 }
 
 type Visit<A> = extern "C" fn(*mut c_void, *const FlowKey<A>, *mut Flow, *mut Sweep) -> i64;
@@ -76,15 +111,15 @@ extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flo
 
 /// Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
-fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
+fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *const Sweep) -> i64 {
     // SAFETY: the kernel calls back with pointers to an element of the map and to the walk's own context.
     let (key, sweep) = unsafe { (*key, &*sweep) };
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
     let flow_ref = unsafe { &*flow };
-    let is_over = sweep.is_over != 0;
-    let is_expired = !is_over && flow_ref.is_expired(key.protocol, sweep.number);
+    let is_cut_off = sweep.cut_off != 0;
+    let is_expired = !is_cut_off && flow_ref.is_expired(key.protocol, sweep.number);
     let idle = sweep.number.wrapping_sub(flow_ref.last_seen);
-    if !is_over && !is_expired && idle > FOLD_SWEEPS {
+    if !is_cut_off && !is_expired && idle > FOLD_SWEEPS {
         return GO_ON;
     }
     let Some(counters) = maps::counters(key.interface) else { return GO_ON };
@@ -92,7 +127,7 @@ fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *mut Sweep) -
     // in one instruction.
     let counters = unsafe { &mut *counters };
     fold(&key, flow, counters);
-    if is_over {
+    if is_cut_off {
         return cut_off(&key, flow_ref, sweep, counters);
     }
     if is_expired {
@@ -161,11 +196,15 @@ fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut
     sync::add(&raw mut counters.lost[Lost::Flow as usize], lost);
 }
 
-/// Reports a flow since nobody will look at it any more, and deletes it, if there is room to report it.
+/// Reports a flow though it may not have ended, and deletes it. If there is no room to report it, and time to wait for some, it
+/// stays.
 #[inline(always)]
 fn cut_off<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> i64 {
     if config::emit().has(Emit::ENDS) && !end(key, flow, sweep) {
-        return END;
+        if sweep.cut_off == Control::OVER {
+            return END;
+        }
+        sync::add(&raw mut counters.lost[Lost::End as usize], 1);
     }
     let _ = A::map().remove(key);
     sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
@@ -178,7 +217,7 @@ fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep) -> bool {
     let idle = u64::from(sweep.number.wrapping_sub(flow.last_seen) * SWEEP_INTERVAL_SECONDS) * SECOND;
     let last_packet = sweep.now.saturating_sub(idle).max(flow.last_known());
     let (reason, ended) = match flow.closed_at {
-        0 if sweep.is_over != 0 => (EndEvent::STILL_OPEN, last_packet),
+        0 if sweep.cut_off != 0 => (EndEvent::STILL_OPEN, last_packet),
         0 => (Reason::Timeout as u8, last_packet),
         closed_at => (flow.closed_by as u8, closed_at),
     };

@@ -8,6 +8,7 @@ mod events;
 mod interface;
 mod ledger;
 mod series;
+mod sweep;
 
 pub use counters::{Counters, Hook, Lost};
 pub use events::{
@@ -16,6 +17,7 @@ pub use events::{
 pub use interface::{Interface, PlaceName, entry};
 pub use ledger::{Account, BUCKETS, Balance, LABEL_OCTETS};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
+pub use sweep::Errand;
 
 /// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
 /// Whoever changes the meaning of something in them, but no size, counts the first number up.
@@ -53,6 +55,7 @@ pub const LAYOUT: u64 = {
 mod pod {
     use super::{Control, Counters, Emit, Interface, PlaceName, SeriesKey};
     use crate::{
+        flow::{FlowKey, Ipv4, Ipv6},
         group::{GroupKey, Grouping, LabelKey},
         parse::Decap,
         rtt::Rules,
@@ -80,4 +83,8 @@ mod pod {
     unsafe impl aya::Pod for SeriesKey {}
     // SAFETY: as above.
     unsafe impl aya::Pod for Control {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for FlowKey<Ipv4> {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for FlowKey<Ipv6> {}
 }

@@ -133,6 +133,10 @@ pub struct Series {
     pub life: u32,
     /// Not 0 from when the programs made it until the agent has freed it.
     pub used: u32,
+    /// Not 0 while a program raises one of its extremes, where that takes a lock (before Linux 5.12).
+    pub busy: u32,
+    /// Fills up to a multiple of 64.
+    pub reserved: u32,
     /// The two tallies, one for each [`Control::phase`].
     pub tallies: [Tally; 2],
 }
@@ -149,11 +153,24 @@ pub struct Control {
     pub epoch: u32,
     /// The first place in the array of series that was never used. The programs count it up.
     pub unused: u32,
-    /// Not 0 once no more packets come: the next sweep reports all flows, as far as there is room on the ring, and deletes
-    /// them.
-    pub is_over: u32,
+    /// [`Control::OVER`] or [`Control::ANEW`] to have the next sweep report and delete all flows; else 0.
+    pub cut_off: u32,
     /// How many of the turns the agent has booked in its ledger: all, or all but the last.
     pub booked: u32,
+    /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
+    pub lease_end: u64,
+    /// Not 0 once a sweep found that it had run out.
+    pub lapsed: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl Control {
+    /// Cuts flows off as no more packets come: those that there is no room for on the ring stay for the next sweep.
+    pub const OVER: u32 = 1;
+
+    /// Cuts flows off as packets went by unseen: all of them, whether there is room or not.
+    pub const ANEW: u32 = 2;
 }
 
 /// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
@@ -223,9 +240,9 @@ const _: () = {
     assert!(size_of::<Traffic>() == 32);
     assert!(size_of::<Tally>() == 24 + 64 + 4 * BINS);
     assert!(core::mem::offset_of!(Tally, bins) == 88);
-    assert!(size_of::<Series>() == 56 + 2 * size_of::<Tally>());
-    assert!(core::mem::offset_of!(Series, tallies) == 56);
-    assert!(size_of::<Control>() == 24);
+    assert!(size_of::<Series>() == 64 + 2 * size_of::<Tally>());
+    assert!(core::mem::offset_of!(Series, tallies) == 64);
+    assert!(size_of::<Control>() == 40);
     assert!(Method::PLACES <= 8);
 };
 

@@ -29,6 +29,16 @@ pub struct Ipv4(u32);
 #[repr(transparent)]
 pub struct Ipv6(IpAddress);
 
+impl Ipv4 {
+    /// All zeroes.
+    pub const ZERO: Self = Self(0);
+}
+
+impl Ipv6 {
+    /// All zeroes.
+    pub const ZERO: Self = Self(IpAddress([0; 2]));
+}
+
 impl Address for Ipv4 {
     const FAMILY: Family = Family::V4;
     const ECHO: Protocol = Protocol::Icmp;

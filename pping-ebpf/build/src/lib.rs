@@ -61,7 +61,11 @@ pub fn rustc_flags(target_arch: &str) -> String {
     .join("\x1f")
 }
 
-/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`. For build scripts.
+/// What the programs are compiled as: a cargo feature, and what that adds to the names of the binaries.
+const VARIANTS: [(Option<&str>, &str); 2] = [(None, ""), (Some("add-only"), "-add-only")];
+
+/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`, as they are and for kernels before Linux 5.12
+/// (`pping-programs-add-only`). For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
@@ -76,24 +80,30 @@ pub fn compile(root_dir: &str) -> Result<(), Error> {
     // build scripts, whatever they are compiled for themselves: what they want is the same.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
     let target_dir = marked.unwrap_or(&out_dir).join("bpf");
-    let output = toolchain
-        .command("cargo")
-        .current_dir(root_dir)
-        .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(&variable("CARGO_CFG_TARGET_ARCH")?))
-        .args(["build", "--package", "pping-ebpf", "--bins", "--release", "--target", TARGET])
-        .arg("--target-dir")
-        .arg(&target_dir)
-        .args(toolchain.cargo_arguments())
-        .output()
-        .map_err(|error| Error::Compile(error.to_string()))?;
-    if !output.status.success() {
-        return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
+    for (feature, suffix) in VARIANTS {
+        // To cargo they are the same binaries, and another build script may be at the same.
+        let target_dir = target_dir.join(feature.unwrap_or("full"));
+        let output = toolchain
+            .command("cargo")
+            .current_dir(root_dir)
+            .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(&variable("CARGO_CFG_TARGET_ARCH")?))
+            .args(["build", "--package", "pping-ebpf", "--bins", "--release", "--target", TARGET])
+            .args(feature.map(|feature| format!("--features={feature}")))
+            .arg("--target-dir")
+            .arg(&target_dir)
+            .args(toolchain.cargo_arguments())
+            .output()
+            .map_err(|error| Error::Compile(error.to_string()))?;
+        if !output.status.success() {
+            return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        for program in ["pping-programs", "pping-baseline"] {
+            let to = out_dir.join(format!("{program}{suffix}"));
+            fs::copy(target_dir.join(TARGET).join("release").join(program), to)
+                .map_err(|error| Error::Compile(format!("{program}: {error}")))?;
+        }
     }
     println!("cargo::rerun-if-changed={root_dir}");
-    for program in ["pping-programs", "pping-baseline"] {
-        fs::copy(target_dir.join(TARGET).join("release").join(program), out_dir.join(program))
-            .map_err(|error| Error::Compile(format!("{program}: {error}")))?;
-    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The end of a run: what is left is taken and written, and summed up.
 
-use pping_common::abi::Emit;
+use pping_common::abi::{Control, Emit};
 
 use super::Agent;
 use crate::{
@@ -36,7 +36,7 @@ impl Agent {
         if !self.emit.has(Emit::ENDS) {
             return Ok(());
         }
-        self.kernel.series.set_over();
+        self.kernel.series.cut_off(Control::OVER);
         let mut left = u64::MAX;
         loop {
             // As many as the ring has room for.

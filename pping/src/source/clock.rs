@@ -5,11 +5,26 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use pping_common::limits::SECOND;
+
 /// Nanoseconds between two readings of a clock that count as no time.
 const CLOSE: u64 = 2_000;
 
 /// Attempts to read both clocks at the same time.
 const ATTEMPTS: u32 = 8;
+
+/// How many ticks of the kernel (`jiffies`) there are in some seconds: the coarse clocks go forward once a tick.
+///
+/// # Errors
+/// When the operating system has no such clock.
+pub fn ticks(seconds: u64) -> io::Result<u64> {
+    let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid pointer to write to.
+    if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut tick) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(seconds * SECOND / (tick.tv_nsec as u64).max(1))
+}
 
 /// The distance from `CLOCK_MONOTONIC`, which the kernel programs read, to the Unix epoch. It drifts as
 /// NTP slews the wall clock, so take it anew for every batch of events.

@@ -5,24 +5,26 @@ use std::io::ErrorKind;
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
     maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray, RingBuf},
-    programs::{ProgramError, RawTracePoint, SchedClassifier, Xdp},
+    programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
     abi::{Counters, Emit},
     group::Grouping,
-    limits::{DEFAULT_MAX_FLOWS, RESERVED_SERIES, SERIES_PER_GROUP},
+    limits::{DEFAULT_MAX_FLOWS, LEASE_SECONDS, RESERVED_SERIES, SERIES_PER_GROUP},
     parse::Decap,
     rtt::Rules,
 };
 
 use super::{
-    features::Features,
+    clock,
+    features::{Feature, Features},
     labels::Prefixes,
     ledger::Ledger,
     memory::Elements,
     pins::{self, Pins},
     places::Places,
     series::{self, SeriesTable},
+    sweep::{self, Sweeper},
 };
 use crate::Error;
 
@@ -30,6 +32,9 @@ use crate::Error;
 const LOAD_ATTEMPTS: u32 = 5;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
+
+/// The same for kernels that lack [`Feature::Fetch`].
+static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
 /// The kernel programs and their maps, loaded but not attached.
 pub struct Kernel {
@@ -51,6 +56,8 @@ pub struct Kernel {
     pub excluded: Prefixes,
     /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
     pub ledger: Option<Ledger>,
+    /// What goes through the flows.
+    pub sweeper: Sweeper,
     /// What the kernel can do.
     pub features: Features,
 }
@@ -118,7 +125,12 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
-    let mut kernel = open_with(OBJECT, settings, pins)?;
+    let features = features()?;
+    for feature in features.missing() {
+        tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
+    }
+    let object = if features.has(Feature::Fetch) { OBJECT } else { ADD_ONLY };
+    let mut kernel = open_with(object, settings, pins, features)?;
     let programs = &mut kernel.programs;
     for name in ["pping_ingress", "pping_egress"] {
         let program = classifier(programs, name)?;
@@ -128,8 +140,7 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
         let program = xdp(programs)?;
         undisturbed(|| program.load()).map_err(|error| refused("pping_xdp", error))?;
     }
-    let program = sweep(programs)?;
-    undisturbed(|| program.load()).map_err(|error| refused("pping_sweep", error))?;
+    load_sweep(&mut kernel)?;
     if let Some(pins) = pins {
         for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
             let path = pins.program(name);
@@ -139,7 +150,30 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
                 .map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
         }
     }
+    // Programs with a lease do nothing before they have it.
+    sweep::sweep(&mut kernel)?;
     Ok(kernel)
+}
+
+/// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.
+fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
+    loop {
+        let name = kernel.sweeper.program();
+        let program = sweep_program(&mut kernel.programs, name)?;
+        match undisturbed(|| program.load()) {
+            Ok(()) => return Ok(()),
+            Err(error) if kernel.sweeper.walks => {
+                tracing::debug!("{name}: {error}");
+                tracing::info!("this kernel does not walk through maps; {}", Feature::ForEach.instead());
+                kernel.sweeper.walks = false;
+            }
+            Err(error) => return Err(refused(name, error)),
+        }
+    }
+}
+
+fn features() -> Result<Features, Error> {
+    Features::probe().map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
 /// Makes the maps of an object with kernel programs, which are not loaded yet.
@@ -147,15 +181,19 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
 /// # Errors
 /// When the kernel does not make them.
 pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
-    open_with(object, settings, None)
+    open_with(object, settings, None, features()?)
 }
 
-fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<Kernel, Error> {
+fn open_with(
+    object: &[u8],
+    settings: &Settings,
+    pins: Option<&Pins>,
+    features: Features,
+) -> Result<Kernel, Error> {
+    // Links end with the agent, or are meant to outlive it; filters need to be told.
+    let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
     let features =
         Features::probe().map_err(|error| refused("a program to see what this kernel can do", error))?;
-    for feature in features.missing() {
-        tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
-    }
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let mut loader = EbpfLoader::new();
@@ -167,6 +205,7 @@ fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<
         .override_global("GROUPING", &settings.grouping, true)
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
+        .override_global("LEASE", &lease, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("SERIES", max_series)
         .map_max_entries("SERIES_INDEX", max_series)
@@ -181,6 +220,10 @@ fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
+    let mut series = SeriesTable::new(&mut programs, max_series, settings.grouping)?;
+    if !features.has(Feature::Fetch) {
+        series.hand_out_places()?;
+    }
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
@@ -189,7 +232,7 @@ fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<
             Array::try_from(take_map(&mut programs, "PLACES")?)?,
         )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
-        series: SeriesTable::new(&mut programs, max_series, settings.grouping)?,
+        series,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         ledger: match pins {
             Some(_) => Some(Ledger::new(Elements::of(
@@ -199,6 +242,7 @@ fn open_with(object: &[u8], settings: &Settings, pins: Option<&Pins>) -> Result<
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
+        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach))?,
         programs,
         features,
     })
@@ -218,22 +262,34 @@ fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(),
 
 /// One of the two tc programs.
 pub fn classifier<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
-    program(programs, name)
+    program_mut(programs, name)
 }
 
 /// The XDP program.
 pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
-    program(programs, "pping_xdp")
+    program_mut(programs, "pping_xdp")
 }
 
-/// The sweep.
-pub fn sweep(programs: &mut Ebpf) -> Result<&mut RawTracePoint, Error> {
-    program(programs, "pping_sweep")
+/// One of the two sweeps, by [`Sweeper::program`].
+pub fn sweep_program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut RawTracePoint, Error> {
+    program_mut(programs, name)
 }
 
-fn program<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+/// A program to have a look at, or to run.
+pub(super) fn program<'a, P>(programs: &'a Ebpf, name: &str) -> Result<&'a P, Error>
 where
-    &'a mut P: TryFrom<&'a mut aya::programs::Program, Error = ProgramError>,
+    &'a P: TryFrom<&'a Program, Error = ProgramError>,
+{
+    programs
+        .program(name)
+        .ok_or_else(|| refused(name, "it is not part of this build"))?
+        .try_into()
+        .map_err(|error| refused(name, error))
+}
+
+fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {
     programs
         .program_mut(name)
@@ -246,6 +302,6 @@ pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<aya::maps::Map
     programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
 }
 
-fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Load { what: what.to_owned(), source: source.into() }
 }

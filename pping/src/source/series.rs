@@ -156,7 +156,7 @@ impl SeriesTable {
                     self.take_place(index as usize, Place { key, stage: Stage::Kept });
                     continue;
                 }
-                let index = self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed);
+                let index = self.new_place();
                 let series = self
                     .series
                     .get(index as usize)
@@ -299,9 +299,34 @@ impl SeriesTable {
         self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Says that no more packets come, so that sweeps report and delete all flows that there still are.
-    pub fn set_over(&self) {
-        self.number(offset_of!(Control, is_over)).store(1, Ordering::SeqCst);
+    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::ANEW`] say, until it is told 0.
+    pub fn cut_off(&self, how: u32) {
+        self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
+    }
+
+    /// Whether a sweep found that the lease of the programs had run out.
+    pub(super) fn has_lapsed(&self) -> bool {
+        self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0
+    }
+
+    /// Has the next sweep begin the lease of the programs, where they have one.
+    pub(super) fn begin_lease(&self) {
+        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
+        unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };
+        self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
+    }
+
+    /// Hands out all places that were never used to the programs, which cannot count them up themselves.
+    ///
+    /// # Errors
+    /// When the kernel does not take them.
+    pub(super) fn hand_out_places(&mut self) -> Result<(), Error> {
+        let max_series = self.series.len() as u32;
+        for index in self.number(offset_of!(Control, unused)).swap(max_series, Ordering::Relaxed)..max_series
+        {
+            self.free.push(index, 0)?;
+        }
+        Ok(())
     }
 
     /// The set of prefixes in force.
@@ -331,6 +356,12 @@ impl SeriesTable {
     /// How full the tables are.
     pub fn fill(&self) -> Fill {
         Fill { series: self.used, max_series: self.series.len(), groups: self.members.len() }
+    }
+
+    /// A place that was in use, or handed out, and is free; else the next that was never used, if there still is one.
+    fn new_place(&mut self) -> u32 {
+        let free = self.free.pop(0);
+        free.unwrap_or_else(|_| self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed))
     }
 
     fn take_place(&mut self, index: usize, place: Place) {

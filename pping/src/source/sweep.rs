@@ -1,17 +1,125 @@
-//! Having the kernel delete idle flows.
+//! Having the kernel add up what flows sent, and delete idle ones.
 
-use aya::programs::{RawTracePointRunOptions, TestRun as _};
+use aya::{
+    Ebpf, Pod,
+    maps::{HashMap, MapData, MapError},
+    programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
+};
+use pping_common::{
+    abi::{Control, Errand},
+    flow::{Flow, FlowKey, Ipv4, Ipv6},
+    limits::LEASE_SECONDS,
+};
 
-use super::load::{self, Kernel};
+use super::{
+    load::{self, Kernel},
+    memory::Elements,
+    series,
+};
 use crate::Error;
 
-/// Runs the sweep program once: to the kernel that is a test run, and it needs no packet.
+/// A flow map. What is in it is the programs' business.
+type Flows<'a, A> = HashMap<&'a MapData, FlowKey<A>, [u8; size_of::<Flow>()]>;
+
+/// What goes through the flows: a program that walks by itself (Linux 5.13), or one that is sent to each of them. To the
+/// kernel each of its runs is a test run, and needs no packet.
+pub struct Sweeper {
+    pub(super) walks: bool,
+    errand: Elements<Errand>,
+}
+
+impl Sweeper {
+    /// Takes the map by which the program is told.
+    ///
+    /// # Errors
+    /// When it is not to be had.
+    pub(super) fn new(programs: &mut Ebpf, walks: bool) -> Result<Self, Error> {
+        Ok(Self { walks, errand: Elements::of(series::array(programs, "ERRAND")?, 1)? })
+    }
+
+    /// The name of the program.
+    pub fn program(&self) -> &'static str {
+        if self.walks { "pping_sweep" } else { "pping_sweep_one" }
+    }
+
+    fn sweep(&self, programs: &Ebpf) -> Result<(), Error> {
+        self.run(programs, NOTHING)?;
+        if !self.walks {
+            self.visit(programs, "FLOWS_V4", |v4| Errand { kind: Errand::V4, v4, ..NOTHING })?;
+            self.visit(programs, "FLOWS_V6", |v6| Errand { kind: Errand::V6, v6, ..NOTHING })?;
+        }
+        Ok(())
+    }
+
+    /// Sends the program to each flow there is.
+    fn visit<A>(&self, programs: &Ebpf, map: &str, errand: impl Fn(FlowKey<A>) -> Errand) -> Result<(), Error>
+    where
+        FlowKey<A>: Pod,
+    {
+        let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
+        let flows = Flows::<A>::try_from(map)?;
+        let mut keys = flows.keys().peekable();
+        while let Some(key) = keys.next() {
+            // Before this one is deleted, perhaps: from a flow that is gone the kernel goes on from the first.
+            keys.peek();
+            self.run(programs, errand(key?))?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, programs: &Ebpf, errand: Errand) -> Result<(), Error> {
+        let name = self.program();
+        // SAFETY: the mapping of one `Errand`, which the program reads only while it is run here.
+        unsafe { self.errand.first().write_volatile(errand) };
+        load::program::<RawTracePoint>(programs, name)?
+            .test_run(RawTracePointRunOptions::new())
+            .map(drop)
+            .map_err(|error| load::refused(&format!("a run of {name}"), error))
+    }
+}
+
+/// Runs the sweep program once, or once for each flow where it cannot walk. Renews the lease of programs
+/// that have one.
 ///
 /// # Errors
 /// When the kernel does not run it.
 pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
-    load::sweep(&mut kernel.programs)?
-        .test_run(RawTracePointRunOptions::new())
-        .map(|_| ())
-        .map_err(|error| Error::Load { what: "a run of pping_sweep".to_owned(), source: error.into() })
+    let Kernel { programs, sweeper, series, .. } = kernel;
+    sweeper.sweep(programs)?;
+    if !series.has_lapsed() {
+        return Ok(());
+    }
+    tracing::warn!(
+        "this process got no CPU for longer than the {LEASE_SECONDS} s after which its programs take it for dead: what \
+         passed meanwhile was not measured, and all flows begin anew"
+    );
+    // What waits for its echo may have been echoed unseen.
+    series.cut_off(Control::ANEW);
+    sweeper.sweep(programs)?;
+    series.cut_off(0);
+    series.begin_lease();
+    sweeper.sweep(programs)
 }
+
+const NOTHING: Errand = Errand {
+    kind: Errand::BEGIN,
+    reserved: 0,
+    v4: FlowKey {
+        low: Ipv4::ZERO,
+        high: Ipv4::ZERO,
+        low_port: 0,
+        high_port: 0,
+        interface: 0,
+        protocol: 0,
+        zero: 0,
+    },
+    v6: FlowKey {
+        low: Ipv6::ZERO,
+        high: Ipv6::ZERO,
+        low_port: 0,
+        high_port: 0,
+        interface: 0,
+        protocol: 0,
+        zero: 0,
+    },
+};

@@ -22,7 +22,7 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
     for name in PROGRAMS {
         let info = match name {
             "pping_xdp" => load::xdp(&mut kernel.programs).unwrap().info(),
-            "pping_sweep" => load::sweep(&mut kernel.programs).unwrap().info(),
+            "pping_sweep" => load::sweep_program(&mut kernel.programs, "pping_sweep").unwrap().info(),
             _ => load::classifier(&mut kernel.programs, name).unwrap().info(),
         };
         let verified = info.unwrap().verified_instruction_count().unwrap();

@@ -1,56 +1,35 @@
-//! Atomic instructions, and the lock of a flow.
-//!
-//! `AtomicU32` lacks `swap` and `fetch_add` on this target, and the intrinsics compile to BPF's own
-//! instructions (`xchg`, `lock +=`).
+//! With atomic instructions that say what was there before (Linux 5.12).
 
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
-use pping_common::flow::Flow;
+use pping_common::{abi::Series, flow::Flow};
 
-/// Attempts to take a flow's lock before giving up: a microsecond or two, many times as long as it is ever
-/// held, so a failure means that its holder's (virtual) CPU is not running.
-const ATTEMPTS: u32 = 64;
+use super::ATTEMPTS;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
 const RAISES: u32 = 16;
 
-/// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
-#[inline(always)]
-pub(crate) fn add(counter: *mut u64, value: u64) {
-    // SAFETY: callers pass a field of a map value, which is valid and aligned for the program's run.
-    unsafe {
-        atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(counter, value);
-    }
-}
-
-/// The same for a counter of 32 bits.
-#[inline(always)]
-pub(crate) fn add_32(counter: *mut u32, value: u32) {
-    // SAFETY: as above.
-    unsafe {
-        atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter, value);
-    }
-}
-
 /// Adds 1 to a counter, and returns what it was before. Not relaxed: LLVM 22 makes of that the instruction that fetches
 /// nothing, and takes what was added for what was fetched.
 #[inline(always)]
-pub(crate) fn fetch_add_1(counter: *mut u32) -> u32 {
-    // SAFETY: as above.
-    unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter, 1) }
+#[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
+pub(crate) fn fetch_add_1(counter: *mut u32) -> Option<u32> {
+    // SAFETY: a field of a map value, which is valid and aligned for the program's run.
+    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter, 1) })
 }
 
-/// Sets a flag, after everything that was written before.
+/// Sets a flag that is 0, after everything that was written before.
 #[inline(always)]
 pub(crate) fn set(flag: *mut u32) {
     // SAFETY: as above.
     unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(flag, 1) };
 }
 
-/// Raises a number to at least this one. It fails when other CPUs raise it, each time by less, [`RAISES`] times in a row.
+/// Raises a number of a series to at least this one. It fails when other CPUs raise it, each time by less, [`RAISES`] times
+/// in a row.
 #[inline(always)]
-pub(crate) fn raise(place: *mut u64, value: u64) {
+pub(crate) fn raise(_: *mut Series, place: *mut u64, value: u64) {
     for _ in 0..RAISES {
         // SAFETY: as above.
         let seen = unsafe { place.read_volatile() };

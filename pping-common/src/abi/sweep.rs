@@ -1,0 +1,30 @@
+//! A sweep of one flow after the other, where the kernel cannot walk through a map by itself.
+
+use crate::flow::{FlowKey, Ipv4, Ipv6};
+
+/// What the next run of the sweep is for. The agent writes it.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Errand {
+    /// [`Errand::BEGIN`], [`Errand::V4`] or [`Errand::V6`].
+    pub kind: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+    /// The flow of IPv4 to look at.
+    pub v4: FlowKey<Ipv4>,
+    /// The flow of IPv6 to look at.
+    pub v6: FlowKey<Ipv6>,
+}
+
+impl Errand {
+    /// A sweep begins.
+    pub const BEGIN: u32 = 0;
+
+    /// It comes to a flow of IPv4.
+    pub const V4: u32 = 4;
+
+    /// It comes to a flow of IPv6.
+    pub const V6: u32 = 6;
+}
+
+const _: () = assert!(size_of::<Errand>() == 64);

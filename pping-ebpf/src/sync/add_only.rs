@@ -1,0 +1,88 @@
+//! Without atomic instructions that say what was there before: Linux 5.10 and 5.11.
+//!
+//! A lock counts who wants it. Whoever adds 1 and then finds 1 has it: to all who come later it is more, until it is given
+//! back. When two come at once both find 2, take back what they added, and try again. On x86 an addition is a full barrier;
+//! on other machines of that time what is written under the lock may be seen late.
+
+use core::arch::asm;
+
+use pping_common::{abi::Series, flow::Flow};
+
+use super::{ATTEMPTS, add_32};
+
+/// The same as [`ATTEMPTS`], for the lock of a series, which is held for a moment only, and seldom.
+const ATTEMPTS_TO_RAISE: u32 = 8;
+
+/// Nothing can be counted and read at once. The agent hands out all places itself.
+#[inline(always)]
+pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
+    None
+}
+
+/// Sets a flag that is 0, after everything that was written before.
+#[inline(always)]
+pub(crate) fn set(flag: *mut u32) {
+    barrier(flag);
+    add_32(flag, 1);
+}
+
+/// Raises a number of a series to at least this one. It fails when another CPU has the series and keeps it.
+#[inline(always)]
+pub(crate) fn raise(series: *mut Series, place: *mut u64, value: u64) {
+    // SAFETY: a map value, valid for the program's run.
+    let busy = unsafe { &raw mut (*series).busy };
+    // SAFETY: as above. Most samples are nowhere near.
+    if unsafe { place.read_volatile() } >= value || !take::<ATTEMPTS_TO_RAISE>(busy) {
+        return;
+    }
+    // SAFETY: as above, and nobody else raises it.
+    unsafe {
+        if place.read_volatile() < value {
+            place.write_volatile(value);
+        }
+    }
+    give(busy);
+}
+
+/// Takes the lock of a flow; `false` when another CPU has it and keeps it.
+#[inline(always)]
+pub(crate) fn lock(flow: *mut Flow) -> bool {
+    // SAFETY: a map value, valid for the program's run.
+    take::<ATTEMPTS>(unsafe { &raw mut (*flow).busy })
+}
+
+/// Gives back the lock of a flow.
+#[inline(always)]
+pub(crate) fn unlock(flow: *mut Flow) {
+    // SAFETY: as above.
+    give(unsafe { &raw mut (*flow).busy });
+}
+
+#[inline(always)]
+fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
+    for _ in 0..ATTEMPTS {
+        add_32(busy, 1);
+        barrier(busy);
+        // SAFETY: part of a map value, valid for the program's run, and aligned.
+        if unsafe { busy.read_volatile() } == 1 {
+            barrier(busy);
+            return true;
+        }
+        add_32(busy, 1_u32.wrapping_neg());
+    }
+    false
+}
+
+#[inline(always)]
+fn give(busy: *mut u32) {
+    barrier(busy);
+    add_32(busy, 1_u32.wrapping_neg());
+}
+
+/// Keeps the compiler from moving what is read or written over to the other side.
+#[inline(always)]
+fn barrier(word: *mut u32) {
+    // SAFETY: a move to itself. (Without any instruction its line would be that of the next one twice, which the kernel
+    // rejects.)
+    unsafe { asm!("{0} = {0}", inout(reg) word => _, options(nostack)) };
+}

@@ -1,0 +1,40 @@
+//! Atomic instructions, and the lock of a flow.
+//!
+//! `AtomicU32` lacks `swap` and `fetch_add` on this target, and the intrinsics compile to BPF's own
+//! instructions (`xchg`, `lock +=`). Before Linux 5.12 there is only the one that adds and says nothing of what was there;
+//! the verifier refuses the others even where a program does not come to them. So what needs them is here twice, with the
+//! feature `add-only` and without.
+
+use core::intrinsics::{AtomicOrdering, atomic_xadd};
+
+#[cfg(feature = "add-only")]
+mod add_only;
+#[cfg(not(feature = "add-only"))]
+mod fetch;
+
+#[cfg(feature = "add-only")]
+pub(crate) use add_only::{fetch_add_1, lock, raise, set, unlock};
+#[cfg(not(feature = "add-only"))]
+pub(crate) use fetch::{fetch_add_1, lock, raise, set, unlock};
+
+/// Attempts to take a lock before giving up: a microsecond or two, many times as long as it is ever
+/// held, so a failure means that its holder's (virtual) CPU is not running.
+const ATTEMPTS: u32 = 64;
+
+/// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
+#[inline(always)]
+pub(crate) fn add(counter: *mut u64, value: u64) {
+    // SAFETY: callers pass a field of a map value, which is valid and aligned for the program's run.
+    unsafe {
+        atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(counter, value);
+    }
+}
+
+/// The same for a counter of 32 bits.
+#[inline(always)]
+pub(crate) fn add_32(counter: *mut u32, value: u32) {
+    // SAFETY: as above.
+    unsafe {
+        atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter, value);
+    }
+}
