@@ -59,8 +59,7 @@ pub(crate) fn sample(
         sync::add_32(unsafe { bins.add(bin) }, 1);
     }
     sync::add(sum, rtt);
-    sync::raise(series, max, rtt);
-    sync::raise(series, min_complement, !rtt);
+    sync::raise(series, [(max, rtt), (min_complement, !rtt)]);
     index
 }
 

@@ -8,9 +8,13 @@ use core::arch::asm;
 
 use pping_common::{abi::Series, flow::Flow};
 
-use super::{ATTEMPTS, add_32};
+use super::add_32;
 
-/// The same as [`ATTEMPTS`], for the lock of a series, which is held for a moment only, and seldom.
+/// Attempts to take a flow's lock before giving up. Each takes twice as long as where one instruction does it, and costs the
+/// verifier more.
+const ATTEMPTS: u32 = 32;
+
+/// Attempts to take the lock of a series, which is held for a moment only, and seldom.
 const ATTEMPTS_TO_RAISE: u32 = 8;
 
 /// Nothing can be counted and read at once. The agent hands out all places itself.
@@ -26,19 +30,21 @@ pub(crate) fn set(flag: *mut u32) {
     add_32(flag, 1);
 }
 
-/// Raises a number of a series to at least this one. It fails when another CPU has the series and keeps it.
+/// Raises two numbers of a series to at least these. It fails when another CPU has the series and keeps it.
 #[inline(always)]
-pub(crate) fn raise(series: *mut Series, place: *mut u64, value: u64) {
-    // SAFETY: a map value, valid for the program's run.
+pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
+    // SAFETY: fields of a map value, valid for the program's run.
+    let is_less = |(place, value): (*mut u64, u64)| unsafe { place.read_volatile() } < value;
+    // SAFETY: as above.
     let busy = unsafe { &raw mut (*series).busy };
-    // SAFETY: as above. Most samples are nowhere near.
-    if unsafe { place.read_volatile() } >= value || !take::<ATTEMPTS_TO_RAISE>(busy) {
+    // Most samples are nowhere near.
+    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<ATTEMPTS_TO_RAISE>(busy) {
         return;
     }
-    // SAFETY: as above, and nobody else raises it.
-    unsafe {
-        if place.read_volatile() < value {
-            place.write_volatile(value);
+    for (place, value) in numbers {
+        if is_less((place, value)) {
+            // SAFETY: as above, and nobody else raises it.
+            unsafe { place.write_volatile(value) };
         }
     }
     give(busy);

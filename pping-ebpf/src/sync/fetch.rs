@@ -4,7 +4,9 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
 use pping_common::{abi::Series, flow::Flow};
 
-use super::ATTEMPTS;
+/// Attempts to take a flow's lock before giving up: a microsecond or two, many times as long as it is ever
+/// held, so a failure means that its holder's (virtual) CPU is not running.
+const ATTEMPTS: u32 = 64;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
@@ -26,10 +28,16 @@ pub(crate) fn set(flag: *mut u32) {
     unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(flag, 1) };
 }
 
-/// Raises a number of a series to at least this one. It fails when other CPUs raise it, each time by less, [`RAISES`] times
+/// Raises two numbers of a series to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times
 /// in a row.
 #[inline(always)]
-pub(crate) fn raise(_: *mut Series, place: *mut u64, value: u64) {
+pub(crate) fn raise(_: *mut Series, [(a, to_a), (b, to_b)]: [(*mut u64, u64); 2]) {
+    raise_one(a, to_a);
+    raise_one(b, to_b);
+}
+
+#[inline(always)]
+fn raise_one(place: *mut u64, value: u64) {
     for _ in 0..RAISES {
         // SAFETY: as above.
         let seen = unsafe { place.read_volatile() };

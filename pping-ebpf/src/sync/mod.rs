@@ -17,10 +17,6 @@ pub(crate) use add_only::{fetch_add_1, lock, raise, set, unlock};
 #[cfg(not(feature = "add-only"))]
 pub(crate) use fetch::{fetch_add_1, lock, raise, set, unlock};
 
-/// Attempts to take a lock before giving up: a microsecond or two, many times as long as it is ever
-/// held, so a failure means that its holder's (virtual) CPU is not running.
-const ATTEMPTS: u32 = 64;
-
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]
 pub(crate) fn add(counter: *mut u64, value: u64) {

@@ -40,6 +40,7 @@ use crate::{
         capabilities,
         clock::{self, WallClock},
         drain,
+        features::Without,
         interfaces::{self, Netlink},
         labels,
         load::{self, Kernel, Settings},
@@ -91,6 +92,7 @@ pub(crate) async fn run(
         excludes: !config.aggregation.exclude.is_empty(),
         log: live.bpf_log,
         max_series: None,
+        without: Without::from_environment()?,
     };
     let notify = Notify::from_environment();
     notify.status("loading the kernel programs");

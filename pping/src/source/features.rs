@@ -8,6 +8,7 @@ use aya::{
 };
 
 use super::bpf::{self, Instruction};
+use crate::Error;
 
 /// The variable that lists features to do without, as if the kernel had none of them. For tests, and to find out whether
 /// a feature is to blame.
@@ -30,7 +31,7 @@ impl Feature {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Fetch, Self::ForEach, Self::Tcx, Self::Btf];
 
-    /// The name in [`WITHOUT`], in logs and in `pping check`.
+    /// The name in [`WITHOUT`] and in `pping check`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fetch => "fetch",
@@ -102,6 +103,40 @@ const EXCHANGE: [Instruction; 5] = [
     NOTHING[1],
 ];
 
+/// Features to do without, whether the kernel has them or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Without(u8);
+
+impl Without {
+    /// None.
+    pub const NOTHING: Self = Self(0);
+
+    /// These.
+    pub fn these(features: &[Feature]) -> Self {
+        Self(features.iter().fold(0, |bits, &feature| bits | 1 << feature as u8))
+    }
+
+    /// Those that [`WITHOUT`] lists.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that is none.
+    pub fn from_environment() -> Result<Self, Error> {
+        let list = env::var(WITHOUT).unwrap_or_default();
+        let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let feature = |name: &str| {
+            Feature::ALL.into_iter().find(|feature| feature.name() == name).ok_or_else(|| {
+                let known = Feature::ALL.map(Feature::name).join(", ");
+                Error::Usage(format!("{WITHOUT}={list}: there is no {name}; there are {known}"))
+            })
+        };
+        Ok(Self::these(&names.map(feature).collect::<Result<Vec<_>, _>>()?))
+    }
+
+    fn has(self, feature: Feature) -> bool {
+        self.0 & 1 << feature as u8 != 0
+    }
+}
+
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features([bool; Feature::ALL.len()]);
@@ -111,12 +146,10 @@ impl Features {
     ///
     /// # Errors
     /// When something cannot be found out, as without the capabilities to load a program.
-    pub fn probe() -> io::Result<Self> {
-        let without = env::var(WITHOUT).unwrap_or_default();
+    pub fn probe(without: Without) -> io::Result<Self> {
         let mut features = Self([false; Feature::ALL.len()]);
         for feature in Feature::ALL {
-            let is_wanted = without.split(',').all(|name| name.trim() != feature.name());
-            features.0[feature as usize] = is_wanted && feature.probe()?;
+            features.0[feature as usize] = !without.has(feature) && feature.probe()?;
         }
         Ok(features)
     }

@@ -17,7 +17,7 @@ use pping_common::{
 
 use super::{
     clock,
-    features::{Feature, Features},
+    features::{Feature, Features, Without},
     labels::Prefixes,
     ledger::Ledger,
     memory::Elements,
@@ -83,6 +83,8 @@ pub struct Settings {
     pub log: bool,
     /// Series that pinned maps have room for, where there are any.
     pub max_series: Option<u32>,
+    /// What not to use of what the kernel has.
+    pub without: Without,
 }
 
 impl Settings {
@@ -97,6 +99,7 @@ impl Settings {
         excludes: false,
         log: false,
         max_series: None,
+        without: Without::NOTHING,
     };
 
     /// Series that there is room for.
@@ -125,7 +128,7 @@ pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
-    let features = features()?;
+    let features = features(settings)?;
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
@@ -172,8 +175,9 @@ fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
     }
 }
 
-fn features() -> Result<Features, Error> {
-    Features::probe().map_err(|error| refused("a program that finds out what this kernel can do", error))
+fn features(settings: &Settings) -> Result<Features, Error> {
+    Features::probe(settings.without)
+        .map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
 /// Makes the maps of an object with kernel programs, which are not loaded yet.
@@ -181,7 +185,7 @@ fn features() -> Result<Features, Error> {
 /// # Errors
 /// When the kernel does not make them.
 pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
-    open_with(object, settings, None, features()?)
+    open_with(object, settings, None, features(settings)?)
 }
 
 fn open_with(
@@ -192,8 +196,6 @@ fn open_with(
 ) -> Result<Kernel, Error> {
     // Links end with the agent, or are meant to outlive it; filters need to be told.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let features =
-        Features::probe().map_err(|error| refused("a program to see what this kernel can do", error))?;
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let mut loader = EbpfLoader::new();

@@ -9,6 +9,7 @@ use aya::programs::{TestRun as _, TestRunOptions};
 use pping::source::{
     clock::WallClock,
     drain::{Event, drain},
+    features::{Feature, Without},
     interfaces::Link,
     load::{self, Kernel, Settings},
     sweep,
@@ -81,6 +82,12 @@ impl Program {
 /// No limits, room for some thousand flows.
 pub(super) const SETTINGS: Settings =
     Settings { rules: Rules::UNLIMITED, max_flows: 4096, ..Settings::DEFAULT };
+
+/// The present kernel, and one with the programs of older ones.
+pub(super) fn kernels() -> [Settings; 2] {
+    // With TCX all the same: a lease would run out where a test is kept waiting.
+    [SETTINGS, Settings { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
+}
 
 /// An event without what the clock had to say.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,9 @@
 //! Whatever the user asks for, the verifier takes the programs, and they work.
 
-use pping::source::load::{self, Kernel, Settings};
+use pping::source::{
+    features::{Feature, Without},
+    load::{self, Kernel, Settings},
+};
 use pping_common::{
     abi::Emit,
     group::Grouping,
@@ -16,14 +19,13 @@ use super::{
 /// Half of what the kernel allows: what the next compiler does with the same source is not known.
 const BUDGET: u32 = 500_000;
 
-const PROGRAMS: [&str; 4] = ["pping_xdp", "pping_ingress", "pping_egress", "pping_sweep"];
-
 fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
-    for name in PROGRAMS {
+    let sweep = kernel.sweeper.program();
+    for name in ["pping_xdp", "pping_ingress", "pping_egress", sweep] {
         let info = match name {
             "pping_xdp" => load::xdp(&mut kernel.programs).unwrap().info(),
-            "pping_sweep" => load::sweep_program(&mut kernel.programs, "pping_sweep").unwrap().info(),
-            _ => load::classifier(&mut kernel.programs, name).unwrap().info(),
+            "pping_ingress" | "pping_egress" => load::classifier(&mut kernel.programs, name).unwrap().info(),
+            _ => load::sweep_program(&mut kernel.programs, name).unwrap().info(),
         };
         let verified = info.unwrap().verified_instruction_count().unwrap();
         assert!(verified > 0 && verified < BUDGET, "{name}: {verified} with {settings:?}");
@@ -73,23 +75,47 @@ fn the_programs_load_within_the_budget_with_every_combination_of_tunnels() {
     }
 }
 
-#[test]
-fn the_programs_load_within_the_budget_with_groups_and_every_event() {
+fn groupings() -> [Grouping; 3] {
     let nets = Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
     let file = Grouping { by_source: 1, by_destination: 1, by_dscp: 1, by_label: 1, ..Grouping::NONE };
+    [nets, file, Grouping { by_dscp: 1, ..Grouping::NONE }]
+}
+
+/// Next to nothing, and everything.
+fn extremes(grouping: Grouping) -> impl Iterator<Item = Settings> {
     let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
-    for grouping in [nets, file, Grouping { by_dscp: 1, ..Grouping::NONE }] {
-        for (emit, excludes, decap) in [(Emit::NOTHING, false, Decap::NONE), (all, true, Decap::ALL)] {
-            // What limits how often to record has little to do with it.
-            for settings in combinations()
-                .into_iter()
-                .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min)
-            {
-                let settings = Settings { grouping, max_groups: 16, emit, excludes, decap, ..settings };
-                let mut kernel = load::load(&settings, true).unwrap();
-                assert_within_budget(&mut kernel, &settings);
-            }
-        }
+    let extremes = [(Emit::NOTHING, false, Decap::NONE), (all, true, Decap::ALL)];
+    extremes.into_iter().flat_map(move |(emit, excludes, decap)| {
+        // What limits how often to record has little to do with it.
+        let combinations = combinations()
+            .into_iter()
+            .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min);
+        combinations.map(move |settings| Settings {
+            grouping,
+            max_groups: 16,
+            emit,
+            excludes,
+            decap,
+            ..settings
+        })
+    })
+}
+
+#[test]
+fn the_programs_load_within_the_budget_with_groups_and_every_event() {
+    for settings in groupings().into_iter().flat_map(extremes) {
+        let mut kernel = load::load(&settings, true).unwrap();
+        assert_within_budget(&mut kernel, &settings);
+    }
+}
+
+#[test]
+fn the_programs_for_older_kernels_load_within_the_budget() {
+    let [_, file, _] = groupings();
+    for settings in extremes(Grouping::NONE).chain(extremes(file)) {
+        let settings = Settings { without: Without::these(&Feature::ALL), ..settings };
+        let mut kernel = load::load(&settings, true).unwrap();
+        assert_within_budget(&mut kernel, &settings);
     }
 }
 

@@ -4,12 +4,13 @@ use pping_common::{
     abi::{FlowEventKind, TriggeredBy},
     flow::Reason,
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
+    parse::LinkType,
 };
 
 use super::{
     frames::{ACK, FIN, Ip, PSH, RST, SYN, TCP, Tcp, echo, v4, v6},
     random::Random,
-    rig::{Program, Rig, flow_events},
+    rig::{Program, Rig, flow_events, kernels},
     talk::{Connection, Temper, program},
 };
 
@@ -49,7 +50,12 @@ fn sweeps_until_deleted(rig: &mut Rig) -> (u32, usize) {
 
 #[test]
 fn flows_that_are_idle_are_swept_as_their_state_allows() {
-    let mut rig = Rig::new();
+    for settings in kernels() {
+        assert_swept_as_their_state_allows(Rig::with(settings, LinkType::Ethernet));
+    }
+}
+
+fn assert_swept_as_their_state_allows(mut rig: Rig) {
     segment(&mut rig, true, 1, SYN, (1, 0));
     rig.agree("nobody answers");
     assert_eq!(sweeps_until_deleted(&mut rig), (UNANSWERED_IDLE_SECONDS + 1, 0));
@@ -81,7 +87,12 @@ fn flows_that_are_idle_are_swept_as_their_state_allows() {
 
 #[test]
 fn flows_that_are_not_idle_stay() {
-    let mut rig = Rig::new();
+    for settings in kernels() {
+        assert_stay(Rig::with(settings, LinkType::Ethernet));
+    }
+}
+
+fn assert_stay(mut rig: Rig) {
     open(&mut rig, 1);
     open(&mut rig, 2);
     rig.agree("two connections");
@@ -102,7 +113,12 @@ fn flows_that_are_not_idle_stay() {
 
 #[test]
 fn sweeping_while_packets_pass_deletes_what_it_deletes_in_user_space() {
-    let mut rig = Rig::new();
+    for settings in kernels() {
+        assert_deletes_what_user_space_does(Rig::with(settings, LinkType::Ethernet));
+    }
+}
+
+fn assert_deletes_what_user_space_does(mut rig: Rig) {
     let mut random = Random::seeded(21);
     let mut connections: Vec<Connection> = (0..200)
         .map(|number| {

@@ -20,14 +20,17 @@ use pping_common::{
 };
 
 use super::{
-    Ip, SETTINGS, Sums, TCP, Tcp,
-    rig::{counters, loopback},
+    Ip, Sums, TCP, Tcp,
+    rig::{counters, kernels, loopback},
     v4,
 };
 
 /// The program that makes a segment with a new `TSval` and its echo at each run, on each CPU in a flow of its own, and has
 /// pping see both.
 static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
+
+/// The same for kernels before Linux 5.12.
+static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
 const CPUS: usize = 2;
 
@@ -91,9 +94,14 @@ fn stay_on(cpu: usize) {
 
 #[test]
 fn millions_of_samples_over_hundreds_of_intervals_add_up() {
+    for (object, settings) in [BASELINE, ADD_ONLY].into_iter().zip(kernels()) {
+        assert_millions_add_up(object, settings);
+    }
+}
+
+fn assert_millions_add_up(object: &[u8], settings: Settings) {
     const INTERVALS: u32 = 250;
-    let settings = Settings { emit: Emit::NOTHING, ..SETTINGS };
-    let mut kernel = load::open(BASELINE, &settings).unwrap();
+    let mut kernel = load::open(object, &Settings { emit: Emit::NOTHING, ..settings }).unwrap();
     let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
     let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
@@ -118,7 +126,13 @@ fn millions_of_samples_over_hundreds_of_intervals_add_up() {
 
 #[test]
 fn each_interval_has_whole_samples_as_their_events_tell() {
-    let mut kernel = load::open(BASELINE, &SETTINGS).unwrap();
+    for (object, settings) in [BASELINE, ADD_ONLY].into_iter().zip(kernels()) {
+        assert_whole_samples(object, settings);
+    }
+}
+
+fn assert_whole_samples(object: &[u8], settings: Settings) {
+    let mut kernel = load::open(object, &settings).unwrap();
     let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
     // Half as many as the ring has room for.
