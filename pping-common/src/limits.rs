@@ -72,6 +72,9 @@ pub const RESERVED_SERIES: u32 = 1_024;
 /// the other's place.
 pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;
 
+/// The same on kernels before Linux 5.11, which count that memory against a limit all the same.
+pub const MAX_LABELLED_PREFIXES_COUNTED: u32 = 1 << 20;
+
 /// Prefixes that can be left out.
 pub const MAX_EXCLUDED_PREFIXES: u32 = 65_536;
 

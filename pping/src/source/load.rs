@@ -10,7 +10,10 @@ use aya::{
 use pping_common::{
     abi::{Counters, Emit},
     group::Grouping,
-    limits::{DEFAULT_MAX_FLOWS, LEASE_SECONDS, RESERVED_SERIES, SERIES_PER_GROUP},
+    limits::{
+        DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED,
+        RESERVED_SERIES, SERIES_PER_GROUP,
+    },
     parse::Decap,
     rtt::Rules,
 };
@@ -198,6 +201,8 @@ fn open_with(
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
     let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
+    let max_labels =
+        if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
@@ -212,6 +217,7 @@ fn open_with(
         .map_max_entries("SERIES", max_series)
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
+        .map_max_entries("LABELS", max_labels)
         .map_max_entries("GROUPS", settings.max_groups)
         .map_max_entries("FLOWS_V4", settings.max_flows)
         .map_max_entries("FLOWS_V6", settings.max_flows);

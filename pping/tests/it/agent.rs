@@ -21,6 +21,7 @@ mod help;
 mod host;
 mod http;
 mod interfaces;
+mod lease;
 mod leftovers;
 mod metrics;
 mod monitor;

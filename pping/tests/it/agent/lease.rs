@@ -1,0 +1,89 @@
+//! Programs that outlive their agent, as on kernels without TCX, go on only as long as it renews their lease.
+
+use std::{thread, time::Duration};
+
+use pping_common::limits::LEASE_SECONDS;
+use pping_lab::{Leg, Process, Signal, Topology, run};
+use serde_json::Value;
+
+use super::{
+    leftovers::objects,
+    monitor::{ENDING, endless_ping, interrupt, ok, ping, pping, tool, topology, wait_until, watch_with},
+};
+
+/// Watches the router's interface towards the server as on a kernel without TCX.
+fn watch(topology: &Topology) -> Process {
+    let arguments = format!("-v -i {} --ingress tc --rate-limit 0 --format jsonl", Topology::WAN);
+    let mut command = pping(topology.router(), &arguments);
+    command.env("PPING_WITHOUT", "tcx");
+    watch_with(command, Topology::WAN)
+}
+
+/// The map in which the programs of a process count packets.
+fn counters(pping: &Process) -> u32 {
+    let is_counters =
+        |number: &u32| tool("bpftool", &["map", "show", "id", &number.to_string()]).1.contains("COUNTERS");
+    let maps = objects(pping).into_iter().filter(|(kind, _)| *kind == "map").map(|(_, number)| number);
+    maps.into_iter().find(is_counters).unwrap()
+}
+
+/// The RTTs in what pping wrote, ns.
+fn rtts(lines: &str) -> Vec<u64> {
+    let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records.filter_map(|record| record["rtt"].as_f64().map(|rtt| rtt as u64)).collect()
+}
+
+#[test]
+fn what_a_killed_agent_leaves_measures_nothing_any_more() {
+    let topology = topology();
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    let mut pping = watch(&topology);
+    thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
+    let lines = ok(pping.stdout()).lines().count();
+    wait_until("samples long after the first lease", || ok(pping.stdout()).lines().count() > lines + 50);
+
+    let map = counters(&pping).to_string();
+    // The programs hold the map, and the filters hold the programs.
+    let dump = || {
+        let (is_there, dump) = tool("bpftool", &["map", "dump", "id", &map]);
+        assert!(is_there, "the filters went, or took the map along: {dump}");
+        dump
+    };
+    ok(pping.signal(Signal::SIGKILL));
+    ok(pping.wait_timeout(ENDING));
+    wait_until("the programs count no packets any more", || {
+        let before = dump();
+        ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.1");
+        dump() == before
+    });
+}
+
+#[test]
+fn what_waited_while_the_lease_had_run_out_is_not_matched() {
+    const HOLD: Duration = Duration::from_secs(LEASE_SECONDS + 4);
+    let topology = topology();
+    let ping_once = || {
+        let mut ping = topology.client().command("ping");
+        ok(Process::spawn({
+            ping.args(["-c1", "-W60"]).arg(Topology::SERVER_IPV4.to_string());
+            ping
+        }))
+    };
+    ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+    topology.wire().set_hold(Leg::Backward, HOLD);
+    let mut pping = watch(&topology);
+
+    let mut stopped = ping_once();
+    thread::sleep(Duration::from_millis(500));
+    ok(pping.signal(Signal::SIGSTOP));
+    thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
+    ok(pping.signal(Signal::SIGCONT));
+    ok(pping.wait_for_output("all flows begin anew", ENDING));
+    ok(stopped.wait_timeout(2 * HOLD));
+
+    let mut undisturbed = ping_once();
+    ok(undisturbed.wait_timeout(2 * HOLD));
+    wait_until("the sample of the second ping", || !ok(pping.stdout()).is_empty());
+    let rtts = rtts(&interrupt(pping));
+    assert_eq!(rtts.len(), 1, "{rtts:?}");
+}
