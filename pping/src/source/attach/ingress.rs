@@ -1,0 +1,81 @@
+//! Which hook sees the packets that come in.
+
+use aya::programs::{XdpMode, xdp::XdpLink};
+
+use super::{
+    Held, Hook, Side, innermost,
+    pinned::adopt,
+    tc::{adopt_tc, attach_tc},
+    xdp::{Refused, attach_xdp, is_busy},
+};
+use crate::{
+    Error,
+    cli::Ingress,
+    source::{
+        interfaces::Link,
+        load::{self, Kernel},
+        pins::Pins,
+    },
+};
+
+/// Has a link that is pinned go on at ingress, if there is one of a hook that will do. Others of ours there are removed:
+/// packets would be counted twice.
+pub(super) fn adopt_ingress(
+    kernel: &mut Kernel,
+    link: &Link,
+    ingress: Ingress,
+    pins: Option<&Pins>,
+) -> Result<Option<(Hook, Held)>, Error> {
+    let Some(pins) = pins else { return Ok(None) };
+    let hooks = match ingress {
+        Ingress::Tc => &[Hook::Tcx][..],
+        Ingress::Xdp => &[Hook::XdpNative, Hook::XdpGeneric],
+        Ingress::Auto => &[Hook::XdpNative, Hook::Tcx],
+    };
+    let path = |side: Side, hook: Hook| pins.link(link.ifindex, side.name(), hook.name());
+    let found = hooks.iter().copied().find(|&hook| path(Side::Ingress, hook).exists());
+    let kept = [found.map(|hook| path(Side::Ingress, hook)), Some(path(Side::Egress, Hook::Tcx))];
+    pins.remove_links(link.ifindex, &kept.into_iter().flatten().collect::<Vec<_>>())?;
+    let Some(hook) = found else { return Ok(None) };
+    let path = path(Side::Ingress, hook);
+    let is_adopted = match hook {
+        Hook::Tcx | Hook::Clsact => {
+            adopt_tc(load::classifier(&mut kernel.programs, Side::Ingress.program())?, &path)
+        }
+        Hook::XdpNative | Hook::XdpGeneric => {
+            let program = load::xdp(&mut kernel.programs)?;
+            adopt(&path, |found| {
+                let id = program.attach_to_link(XdpLink::try_from(found)?)?;
+                Ok(program.take_link(id)?.try_into()?)
+            })
+        }
+    };
+    Ok(is_adopted.then_some((hook, Held::Pinned(path))))
+}
+
+pub(super) fn attach_ingress(
+    kernel: &mut Kernel,
+    link: &Link,
+    ingress: Ingress,
+    pins: Option<&Pins>,
+) -> Result<(Hook, Held), Error> {
+    if ingress == Ingress::Tc {
+        return attach_tc(kernel, link, Side::Ingress, pins);
+    }
+    match (attach_xdp(kernel, link, XdpMode::Driver, pins), ingress) {
+        (Ok(attached), _) => Ok(attached),
+        (Err(Refused::ByKernel(error)), Ingress::Auto) => {
+            let reason = if is_busy(&error) {
+                "another XDP program is attached there".to_owned()
+            } else {
+                format!("its driver runs no XDP ({})", innermost(&error))
+            };
+            tracing::warn!("{}: {reason}; watching packets at tc instead", link.name);
+            attach_tc(kernel, link, Side::Ingress, pins)
+        }
+        (Err(Refused::ByKernel(error)), _) if !is_busy(&error) => {
+            attach_xdp(kernel, link, XdpMode::Skb, pins).map_err(|error| error.at(link))
+        }
+        (Err(error), _) => Err(error.at(link)),
+    }
+}

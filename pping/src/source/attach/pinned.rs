@@ -1,0 +1,39 @@
+//! Links that outlive the process.
+
+use std::path::Path;
+
+use aya::programs::{
+    ProgramError,
+    links::{FdLink, LinkError, PinnedLink},
+};
+
+use super::innermost;
+use crate::{Error, source::pins};
+
+/// Why a link that is pinned cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stale {
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+}
+
+/// Has a pinned link go on with another program, if it is there and its interface still is; else it is removed.
+pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, Stale>) -> bool {
+    if !path.exists() {
+        return false;
+    }
+    let adopted = PinnedLink::from_pin(path).map_err(Stale::from).and_then(|found| update(found.into()));
+    if let Err(stale) = &adopted {
+        tracing::info!("{}: of no use any more ({})", path.display(), innermost(stale));
+        pins::remove(path).ok();
+    }
+    adopted.is_ok()
+}
+
+pub(super) fn pin(link: Result<FdLink, LinkError>, path: &Path) -> Result<(), Error> {
+    let refused = |reason: String| Error::Pin { path: path.to_owned(), reason };
+    let link = link.map_err(|error| refused(error.to_string()))?;
+    link.pin(path).map(drop).map_err(|error| refused(innermost(&error)))
+}
