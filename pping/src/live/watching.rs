@@ -12,7 +12,7 @@ use crate::{
     Error,
     cli::Ingress,
     source::{
-        attach::{self, Attachment, Hook, Hooks},
+        attach::{self, Attachment, Hook, Hooks, Owner},
         counters::Watched,
         interfaces::{self, Change, Link, Netlink},
         load::Kernel,
@@ -28,6 +28,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct Watching {
     wanted: Wanted,
     ingress: Ingress,
+    owner: Owner,
     /// Each interface that is watched, or was until it went away.
     pub(super) watched: Vec<Watched>,
     /// What keeps programs attached, by ifindex.
@@ -47,6 +48,7 @@ impl Watching {
         Self {
             wanted,
             ingress,
+            owner: Owner::default(),
             watched: Vec::new(),
             attached: BTreeMap::new(),
             failed: BTreeSet::new(),
@@ -157,7 +159,7 @@ impl Watching {
 
     fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), Error> {
         let place = link.register(kernel)?;
-        let attachment = match attach::attach(kernel, link, self.ingress, pins) {
+        let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
             Ok(attachment) => attachment,
             Err(error) => {
                 kernel.places.leave(link.ifindex)?;

@@ -3,7 +3,7 @@
 use aya::programs::{XdpMode, xdp::XdpLink};
 
 use super::{
-    Held, Hook, Side, innermost,
+    Held, Hook, Side, Target, innermost,
     pinned::adopt,
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, is_busy},
@@ -11,22 +11,17 @@ use super::{
 use crate::{
     Error,
     cli::Ingress,
-    source::{
-        interfaces::Link,
-        load::{self, Kernel},
-        pins::Pins,
-    },
+    source::load::{self, Kernel},
 };
 
 /// Has a link that is pinned go on at ingress, if there is one of a hook that will do. Others of ours there are removed:
 /// packets would be counted twice.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
-    link: &Link,
+    target: &mut Target<'_>,
     ingress: Ingress,
-    pins: Option<&Pins>,
 ) -> Result<Option<(Hook, Held)>, Error> {
-    let Some(pins) = pins else { return Ok(None) };
+    let Target { link, pins: Some(pins), .. } = target else { return Ok(None) };
     let hooks = match ingress {
         Ingress::Tc => &[Hook::Tcx][..],
         Ingress::Xdp => &[Hook::XdpNative, Hook::XdpGeneric],
@@ -55,14 +50,13 @@ pub(super) fn adopt_ingress(
 
 pub(super) fn attach_ingress(
     kernel: &mut Kernel,
-    link: &Link,
+    target: &mut Target<'_>,
     ingress: Ingress,
-    pins: Option<&Pins>,
 ) -> Result<(Hook, Held), Error> {
     if ingress == Ingress::Tc {
-        return attach_tc(kernel, link, Side::Ingress, pins);
+        return attach_tc(kernel, target, Side::Ingress);
     }
-    match (attach_xdp(kernel, link, XdpMode::Driver, pins), ingress) {
+    match (attach_xdp(kernel, target, XdpMode::Driver), ingress) {
         (Ok(attached), _) => Ok(attached),
         (Err(Refused::ByKernel(error)), Ingress::Auto) => {
             let reason = if is_busy(&error) {
@@ -70,12 +64,12 @@ pub(super) fn attach_ingress(
             } else {
                 format!("its driver runs no XDP ({})", innermost(&error))
             };
-            tracing::warn!("{}: {reason}; watching packets at tc instead", link.name);
-            attach_tc(kernel, link, Side::Ingress, pins)
+            tracing::warn!("{}: {reason}; watching packets at tc instead", target.link.name);
+            attach_tc(kernel, target, Side::Ingress)
         }
         (Err(Refused::ByKernel(error)), _) if !is_busy(&error) => {
-            attach_xdp(kernel, link, XdpMode::Skb, pins).map_err(|error| error.at(link))
+            attach_xdp(kernel, target, XdpMode::Skb).map_err(|error| error.at(target.link))
         }
-        (Err(error), _) => Err(error.at(link)),
+        (Err(error), _) => Err(error.at(target.link)),
     }
 }

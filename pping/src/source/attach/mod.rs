@@ -1,6 +1,7 @@
 //! Attaching the programs to interfaces. Unless pinned, all of it detaches when the process ends, whichever way, but for
-//! clsact filters on kernels without TCX, which need an orderly end.
+//! clsact filters on kernels without TCX: those of a run that was killed are removed by the next one.
 
+mod clsact;
 mod hook;
 mod ingress;
 mod pinned;
@@ -12,8 +13,14 @@ use std::path::{Path, PathBuf};
 
 use aya::programs::{tc::SchedClassifierLink, xdp::XdpLink};
 
-pub use self::hook::{Hook, Hooks};
 use self::side::Side;
+pub use self::{
+    clsact::{
+        leftovers::{self, Removed},
+        run::Owner,
+    },
+    hook::{Hook, Hooks},
+};
 use super::{
     detach,
     interfaces::Link,
@@ -32,7 +39,18 @@ pub struct Attachment {
 enum Held {
     Tc(#[expect(dead_code, reason = "detaches when dropped")] SchedClassifierLink),
     Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
+    Clsact(#[expect(dead_code, reason = "is removed when dropped")] clsact::Filter),
     Pinned(PathBuf),
+}
+
+/// Where to attach, and for whom.
+struct Target<'a> {
+    link: &'a Link,
+    /// Where links are pinned, if they are.
+    pins: Option<&'a Pins>,
+    owner: &'a mut Owner,
+    /// Whether there is a clsact discipline that a run before this one made and nobody else knows to remove.
+    has_discipline: bool,
 }
 
 impl Attachment {
@@ -54,7 +72,7 @@ impl Attachment {
     pub fn pinned(&self) -> impl Iterator<Item = &Path> {
         self.links.iter().filter_map(|link| match link {
             Held::Pinned(path) => Some(path.as_path()),
-            Held::Tc(_) | Held::Xdp(_) => None,
+            Held::Tc(_) | Held::Xdp(_) | Held::Clsact(_) => None,
         })
     }
 }
@@ -68,14 +86,33 @@ pub fn attach(
     link: &Link,
     ingress: Ingress,
     pins: Option<&Pins>,
+    owner: &mut Owner,
 ) -> Result<Attachment, Error> {
-    let (ingress, in_link) = match ingress::adopt_ingress(kernel, link, ingress, pins)? {
+    let target = &mut Target { link, pins, owner, has_discipline: tidy(link) };
+    let (ingress, in_link) = match ingress::adopt_ingress(kernel, target, ingress)? {
         Some(adopted) => adopted,
-        None => ingress::attach_ingress(kernel, link, ingress, pins)?,
+        None => ingress::attach_ingress(kernel, target, ingress)?,
     };
-    let (egress, out_link) = tc::attach_tc(kernel, link, Side::Egress, pins)?;
+    let (egress, out_link) = tc::attach_tc(kernel, target, Side::Egress)?;
     tracing::info!("watching {} at {} and {}", link.name, ingress.name(), egress.name());
     Ok(Attachment { hooks: Hooks { ingress, egress }, links: [in_link, out_link] })
+}
+
+/// Removes what runs that were killed left on an interface. Returns whether a discipline that one of them made is left.
+fn tidy(link: &Link) -> bool {
+    match leftovers::remove(link.ifindex) {
+        Ok(removed) if removed.is_empty() => false,
+        Ok(removed) => {
+            tracing::info!("removed what a pping that was killed left on {}: {removed}", link.name);
+            removed.leaves_discipline()
+        }
+        // A kernel without filters has no leftovers either.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => false,
+        Err(error) => {
+            tracing::warn!("{}: looking for what a pping that was killed left there: {error}", link.name);
+            false
+        }
+    }
 }
 
 /// The last word of a chain of errors, which is the kernel's.

@@ -2,7 +2,7 @@
 
 use aya::programs::TcAttachType;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Ingress,
     Egress,

@@ -5,13 +5,12 @@ use aya::{
     sys::SyscallError,
 };
 
-use super::{Held, Hook, Side, innermost, pinned::pin};
+use super::{Held, Hook, Side, Target, innermost, pinned::pin};
 use crate::{
     Error,
     source::{
         interfaces::Link,
         load::{self, Kernel},
-        pins::Pins,
     },
 };
 
@@ -44,12 +43,12 @@ impl From<Error> for Refused {
 
 pub(super) fn attach_xdp(
     kernel: &mut Kernel,
-    link: &Link,
+    target: &Target<'_>,
     mode: XdpMode,
-    pins: Option<&Pins>,
 ) -> Result<(Hook, Held), Refused> {
     let hook = if mode == XdpMode::Driver { Hook::XdpNative } else { Hook::XdpGeneric };
     let program = load::xdp(&mut kernel.programs)?;
+    let Target { link, pins, .. } = target;
     let Some(pins) = pins else {
         let id = program.attach_to_if_index(link.ifindex, mode)?;
         return Ok((hook, Held::Xdp(program.take_link(id)?)));

@@ -9,7 +9,11 @@ use std::{
 
 use pping::{
     cli::Ingress,
-    source::{attach::attach, interfaces::Link, load},
+    source::{
+        attach::{Owner, attach},
+        interfaces::Link,
+        load,
+    },
 };
 use pping_common::{
     abi::Hook,
@@ -83,7 +87,7 @@ fn talk(watched: &str, hook: Hook, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     let place = watched.register(&mut kernel).unwrap();
-    let _attachment = attach(&mut kernel, &watched, Ingress::Tc, None).unwrap();
+    let _attachment = attach(&mut kernel, &watched, Ingress::Tc, None, &mut Owner::default()).unwrap();
     let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, place);
     let sender = Scatterer::open(link("left").ifindex);
     let mut random = Random::seeded(41);

@@ -1,0 +1,83 @@
+//! What runs that were killed left behind.
+
+use std::{collections::BTreeSet, fmt, io};
+
+use super::{
+    SIDES, is_gone,
+    name::Name,
+    run::{Run, Turn},
+    traffic_control::TrafficControl,
+};
+
+/// What was removed from an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    filters: usize,
+    runs: BTreeSet<Run>,
+    discipline: Discipline,
+}
+
+/// The clsact discipline on which filters were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Discipline {
+    /// Nobody knows of one that pping made.
+    #[default]
+    Others,
+    /// pping made it, and somebody still uses it.
+    Stays,
+    /// pping made it, and it was removed.
+    Removed,
+}
+
+impl Removed {
+    /// Whether there was nothing to remove.
+    pub fn is_empty(&self) -> bool {
+        self.filters == 0
+    }
+
+    /// Whether a discipline is still there that pping made.
+    pub(in crate::source::attach) fn leaves_discipline(&self) -> bool {
+        self.discipline == Discipline::Stays
+    }
+}
+
+impl fmt::Display for Removed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let (filters, runs) = (self.filters, self.runs.len());
+        write!(formatter, "{filters} filter{} of {runs} run{}", plural(filters), plural(runs))?;
+        formatter.write_str(match self.discipline {
+            Discipline::Others => "",
+            Discipline::Stays => "; the clsact qdisc stays, since others use it",
+            Discipline::Removed => ", and the clsact qdisc",
+        })
+    }
+}
+
+/// Removes the filters of runs that are not alive any more, and the discipline that one of them made if nobody uses it.
+///
+/// # Errors
+/// What the kernel says. That the interface is gone is none.
+pub fn remove(ifindex: u32) -> io::Result<Removed> {
+    let mut removed = Removed::default();
+    let mut control = TrafficControl::connect()?;
+    let mut has_discipline = false;
+    let _turn = Turn::take();
+    for side in SIDES {
+        for filter in control.filters(ifindex, side)? {
+            let Some(name) = Name::parse(&filter.name).filter(|name| !name.run.is_alive()) else { continue };
+            match control.remove_filter(ifindex, side, &filter) {
+                Err(error) if is_gone(&error) => continue,
+                result => result?,
+            }
+            removed.filters += 1;
+            removed.runs.insert(name.run);
+            has_discipline |= name.has_discipline;
+        }
+    }
+    if has_discipline {
+        let is_removed = super::remove_unused_discipline(&mut control, ifindex)?;
+        removed.discipline = if is_removed { Discipline::Removed } else { Discipline::Stays };
+    }
+    Ok(removed)
+}

@@ -1,0 +1,140 @@
+//! tc by filters on a clsact queueing discipline, for kernels without TCX.
+//!
+//! Nothing of it goes by itself when the process does. So it is marked with who made it, for a later one to tell what is of
+//! no use any more from what another still measures with.
+
+pub mod leftovers;
+mod name;
+pub(super) mod run;
+mod traffic_control;
+
+use std::{
+    io,
+    os::fd::{AsFd as _, BorrowedFd},
+    sync::Arc,
+};
+
+use aya::programs::SchedClassifier;
+
+use self::{
+    name::Name,
+    run::{Owner, Sign, Turn},
+    traffic_control::TrafficControl,
+};
+use super::{Side, innermost};
+use crate::source::interfaces::Link;
+
+const SIDES: [Side; 2] = [Side::Ingress, Side::Egress];
+
+/// The kernel gives priorities from here on (`tc_new_tfilter` of `net/sched/cls_api.c`), so whoever has a lower one gave it by
+/// hand, and comes first.
+const FIRST_OF_KERNEL: u16 = 0x8000;
+
+/// A filter of this run. Dropping it removes it, and the discipline, if pping made it and nobody else uses it.
+pub(super) struct Filter {
+    interface: String,
+    ifindex: u32,
+    name: Name,
+    _sign: Arc<Sign>,
+}
+
+impl Filter {
+    /// Attaches a program to one side of an interface. `has_discipline` says that pping made the discipline that is there.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(super) fn attach(
+        program: &SchedClassifier,
+        link: &Link,
+        side: Side,
+        owner: &mut Owner,
+        has_discipline: bool,
+    ) -> io::Result<Self> {
+        let sign = owner.sign()?;
+        let program = program.fd().map_err(|error| io::Error::other(innermost(&error)))?;
+        let mut control = TrafficControl::connect()?;
+        let _turn = Turn::take();
+        let is_made = control.add_clsact(link.ifindex)?;
+        let added = add(&mut control, program.as_fd(), link, side, &sign, is_made || has_discipline);
+        if added.is_err() && is_made {
+            remove_unused_discipline(&mut control, link.ifindex).ok();
+        }
+        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name: added?, _sign: sign })
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        let mut control = TrafficControl::connect()?;
+        let _turn = Turn::take();
+        let (name, side) = (self.name.to_string(), self.name.side);
+        let filters = control.filters(self.ifindex, side)?;
+        // Without it the discipline is another one, of which nothing is known.
+        let Some(filter) = filters.iter().find(|filter| filter.name == name) else { return Ok(()) };
+        match control.remove_filter(self.ifindex, side, filter) {
+            Err(error) if is_gone(&error) => return Ok(()),
+            result => result?,
+        }
+        if self.name.has_discipline {
+            remove_unused_discipline(&mut control, self.ifindex)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        if let Err(error) = self.remove() {
+            tracing::warn!(
+                "{}: a tc filter stays behind ({error}), which `pping cleanup` removes",
+                self.interface
+            );
+        }
+    }
+}
+
+fn add(
+    control: &mut TrafficControl,
+    program: BorrowedFd<'_>,
+    link: &Link,
+    side: Side,
+    sign: &Sign,
+    has_discipline: bool,
+) -> io::Result<Name> {
+    let mut names = Vec::new();
+    let mut is_first = true;
+    for it in SIDES {
+        for filter in control.filters(link.ifindex, it)? {
+            is_first &= it != side || filter.priority() >= FIRST_OF_KERNEL;
+            names.extend(Name::parse(&filter.name));
+        }
+    }
+    let has_discipline = has_discipline || names.iter().any(|name| name.has_discipline);
+    let name = Name { side, run: sign.run, has_discipline };
+    control.add_filter(link.ifindex, side, program, &name.to_string())?;
+    if !is_first {
+        tracing::info!(
+            "{}: filters of others come first at {}, and packets that they let through or drop themselves are not seen",
+            link.name,
+            side.name()
+        );
+    }
+    Ok(name)
+}
+
+/// Removes the discipline of an interface if there is no filter on it. Returns whether it did.
+fn remove_unused_discipline(control: &mut TrafficControl, ifindex: u32) -> io::Result<bool> {
+    for side in SIDES {
+        if !control.filters(ifindex, side)?.is_empty() {
+            return Ok(false);
+        }
+    }
+    match control.remove_clsact(ifindex) {
+        Err(error) if is_gone(&error) => Ok(false),
+        removed => removed.map(|()| true),
+    }
+}
+
+/// Whether there is nothing to remove any more: the kernel says one of these of an interface, a discipline or a filter that
+/// went meanwhile.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::EINVAL))
+}

@@ -1,0 +1,60 @@
+//! What filters are called.
+
+use std::fmt;
+
+use super::run::Run;
+use crate::source::attach::Side;
+
+/// Says that pping made the discipline.
+const DISCIPLINE: &str = "+qdisc";
+
+/// The name of a filter of pping: `pping_ingress/0123456789abcdef+qdisc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    pub(super) side: Side,
+    pub(super) run: Run,
+    /// Whether the discipline is there for pping, be it that this run made it or one before it: the last one of pping to
+    /// go takes it away.
+    pub(super) has_discipline: bool,
+}
+
+impl Name {
+    /// Reads what `Display` writes. Others call their filters something else.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (program, rest) = text.split_once('/')?;
+        let side = [Side::Ingress, Side::Egress].into_iter().find(|side| side.program() == program)?;
+        let number = rest.strip_suffix(DISCIPLINE);
+        Some(Self { side, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let discipline = if self.has_discipline { DISCIPLINE } else { "" };
+        write!(formatter, "{}/{}{discipline}", self.side.program(), self.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written_and_those_of_others_are_not() {
+        for text in ["pping_ingress/0123456789abcdef", "pping_egress/0123456789abcdef+qdisc"] {
+            assert_eq!(Name::parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "pping_ingress",
+            "pping_ingress/",
+            "pping_ingress/+qdisc",
+            "pping_ingress/0123456789abcdef+",
+            "pping_ingress/0123456789abcdef+qdisc+qdisc",
+            "pping_xdp/0123456789abcdef",
+            "bpf_main.o:[pping_ingress]",
+        ] {
+            assert_eq!(Name::parse(text), None, "{text}");
+        }
+    }
+}
