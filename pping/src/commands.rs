@@ -31,6 +31,7 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
             write(reload(shown.unwrap_or(matches)).show()?.as_bytes())
         }
         Some(Command::Unpin { directory }) => live::unpin(&directory),
+        Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
     }
 }
@@ -48,6 +49,15 @@ fn measure(reload: Reload) -> Result<(), Error> {
     let summary = runtime.block_on(run).map_err(|error| origins.told(error))?;
     say(&summary.to_string());
     summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
+}
+
+fn cleanup(interfaces: &[String]) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let removed = runtime.block_on(live::cleanup(interfaces))?;
+    if removed.is_empty() {
+        return write(b"nothing to remove\n");
+    }
+    removed.iter().try_for_each(|it| write(format!("{it}\n").as_bytes()))
 }
 
 fn check(path: &Path) -> Result<(), Error> {

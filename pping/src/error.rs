@@ -105,6 +105,14 @@ pub enum Error {
         /// What the kernel said, and what to do.
         reason: String,
     },
+    /// What a run that was killed left could not be removed.
+    #[error("removing what a pping that was killed left on {interface} failed: {source}")]
+    Cleanup {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The kernel programs' maps could not be read or written.
     #[error("a map of the kernel programs: {0}")]
     Map(Box<dyn std::error::Error + Send + Sync>),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 
-use super::Arguments;
+use super::{Arguments, values::interface};
 
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
@@ -20,6 +20,17 @@ pub enum Command {
         /// The directory that was given to --pin
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+    },
+    /// Remove from interfaces what a pping that was killed left there
+    ///
+    /// Only a kernel without TCX (before Linux 6.6) leaves anything: tc filters that measure nothing any more. The next
+    /// pping removes them from the interfaces that it watches, and this from all of this network namespace, or from those
+    /// that -i names. What belongs to a pping that runs stays, and so does what belongs to others. Nor is what --pin keeps
+    /// removed, which `pping unpin` does.
+    Cleanup {
+        /// The interface, or a pattern (may be given several times); all of them, unless given
+        #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface)]
+        interfaces: Vec<String>,
     },
     /// Write a man page, a completion or the example configuration to standard output
     Generate {

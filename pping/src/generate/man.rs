@@ -142,8 +142,14 @@ fn commands(command: &clap::Command) -> Vec<((String, String), Vec<String>)> {
             continue;
         }
         let mut arguments: String = command.get_positionals().map(argument).collect();
-        if command.get_opts().next().is_some() {
-            arguments.push_str(" [OPTIONS]");
+        let options: Vec<_> = command.get_opts().collect();
+        match options[..] {
+            [] => {}
+            [option] => {
+                let letter = option.get_short().map(|it| format!("-{it}")).unwrap_or_default();
+                arguments.extend([" [", &letter, " ", &value_name(option), "]..."]);
+            }
+            _ => arguments.push_str(" [OPTIONS]"),
         }
         let about = command.get_long_about().or_else(|| command.get_about()).map(ToString::to_string);
         let mut about: Vec<String> = about.unwrap_or_default().split("\n\n").map(sentence).collect();

@@ -37,6 +37,7 @@ use crate::{
     output::{Batch, Ended, OnFailure, Output},
     sinks::{self, Sink, prometheus::Metrics},
     source::{
+        attach::leftovers,
         capabilities,
         clock::{self, WallClock},
         drain,
@@ -168,6 +169,29 @@ pub(crate) async fn run(
 /// What could not be taken away.
 pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
     pins::unpin(directory)
+}
+
+/// Removes from interfaces, all of them unless some are named, what runs that were killed left there. Returns what that was,
+/// a line for each interface.
+///
+/// # Errors
+/// What could not be removed, and what may not be.
+pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error> {
+    let wanted = Wanted::new(interfaces)?;
+    let links = Netlink::connect()?.links().await?;
+    if let Some(name) = wanted.missing(&links).next() {
+        return Err(Wanted::unknown(name, &links));
+    }
+    capabilities::check_for_interfaces()?;
+    let mut lines = Vec::new();
+    for link in links.iter().filter(|link| interfaces.is_empty() || wanted.has(&link.name)) {
+        let removed = leftovers::remove(link.ifindex)
+            .map_err(|source| Error::Cleanup { interface: link.name.clone(), source })?;
+        if !removed.is_empty() {
+            lines.push(format!("{}: removed {removed}", link.name));
+        }
+    }
+    Ok(lines)
 }
 
 /// A run under way.

@@ -10,15 +10,27 @@ use crate::Error;
 /// # Errors
 /// [`Error::MissingCapabilities`] names them and how to grant them.
 pub fn check() -> Result<(), Error> {
-    let has = |capability| caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false);
     // Before Linux 5.8 there was only CAP_SYS_ADMIN for all things BPF, and it still implies the others.
-    let needed = if has(Capability::CAP_SYS_ADMIN) {
-        vec![Capability::CAP_NET_ADMIN]
-    } else {
-        vec![Capability::CAP_BPF, Capability::CAP_NET_ADMIN, Capability::CAP_PERFMON]
-    };
-    let missing: Vec<_> =
-        needed.into_iter().filter(|&capability| !has(capability)).map(|it| it.to_string()).collect();
+    if has(Capability::CAP_SYS_ADMIN) {
+        return check_for_interfaces();
+    }
+    check_for(&[Capability::CAP_BPF, Capability::CAP_NET_ADMIN, Capability::CAP_PERFMON])
+}
+
+/// Checks for the capability to change what is attached to interfaces, without loading anything.
+///
+/// # Errors
+/// [`Error::MissingCapabilities`] names it and how to grant it.
+pub fn check_for_interfaces() -> Result<(), Error> {
+    check_for(&[Capability::CAP_NET_ADMIN])
+}
+
+fn has(capability: Capability) -> bool {
+    caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
+}
+
+fn check_for(needed: &[Capability]) -> Result<(), Error> {
+    let missing: Vec<_> = needed.iter().copied().filter(|&it| !has(it)).map(|it| it.to_string()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -117,7 +117,14 @@ fn the_man_page_has_every_option_and_what_else_a_user_looks_for() {
         };
         assert!(text.lines().any(is_term), "no --{option} in {text}");
     }
-    for part in ["config check [FILE]", "unpin DIR", "SIGHUP", "pping.toml(5)", "tcpdump -w - | pping -r -"] {
+    for part in [
+        "config check [FILE]",
+        "unpin DIR",
+        "cleanup [-i INTERFACE]...",
+        "SIGHUP",
+        "pping.toml(5)",
+        "tcpdump -w - | pping -r -",
+    ] {
         assert!(text.contains(part), "no {part} in {text}");
     }
 }
