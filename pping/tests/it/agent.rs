@@ -8,6 +8,7 @@
 )]
 
 mod bpffs;
+mod clsact;
 mod configuration;
 mod containers;
 mod copy;
@@ -16,6 +17,7 @@ mod disk;
 mod documentation;
 mod endings;
 mod files;
+mod foreign;
 mod formats;
 mod help;
 mod host;
@@ -26,6 +28,7 @@ mod leftovers;
 mod metrics;
 mod monitor;
 mod monitoring;
+mod neighbours;
 mod pins;
 mod privileges;
 mod reloading;

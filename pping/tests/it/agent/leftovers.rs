@@ -34,7 +34,7 @@ fn exists((kind, number): &Object) -> bool {
 }
 
 /// What `tc`, `ip` and `bpftool` see attached to an interface.
-fn attachments(host: &Namespace, interface: &str) -> String {
+pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
     let mut seen = String::new();
     for command in [
         &["tc", "qdisc", "show", "dev", interface][..],

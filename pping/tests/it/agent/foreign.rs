@@ -1,0 +1,95 @@
+//! Programs of others at tc, beside pping's.
+
+use std::thread;
+
+use aya::{
+    programs::{
+        LinkOrder, ProgramInfo, SchedClassifier, TcAttachType,
+        tc::{NlOptions, SchedClassifierLinkId, TcAttachOptions},
+    },
+    sys::{Stats, enable_stats},
+};
+use pping::source::load::{self, Kernel, Settings};
+use pping_lab::Topology;
+
+use super::monitor::ok;
+
+static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
+
+/// Where the foreign programs are: the router's interface towards the server.
+pub(super) const WHERE: &str = Topology::WAN;
+
+/// A program that lets every packet go on to the next, and is attached for as long as this lives.
+pub(super) struct Foreign<'a> {
+    topology: &'a Topology,
+    kernel: Kernel,
+    link: Option<SchedClassifierLinkId>,
+}
+
+impl Drop for Foreign<'_> {
+    fn drop(&mut self) {
+        let (topology, link) = (self.topology, self.link.take());
+        let program = self.program();
+        // A filter is on an interface of this number, whichever namespace one is in.
+        let detached = topology.router().enter(|| link.map(|link| program.detach(link)));
+        assert!(matches!(detached, Ok(Some(Ok(())))) || thread::panicking(), "{detached:?}");
+    }
+}
+
+impl<'a> Foreign<'a> {
+    /// Attaches one by a link, after those that there are.
+    pub(super) fn by_link(topology: &'a Topology, side: TcAttachType) -> Self {
+        Self::attach(topology, side, || TcAttachOptions::TcxOrder(LinkOrder::last()))
+    }
+
+    /// Attaches one by a filter on the clsact discipline that there is.
+    pub(super) fn by_filter(topology: &'a Topology, side: TcAttachType, priority: u16) -> Self {
+        Self::attach(topology, side, || {
+            TcAttachOptions::Netlink(NlOptions { priority, ..NlOptions::default() })
+        })
+    }
+
+    fn attach(
+        topology: &'a Topology,
+        side: TcAttachType,
+        options: impl FnOnce() -> TcAttachOptions + Send,
+    ) -> Self {
+        let settings = Settings { max_flows: 16, ..Settings::DEFAULT };
+        let kernel = load::open(BASELINE, &settings).unwrap();
+        let mut foreign = Self { topology, kernel, link: None };
+        let program = foreign.program();
+        program.load().unwrap();
+        let attach = || program.attach_with_options(WHERE, side, options());
+        foreign.link = Some(ok(topology.router().enter(attach)).unwrap());
+        foreign
+    }
+
+    fn program(&mut self) -> &mut SchedClassifier {
+        self.kernel.programs.program_mut("baseline_empty").unwrap().try_into().unwrap()
+    }
+
+    /// The kernel's number of it.
+    pub(super) fn number(&mut self) -> u32 {
+        self.program().info().unwrap().id()
+    }
+
+    /// Asserts that it runs for each of `packets` that are sent.
+    #[track_caller]
+    pub(super) fn assert_runs(all: &mut [Self], packets: u64, send: impl FnOnce()) {
+        let _counting = enable_stats(Stats::RunTime).unwrap();
+        let count = |all: &mut [Self]| -> Vec<u64> {
+            all.iter_mut().map(|it| it.program().info().unwrap().run_count()).collect()
+        };
+        let before = count(all);
+        send();
+        for (before, after) in before.into_iter().zip(count(all)) {
+            assert!(after >= before + packets, "{} of {packets}", after - before);
+        }
+    }
+}
+
+/// The numbers of the programs that links attach to the interface, in their order.
+pub(super) fn order(topology: &Topology, side: TcAttachType) -> Vec<u32> {
+    let query = || SchedClassifier::query_tcx(WHERE, side).unwrap().1.iter().map(ProgramInfo::id).collect();
+    ok(topology.router().enter(query))
+}

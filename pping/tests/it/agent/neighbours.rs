@@ -1,0 +1,216 @@
+//! Interfaces at which others have tc programs, which pping neither replaces nor stops.
+
+use aya::programs::TcAttachType;
+use pping_lab::{Process, Signal, Topology, run};
+
+use super::{
+    foreign::{Foreign, WHERE, order},
+    leftovers::attachments,
+    monitor::{ENDING, PPING, ok, ping, pping, topology, wait_until, watch_with},
+};
+
+const SIDES: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
+
+/// How pping attaches to tc.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// By links, which go with the process.
+    Tcx,
+    /// By filters, as on a kernel before 6.6.
+    Clsact,
+}
+
+impl By {
+    /// Starts pping, which reports every sample.
+    pub(super) fn watch(self, topology: &Topology) -> Process {
+        let mut command = pping(topology.router(), &format!("-v -i {WHERE} --rate-limit 0"));
+        if self == Self::Clsact {
+            command.env("PPING_WITHOUT", "tcx");
+        }
+        watch_with(command, WHERE)
+    }
+}
+
+/// `tc` with these arguments, on the router.
+pub(super) fn tc(topology: &Topology, arguments: &str) -> String {
+    ok(run(topology.router().command("tc").args(arguments.split_whitespace())))
+}
+
+/// Adds a filter that is none of BPF. Packets that match are not seen by those after it.
+pub(super) fn add_other(topology: &Topology, side: &str, priority: u16, matches: &str) {
+    let filter = format!("{side} prio {priority} protocol ip u32 match {matches} classid 1:1");
+    tc(topology, &format!("filter add dev {WHERE} {filter}"));
+}
+
+/// What [`add_other`] matches.
+pub(super) const NO_PACKET: &str = "ip protocol 255 0xff";
+const EVERY_PACKET: &str = "u32 0 0";
+
+/// `pping cleanup` of all interfaces of the router.
+pub(super) fn cleanup(topology: &Topology) -> String {
+    ok(run(topology.router().command(PPING).arg("cleanup")))
+}
+
+/// What is attached to the interface.
+pub(super) fn attached(topology: &Topology) -> String {
+    attachments(topology.router(), WHERE)
+}
+
+/// How many pings it told of.
+pub(super) fn samples(pping: &Process) -> usize {
+    ok(pping.stdout()).lines().filter(|line| line.contains("icmp-echo")).count()
+}
+
+/// Has each of `all` see so many more pings.
+#[track_caller]
+pub(super) fn assert_measure(topology: &Topology, all: &[&Process], pings: usize) {
+    let before: Vec<usize> = all.iter().map(|pping| samples(pping)).collect();
+    ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{pings} -i0.05"));
+    for (pping, before) in all.iter().zip(before) {
+        wait_until("as many samples as pings", || samples(pping) >= before + pings);
+        assert_eq!(samples(pping), before + pings);
+    }
+}
+
+/// Ends pping. What a killed one leaves is removed, which is nothing where there is TCX.
+pub(super) fn end(topology: &Topology, mut pping: Process, by: By, signal: Signal) {
+    ok(pping.signal(signal));
+    let status = ok(pping.wait_timeout(ENDING));
+    assert_eq!(status.success(), signal != Signal::SIGKILL, "{}", ok(pping.stderr()));
+    let stderr = ok(pping.stderr());
+    assert!(!stderr.contains("stays behind"), "{stderr}");
+    let expected = if by == By::Clsact && signal == Signal::SIGKILL {
+        format!("{WHERE}: removed 2 filters of 1 run")
+    } else {
+        "nothing to remove".to_owned()
+    };
+    let said = cleanup(topology);
+    assert!(said.starts_with(&expected), "{said}");
+}
+
+fn assert_links_keep_their_order(signal: Signal) {
+    let topology = topology();
+    for side in SIDES {
+        let mut first = Foreign::by_link(&topology, side);
+        let pping = By::Tcx.watch(&topology);
+        let mut last = Foreign::by_link(&topology, side);
+        let theirs = vec![first.number(), last.number()];
+        let mut found = order(&topology, side);
+        assert_eq!(found.len(), 3);
+        found.retain(|number| theirs.contains(number));
+        assert_eq!(found, theirs);
+        let mut both = [first, last];
+        Foreign::assert_runs(&mut both, 4, || assert_measure(&topology, &[&pping], 4));
+        end(&topology, pping, By::Tcx, signal);
+        wait_until("the kernel let go", || order(&topology, side) == theirs);
+        Foreign::assert_runs(&mut both, 2, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
+        drop(both);
+        wait_until("nothing is left", || order(&topology, side).is_empty());
+    }
+}
+
+#[test]
+fn links_of_others_keep_their_order_when_pping_ends() {
+    assert_links_keep_their_order(Signal::SIGINT);
+}
+
+#[test]
+fn links_of_others_keep_their_order_when_pping_is_killed() {
+    assert_links_keep_their_order(Signal::SIGKILL);
+}
+
+/// Filters of all that is usual: of BPF and of other kinds, for all protocols and for one.
+fn assert_filters_stay(by: By, signal: Signal) {
+    let topology = topology();
+    let empty = attached(&topology);
+    tc(&topology, &format!("qdisc add dev {WHERE} clsact"));
+    for side in ["ingress", "egress"] {
+        add_other(&topology, side, 2, NO_PACKET);
+        add_other(&topology, side, 60_001, EVERY_PACKET);
+    }
+    let mut foreign: Vec<_> = SIDES
+        .into_iter()
+        .flat_map(|side| [1, 60_000].map(|priority| Foreign::by_filter(&topology, side, priority)))
+        .collect();
+    let before = attached(&topology);
+    let pping = by.watch(&topology);
+    assert_eq!(attached(&topology) == before, by == By::Tcx);
+    Foreign::assert_runs(&mut foreign, 4, || assert_measure(&topology, &[&pping], 4));
+    // Some come while pping is there.
+    foreign.push(Foreign::by_filter(&topology, TcAttachType::Ingress, 0));
+    Foreign::assert_runs(&mut foreign, 3, || assert_measure(&topology, &[&pping], 3));
+    foreign.pop();
+    end(&topology, pping, by, signal);
+    assert_eq!(attached(&topology), before);
+    Foreign::assert_runs(&mut foreign, 2, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
+    drop(foreign);
+    tc(&topology, &format!("qdisc delete dev {WHERE} clsact"));
+    assert_eq!(attached(&topology), empty);
+}
+
+#[test]
+fn filters_of_others_stay_beside_links() {
+    assert_filters_stay(By::Tcx, Signal::SIGINT);
+    assert_filters_stay(By::Tcx, Signal::SIGKILL);
+}
+
+#[test]
+fn filters_of_others_stay_beside_filters_of_one_that_ends() {
+    assert_filters_stay(By::Clsact, Signal::SIGINT);
+}
+
+#[test]
+fn filters_of_others_stay_beside_filters_of_one_that_is_killed() {
+    assert_filters_stay(By::Clsact, Signal::SIGKILL);
+}
+
+/// Two of pping on one interface; `first_ends` says which of them ends first.
+fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal) {
+    let topology = topology();
+    let before = attached(&topology);
+    let first = by.watch(&topology);
+    assert_measure(&topology, &[&first], 3);
+    let second = by.watch(&topology);
+    assert!(!ok(second.stderr()).contains("removed what"), "{}", ok(second.stderr()));
+    assert_measure(&topology, &[&first, &second], 5);
+    assert_eq!(cleanup(&topology), "nothing to remove\n");
+    assert_measure(&topology, &[&first, &second], 2);
+    let (ends, stays) = if first_ends { (first, second) } else { (second, first) };
+    end(&topology, ends, by, signal);
+    assert_measure(&topology, &[&stays], 5);
+    // One that takes its place is not disturbed, and does not disturb either.
+    let third = by.watch(&topology);
+    assert_measure(&topology, &[&stays, &third], 3);
+    end(&topology, third, by, Signal::SIGINT);
+    assert_measure(&topology, &[&stays], 2);
+    end(&topology, stays, by, Signal::SIGINT);
+    assert_eq!(attached(&topology), before);
+}
+
+#[test]
+fn two_by_links_measure_the_same_and_end_as_they_like() {
+    for first_ends in [true, false] {
+        assert_two_do_not_disturb_each_other(By::Tcx, first_ends, Signal::SIGINT);
+        assert_two_do_not_disturb_each_other(By::Tcx, first_ends, Signal::SIGKILL);
+    }
+}
+
+#[test]
+fn two_by_filters_measure_the_same_and_end_as_they_like() {
+    for first_ends in [true, false] {
+        assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGINT);
+        assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGKILL);
+    }
+}
+
+#[test]
+fn one_by_links_and_one_by_filters_measure_the_same() {
+    let topology = topology();
+    let before = attached(&topology);
+    let (links, filters) = (By::Tcx.watch(&topology), By::Clsact.watch(&topology));
+    assert_measure(&topology, &[&links, &filters], 5);
+    end(&topology, links, By::Tcx, Signal::SIGKILL);
+    assert_measure(&topology, &[&filters], 5);
+    end(&topology, filters, By::Clsact, Signal::SIGINT);
+    assert_eq!(attached(&topology), before);
+}
