@@ -38,5 +38,6 @@ mod schema;
 mod service;
 mod unit;
 mod usage;
+mod verdict;
 mod web;
 mod xdp;

@@ -45,7 +45,8 @@ fn attach_tcx(program: &mut SchedClassifier, target: &Target<'_>, side: Side) ->
     {
         return Ok(Held::Pinned(path.clone()));
     }
-    let order = TcAttachOptions::TcxOrder(LinkOrder::default());
+    // The first in the row sees all packets, and lets them go on. Others may not: `TC_ACT_OK` is the end of the row.
+    let order = TcAttachOptions::TcxOrder(LinkOrder::first());
     let attached = program
         .attach_with_options(&link.name, side.attach_type(), order)
         .and_then(|id| program.take_link(id))

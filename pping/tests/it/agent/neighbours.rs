@@ -7,6 +7,7 @@ use super::{
     foreign::{Foreign, WHERE, order},
     leftovers::attachments,
     monitor::{ENDING, PPING, ok, ping, pping, topology, wait_until, watch_with},
+    verdict,
 };
 
 const SIDES: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
@@ -117,6 +118,19 @@ fn links_of_others_keep_their_order_when_pping_ends() {
 #[test]
 fn links_of_others_keep_their_order_when_pping_is_killed() {
     assert_links_keep_their_order(Signal::SIGKILL);
+}
+
+#[test]
+fn a_link_that_lets_nobody_else_see_packets_hides_none() {
+    let topology = topology();
+    let theirs = verdict::accept_all(&topology);
+    let before = SIDES.map(|side| order(&topology, side));
+    let pping = By::Tcx.watch(&topology);
+    assert_measure(&topology, &[&pping], 4);
+    end(&topology, pping, By::Tcx, Signal::SIGINT);
+    assert_eq!(SIDES.map(|side| order(&topology, side)), before);
+    drop(theirs);
+    wait_until("nothing is left", || SIDES.iter().all(|&side| order(&topology, side).is_empty()));
 }
 
 /// Filters of all that is usual: of BPF and of other kinds, for all protocols and for one.
