@@ -6,7 +6,7 @@ use super::{
     Held, Hook, Side, Target, innermost,
     pinned::adopt,
     tc::{adopt_tc, attach_tc},
-    xdp::{Refused, attach_xdp, is_busy},
+    xdp::{Refused, attach_xdp, is_busy, who_is_there},
 };
 use crate::{
     Error,
@@ -60,7 +60,7 @@ pub(super) fn attach_ingress(
         (Ok(attached), _) => Ok(attached),
         (Err(Refused::ByKernel(error)), Ingress::Auto) => {
             let reason = if is_busy(&error) {
-                "another XDP program is attached there".to_owned()
+                who_is_there(target.link)
             } else {
                 format!("its driver runs no XDP ({})", innermost(&error))
             };

@@ -5,6 +5,7 @@ mod clsact;
 mod hook;
 mod ingress;
 mod pinned;
+mod rtnetlink;
 mod side;
 mod tc;
 mod xdp;

@@ -1,11 +1,22 @@
 //! XDP.
 
+use ::rtnetlink::{
+    packet_core::{Emitable as _, NLM_F_ACK, parse_u32},
+    packet_route::{
+        RouteNetlinkMessage,
+        link::{LinkHeader, LinkMessage},
+    },
+};
 use aya::{
-    programs::{ProgramError, XdpMode},
+    programs::{ProgramError, ProgramInfo, XdpMode, loaded_programs},
     sys::SyscallError,
 };
 
-use super::{Held, Hook, Side, Target, innermost, pinned::pin};
+use super::{
+    Held, Hook, Side, Target, innermost,
+    pinned::pin,
+    rtnetlink::{Rtnetlink, attribute},
+};
 use crate::{
     Error,
     source::{
@@ -68,11 +79,47 @@ pub(super) fn is_busy(error: &ProgramError) -> bool {
     )
 }
 
+/// Says who has the hook, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
+pub(super) fn who_is_there(link: &Link) -> String {
+    let program = program_at(link.ifindex).map(|number| {
+        let name = loaded_programs().flatten().find(|program| program.id() == number);
+        let name = name
+            .as_ref()
+            .and_then(ProgramInfo::name_as_str)
+            .map(|name| format!("{name}, "))
+            .unwrap_or_default();
+        format!(" ({name}id {number})")
+    });
+    format!("another XDP program is attached there{}", program.unwrap_or_default())
+}
+
+/// The number of the XDP program of an interface.
+fn program_at(ifindex: u32) -> Option<u32> {
+    // Of linux/if_link.h.
+    const IFLA_XDP: u16 = 43;
+    const IFLA_XDP_PROG_ID: u16 = 4;
+    let mut message = LinkMessage::default();
+    message.header.index = ifindex;
+    let mut number = None;
+    Rtnetlink::connect()
+        .and_then(|mut rtnetlink| {
+            rtnetlink.request(RouteNetlinkMessage::GetLink(message), NLM_F_ACK, |answer| {
+                let attributes = answer.get(LinkHeader::default().buffer_len()..).unwrap_or_default();
+                let found = attribute(attributes, IFLA_XDP).and_then(|xdp| attribute(xdp, IFLA_XDP_PROG_ID));
+                number = found.and_then(|found| parse_u32(found).ok()).or(number);
+            })
+        })
+        .ok()?;
+    number
+}
+
 fn xdp_error(link: &Link, error: &ProgramError) -> Error {
     let reason = if is_busy(error) {
-        "another XDP program is attached there, and pping replaces nobody; use --ingress tc, or --ingress \
-         auto to have it chosen (who it is: ip link show, bpftool net)"
-            .to_owned()
+        format!(
+            "{}, and pping replaces nobody; use --ingress tc, or --ingress auto to have it chosen (who it is: ip link \
+             show, bpftool net)",
+            who_is_there(link)
+        )
     } else {
         innermost(error)
     };

@@ -76,7 +76,8 @@ fn a_foreign_program_is_not_replaced_and_the_message_says_what_to_do() {
     let status = ok(pping.wait_timeout(ENDING));
     let stderr = ok(pping.stderr());
     assert_eq!(status.code(), Some(1), "{stderr}");
-    for part in [Topology::WAN, "another XDP program", "--ingress auto", "--ingress tc"] {
+    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.number);
+    for part in [Topology::WAN, &who, "--ingress auto", "--ingress tc"] {
         assert!(stderr.contains(part), "no `{part}` in: {stderr}");
     }
     assert_eq!(attached(&topology), Some(foreign.number.into()));
@@ -90,7 +91,8 @@ fn auto_warns_of_a_foreign_program_and_measures_at_tc() {
     let stderr = ok(pping.stderr());
     let warning = stderr.lines().find(|line| line.contains("WARN"));
     let warning = warning.unwrap_or_else(|| panic!("no warning in {stderr}"));
-    for part in [Topology::WAN, "another XDP program", "at tc instead"] {
+    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.number);
+    for part in [Topology::WAN, &who, "at tc instead"] {
         assert!(warning.contains(part), "no `{part}` in: {warning}");
     }
     assert_eq!(hooks(&topology, Topology::WAN), only("tcx"));

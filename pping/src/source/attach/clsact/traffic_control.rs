@@ -1,37 +1,29 @@
 //! Queueing disciplines and filters of tc, by rtnetlink: as much as clsact takes.
-//!
-//! Requests wait for their answers, which the kernel has ready when it has taken the request. So what is dropped can take
-//! its filters away with it.
 
 use std::{
-    io::{self, ErrorKind},
+    io,
     os::fd::{AsRawFd as _, BorrowedFd},
 };
 
 use rtnetlink::{
-    packet_core::{
-        Emitable as _, NLA_HEADER_SIZE, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL,
-        NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkMessage, NlasIterator, parse_i32,
-        parse_string,
-    },
+    packet_core::{Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, parse_string},
     packet_route::{
         RouteNetlinkMessage,
         tc::{
             TcAttribute, TcBpfFlags, TcFilterBpf, TcFilterBpfOption, TcHandle, TcHeader, TcMessage, TcOption,
         },
     },
-    sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE},
 };
 
-use crate::source::attach::Side;
+use crate::source::attach::{
+    Side,
+    rtnetlink::{Rtnetlink, attribute},
+};
 
 const CLSACT: &str = "clsact";
 
 /// `ffff:0`, which is what ingress and clsact are always called.
 const CLSACT_HANDLE: TcHandle = TcHandle { major: 0xffff, minor: 0 };
-
-/// What an answer may take: the kernel puts no more than 32 KiB of a list into one.
-const MAX_ANSWER: usize = 1 << 16;
 
 // Of linux/rtnetlink.h and linux/pkt_cls.h.
 const TCA_KIND: u16 = 1;
@@ -56,10 +48,7 @@ impl Filter {
 }
 
 /// A connection to the kernel's traffic control.
-pub(super) struct TrafficControl {
-    socket: Socket,
-    sequence: u32,
-}
+pub(super) struct TrafficControl(Rtnetlink);
 
 impl TrafficControl {
     /// Connects.
@@ -67,10 +56,7 @@ impl TrafficControl {
     /// # Errors
     /// When there is no socket to be had.
     pub(super) fn connect() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Self { socket, sequence: 0 })
+        Rtnetlink::connect().map(Self)
     }
 
     /// Adds a clsact discipline to an interface. Returns whether there was none.
@@ -80,7 +66,7 @@ impl TrafficControl {
     /// side (`ingress_tcf_block` of `net/sched/sch_ingress.c`).
     pub(super) fn add_clsact(&mut self, ifindex: u32) -> io::Result<bool> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(ifindex));
-        match self.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {}) {
+        match self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {}) {
             Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {
                 return Err(io::Error::other(
@@ -94,7 +80,7 @@ impl TrafficControl {
         let mut kind = None;
         let request = RouteNetlinkMessage::GetQueueDiscipline(message);
         // Before Linux 5.18 it is not said to who asks, but for an echo.
-        self.request(request, NLM_F_ECHO | NLM_F_ACK, |answer| {
+        self.0.request(request, NLM_F_ECHO | NLM_F_ACK, |answer| {
             kind = text(answer, TCA_KIND).or(kind.take());
         })?;
         if kind.as_deref() == Some("ingress") {
@@ -111,7 +97,7 @@ impl TrafficControl {
     /// # Errors
     /// What the kernel says.
     pub(super) fn remove_clsact(&mut self, ifindex: u32) -> io::Result<()> {
-        self.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {})
+        self.0.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {})
     }
 
     /// Adds a filter, before those to which the kernel gave a priority as well, and after those that were given one.
@@ -137,7 +123,7 @@ impl TrafficControl {
             ]),
         ];
         let request = RouteNetlinkMessage::NewTrafficFilter(message);
-        self.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {})
+        self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {})
     }
 
     /// The filters of an interface, everybody's, in the order in which they see packets.
@@ -147,7 +133,7 @@ impl TrafficControl {
     pub(super) fn filters(&mut self, ifindex: u32, side: Side) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, side));
-        self.request(request, NLM_F_DUMP, |answer| found.extend(filter(answer)))?;
+        self.0.request(request, NLM_F_DUMP, |answer| found.extend(filter(answer)))?;
         Ok(found)
     }
 
@@ -160,50 +146,7 @@ impl TrafficControl {
         message.header.info = filter.info;
         message.header.handle = filter.handle;
         message.attributes = vec![TcAttribute::Kind(TcFilterBpf::KIND.to_owned())];
-        self.request(RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK, |_| {})
-    }
-
-    /// Asks, and takes the answers.
-    fn request(
-        &mut self,
-        message: RouteNetlinkMessage,
-        flags: u16,
-        mut take: impl FnMut(&[u8]),
-    ) -> io::Result<()> {
-        self.sequence += 1;
-        let mut request = NetlinkMessage::from(message);
-        request.header.flags = NLM_F_REQUEST | flags;
-        request.header.sequence_number = self.sequence;
-        request.finalize();
-        let mut octets = vec![0; request.buffer_len()];
-        request.serialize(&mut octets);
-        self.socket.send(&octets, 0)?;
-        loop {
-            let mut answers = Vec::with_capacity(MAX_ANSWER);
-            match self.socket.recv(&mut answers, 0) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                received => received?,
-            };
-            let mut rest = answers.as_slice();
-            while !rest.is_empty() {
-                let answer = NetlinkBuffer::new_checked(rest)
-                    .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
-                let payload = answer.payload();
-                match answer.message_type() {
-                    NLMSG_DONE | NLMSG_ERROR => return outcome(payload),
-                    _ => take(payload),
-                }
-                rest = rest.get((answer.length() as usize).next_multiple_of(4)..).unwrap_or_default();
-            }
-        }
-    }
-}
-
-/// How a request ended: an error is a negative number, and all else is well. The end of a list may have none.
-fn outcome(payload: &[u8]) -> io::Result<()> {
-    match payload.get(..4).and_then(|code| parse_i32(code).ok()) {
-        Some(code) if code < 0 => Err(io::Error::from_raw_os_error(-code)),
-        _ => Ok(()),
+        self.0.request(RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK, |_| {})
     }
 }
 
@@ -239,10 +182,4 @@ fn filter(answer: &[u8]) -> Option<Filter> {
 fn text(answer: &[u8], kind: u16) -> Option<String> {
     let attributes = answer.get(TcHeader::default().buffer_len()..)?;
     attribute(attributes, kind).and_then(|value| parse_string(value).ok())
-}
-
-fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
-    let found = NlasIterator::new(attributes).flatten().find(|it| it.kind() == kind)?;
-    let length = usize::from(found.length());
-    found.into_inner().get(NLA_HEADER_SIZE..length)
 }

@@ -1,0 +1,88 @@
+//! Requests to rtnetlink that wait for their answers. The kernel has those ready when it has taken the request, so what is
+//! dropped can take what it made away with it.
+
+use std::io::{self, ErrorKind};
+
+use rtnetlink::{
+    packet_core::{
+        NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkMessage, NlasIterator,
+        parse_i32,
+    },
+    packet_route::RouteNetlinkMessage,
+    sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE},
+};
+
+/// What an answer may take: the kernel puts no more than 32 KiB of a list into one.
+const MAX_ANSWER: usize = 1 << 16;
+
+/// A connection to the kernel.
+pub(super) struct Rtnetlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Rtnetlink {
+    /// Connects.
+    ///
+    /// # Errors
+    /// When there is no socket to be had.
+    pub(super) fn connect() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Asks, and takes the answers. The flags are to have the kernel say when it is done: `NLM_F_ACK` or `NLM_F_DUMP`.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn request(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        mut take: impl FnMut(&[u8]),
+    ) -> io::Result<()> {
+        self.sequence += 1;
+        let mut request = NetlinkMessage::from(message);
+        request.header.flags = NLM_F_REQUEST | flags;
+        request.header.sequence_number = self.sequence;
+        request.finalize();
+        let mut octets = vec![0; request.buffer_len()];
+        request.serialize(&mut octets);
+        self.socket.send(&octets, 0)?;
+        loop {
+            let mut answers = Vec::with_capacity(MAX_ANSWER);
+            match self.socket.recv(&mut answers, 0) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                received => received?,
+            };
+            let mut rest = answers.as_slice();
+            while !rest.is_empty() {
+                let answer = NetlinkBuffer::new_checked(rest)
+                    .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
+                let payload = answer.payload();
+                match answer.message_type() {
+                    NLMSG_DONE | NLMSG_ERROR => return outcome(payload),
+                    _ => take(payload),
+                }
+                rest = rest.get((answer.length() as usize).next_multiple_of(4)..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// How a request ended: an error is a negative number, and all else is well. The end of a list may have none.
+fn outcome(payload: &[u8]) -> io::Result<()> {
+    match payload.get(..4).and_then(|code| parse_i32(code).ok()) {
+        Some(code) if code < 0 => Err(io::Error::from_raw_os_error(-code)),
+        _ => Ok(()),
+    }
+}
+
+/// The value of the first attribute of a kind.
+pub(super) fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    let found = NlasIterator::new(attributes).flatten().find(|it| it.kind() == kind)?;
+    let length = usize::from(found.length());
+    found.into_inner().get(NLA_HEADER_SIZE..length)
+}
