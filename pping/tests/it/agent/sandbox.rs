@@ -1,13 +1,13 @@
 //! The units as systemd reads them, and whether pping can live with what they forbid.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
-use pping_lab::Process;
+use pping_lab::{Process, Signal};
 
 use super::{
     host::Host,
     http::{LISTEN, is_ready, scrape},
-    monitor::{ENDING, PPING, ok, repository, tool, wait_until},
+    monitor::{ENDING, PPING, ok, repository, tool, wait_until, watch_with},
     monitoring::stack::replace,
     unit::{self, SERVICES, Service, settings},
 };
@@ -103,6 +103,35 @@ fn allowed(unit: &str) -> BTreeSet<String> {
     allowed
 }
 
+/// Asserts that the units allow the system calls of a trace by strace, and the sockets.
+#[track_caller]
+fn assert_allowed(trace: &Path) {
+    let trace = fs::read_to_string(trace).unwrap();
+    // Before that it was setpriv.
+    let (_, trace) = trace.split_once("/pping\", [").expect("pping was started");
+    let calls: BTreeSet<&str> = trace
+        .lines()
+        .filter_map(|line| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').split_once('('))
+        .map(|(name, _)| name)
+        .filter(|name| name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_'))
+        .collect();
+    assert!(calls.contains("bpf") && calls.contains("exit_group") && calls.len() > 30, "{calls:?}");
+    let sockets = trace.split(" socket(").skip(1).filter_map(|rest| rest.split(',').next());
+    let families: BTreeSet<&str> = sockets.collect();
+    assert!(families.contains("AF_NETLINK"), "{families:?}");
+    for name in SERVICES {
+        let unit = unit::read(name);
+        let allowed = allowed(&unit);
+        let denied: Vec<_> = calls.iter().filter(|call| !allowed.contains(**call)).collect();
+        assert!(denied.is_empty(), "{name} does not allow {denied:?}");
+        assert!(!allowed.contains("mount") && !allowed.contains("init_module"), "{allowed:?}");
+        let listed = settings(&unit, "RestrictAddressFamilies").join(" ");
+        let listed: BTreeSet<&str> = listed.split(' ').collect();
+        let denied: Vec<_> = families.difference(&listed).collect();
+        assert!(denied.is_empty(), "{name} does not allow {denied:?}");
+    }
+}
+
 #[test]
 fn every_system_call_of_a_run_is_allowed() {
     let host = Host::new();
@@ -132,21 +161,23 @@ fn every_system_call_of_a_run_is_allowed() {
     signal("-TERM");
     let status = ok(service.wait_timeout(2 * ENDING));
     assert!(status.success(), "{}", ok(service.stderr()));
+    assert_allowed(&trace);
+}
 
-    let trace = fs::read_to_string(trace).unwrap();
-    // Before that it was setpriv.
-    let (_, trace) = trace.split_once("/pping\", [").expect("pping was started");
-    let calls: BTreeSet<&str> = trace
-        .lines()
-        .filter_map(|line| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').split_once('('))
-        .map(|(name, _)| name)
-        .filter(|name| name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_'))
-        .collect();
-    assert!(calls.contains("bpf") && calls.contains("exit_group") && calls.len() > 30, "{calls:?}");
-    for name in SERVICES {
-        let allowed = allowed(&unit::read(name));
-        let denied: Vec<_> = calls.iter().filter(|call| !allowed.contains(**call)).collect();
-        assert!(denied.is_empty(), "{name} does not allow {denied:?}");
-        assert!(!allowed.contains("mount") && !allowed.contains("init_module"), "{allowed:?}");
+#[test]
+fn every_system_call_on_a_kernel_without_tcx_is_allowed() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace");
+    // One is killed, for the next to have something to remove.
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        let mut command = host.namespace.command("strace");
+        command.env("PPING_WITHOUT", "tcx").args(["-f", "-qq", "-o"]).arg(&trace);
+        command.args([PPING, "-v", "-i", Host::ETH, "--format", "none"]);
+        let mut strace = watch_with(command, Host::ETH);
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", strace.id())).unwrap();
+        assert!(tool("kill", &[&format!("-{}", signal as i32), children.trim()]).0);
+        ok(strace.wait_timeout(2 * ENDING));
     }
+    assert_allowed(&trace);
 }
