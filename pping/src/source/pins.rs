@@ -21,7 +21,7 @@ use pping_common::abi::LAYOUT;
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
 use super::{
-    features::{Feature, Features},
+    features::{Feature, Features, Without},
     load::Settings,
 };
 use crate::Error;
@@ -62,7 +62,7 @@ impl Pins {
     /// # Errors
     /// [`Error::Pin`] when it is on no bpffs, another pping has it, or the kernel has no links that could be pinned.
     pub fn take(directory: &Path) -> Result<Self, Error> {
-        if !Features::probe()?.has(Feature::Tcx) {
+        if !Features::probe(Without::from_environment()?)?.has(Feature::Tcx) {
             return Err(Error::Pin {
                 path: directory.to_owned(),
                 reason: "only links can be pinned, which at tc takes Linux 6.6 or newer; run pping without --pin, and \
