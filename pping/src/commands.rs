@@ -30,6 +30,10 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
             let shown = matches.subcommand_matches("config").and_then(|it| it.subcommand_matches("show"));
             write(reload(shown.unwrap_or(matches)).show()?.as_bytes())
         }
+        Some(Command::Check(asked)) => {
+            let typed = matches.subcommand_matches("check").unwrap_or(matches);
+            live::check(&reload(typed), *asked)
+        }
         Some(Command::Unpin { directory }) => live::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
@@ -68,7 +72,10 @@ fn check(path: &Path) -> Result<(), Error> {
 }
 
 /// Writes to standard output. A reader that has had enough is no error.
-fn write(text: &[u8]) -> Result<(), Error> {
+///
+/// # Errors
+/// When it cannot be written to.
+pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
         Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {

@@ -87,6 +87,12 @@ pub enum Error {
         /// The path of the running program.
         program: String,
     },
+    /// `pping check` found that pping does not run here.
+    #[error("pping cannot run here: {}", missing.join(", "))]
+    Unfit {
+        /// The titles of what is missing.
+        missing: Vec<String>,
+    },
     /// The kernel did not take the programs.
     #[error("the kernel did not accept {what}: {source}")]
     Load {

@@ -10,6 +10,8 @@
 
 pub mod aggregate;
 pub mod capture;
+#[cfg(feature = "live")]
+mod check;
 pub mod cli;
 pub mod commands;
 pub mod config;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::{
     Error, Summary,
+    cli::CheckArguments,
     config::{Config, Live, Reload},
 };
 
@@ -28,4 +29,11 @@ pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
 #[expect(clippy::unused_async, reason = "what this is in place of waits")]
 pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error> {
     Ok(Vec::new())
+}
+
+/// Says that there is nothing to look at.
+pub(crate) fn check(_reload: &Reload, _asked: CheckArguments) -> Result<(), Error> {
+    Err(Error::Usage(
+        "check: this pping was built without the feature `live`, and reads captures only".to_owned(),
+    ))
 }

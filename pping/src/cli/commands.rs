@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Arguments, values::interface};
 
@@ -15,6 +15,13 @@ pub enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// Look whether pping can run here, and what keeps it from measuring well
+    ///
+    /// It takes the options that pping would be given, and looks at the kernel, privileges, memory and interfaces for
+    /// those: all that are up, where neither `-i` nor the configuration names one. Each line of the table is `ok`,
+    /// `degraded`, `missing` or `unknown`, with what helps. Nothing is attached, and nothing changed or left behind.
+    /// `--json` writes a JSON document instead. The exit status is 0 if pping can run, and 1 if it cannot.
+    Check(Box<CheckArguments>),
     /// Take away what --pin left behind, which ends its measuring
     Unpin {
         /// The directory that was given to --pin
@@ -38,6 +45,17 @@ pub enum Command {
         #[arg(value_enum)]
         page: Page,
     },
+}
+
+/// What to look at.
+#[derive(Clone, Debug, Args)]
+pub struct CheckArguments {
+    /// Write a JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// What pping would be given.
+    #[command(flatten)]
+    pub arguments: Arguments,
 }
 
 /// What to do with the configuration.

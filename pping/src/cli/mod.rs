@@ -17,7 +17,7 @@ use self::values::{
     time,
 };
 pub use self::{
-    commands::{Command, ConfigCommand, Page},
+    commands::{CheckArguments, Command, ConfigCommand, Page},
     values::{Format, Ingress, RttType, Tunnel},
 };
 
@@ -33,6 +33,7 @@ Examples:
                                            percentiles of each network every ten seconds
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
                                            nothing but metrics for Prometheus, by customer
+  pping check -i eth0                      whether pping can run here, and what keeps it from measuring well
   pping config show                        what is set, and where: by an option, a PPING_* variable or
                                            /etc/pping/pping.toml, which is read without -i and -r";
 

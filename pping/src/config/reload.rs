@@ -65,6 +65,15 @@ impl Reload {
         Ok((Settings::layered(&self.matches, &self.environment, file, definitions)?, path))
     }
 
+    /// Makes the configuration even where it names nothing to measure, and says which file was read for it.
+    ///
+    /// # Errors
+    /// As those of [`Self::load`], but for the lack of a source.
+    pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
+        let (origins, file) = self.settings()?;
+        Ok((origins.config()?, file))
+    }
+
     /// Makes the configuration anew.
     ///
     /// # Errors

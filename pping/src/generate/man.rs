@@ -37,7 +37,11 @@ const SIGNALS: [(&str, &str); 2] = [
 
 const STATUS: [(&str, &str); 3] = [
     ("0", "All went well. This includes a reader of the output that had enough."),
-    ("1", "Something went wrong while pping ran, for instance a capture that is cut short."),
+    (
+        "1",
+        "Something went wrong while pping ran, for instance a capture that is cut short; or `pping check` found that it \
+         cannot run.",
+    ),
     (
         "2",
         "Something was wrong with the options, the environment, the configuration or privileges, and nothing was done. \

@@ -193,6 +193,7 @@ pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error>
     }
     Ok(lines)
 }
+pub(crate) use crate::check::perform as check;
 
 /// A run under way.
 struct Agent {

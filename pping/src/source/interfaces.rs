@@ -165,7 +165,11 @@ impl Link {
         if kernel.places.enter(self.ifindex, link_type, place, &self.name)? { Ok(place) } else { Err(full()) }
     }
 
-    fn link_type(&self) -> Result<LinkType, Error> {
+    /// What its frames begin with.
+    ///
+    /// # Errors
+    /// When its type is not supported.
+    pub fn link_type(&self) -> Result<LinkType, Error> {
         // Of linux/if_arp.h; `libc` lacks them.
         const ARPHRD_RAWIP: u16 = 519;
         const ARPHRD_IP6GRE: u16 = 823;
@@ -217,7 +221,7 @@ fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
     }
 }
 
-fn link(message: &LinkMessage) -> Option<Link> {
+pub(super) fn link(message: &LinkMessage) -> Option<Link> {
     let name = message.attributes.iter().find_map(|attribute| match attribute {
         LinkAttribute::IfName(name) => Some(name.clone()),
         _ => None,

@@ -10,6 +10,7 @@ pub mod counters;
 mod detach;
 pub mod drain;
 pub mod features;
+pub(crate) mod inspect;
 pub mod interfaces;
 pub mod labels;
 pub mod ledger;

@@ -47,7 +47,7 @@ pub(super) const MAPS: [&str; 16] = [
 ];
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
-const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+pub(crate) const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 
 /// The directory, and the lock on it, which is held until this is dropped.
 pub struct Pins {

@@ -9,6 +9,7 @@
 
 mod bpffs;
 mod clsact;
+mod check;
 mod configuration;
 mod containers;
 mod copy;
@@ -36,6 +37,7 @@ mod rotation;
 mod sandbox;
 mod schema;
 mod service;
+mod strangers;
 mod unit;
 mod usage;
 mod verdict;

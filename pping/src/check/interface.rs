@@ -1,0 +1,101 @@
+//! The interfaces that are to be watched.
+
+use pping_common::parse::LinkType;
+
+use super::report::Check;
+use crate::{
+    Error,
+    config::Live,
+    source::{
+        inspect::{ethtool, links::Interface},
+        interfaces::Link,
+        wanted::Wanted,
+    },
+};
+
+/// What is never meant by "all".
+const LOOPBACK: &str = "lo";
+
+/// Those of `all` that are to be watched, and what there is to say of those that are not there.
+///
+/// # Errors
+/// When a pattern is none.
+pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>, Vec<Check>), Error> {
+    if live.interfaces.is_empty() {
+        let is_meant = |it: &Interface| it.is_up && it.link.name != LOOPBACK;
+        let chosen: Vec<Interface> = all.into_iter().filter(is_meant).collect();
+        let none = chosen.is_empty().then(|| {
+            Check::degraded("interfaces", "none is up but loopback", "name one with -i, or bring one up")
+        });
+        return Ok((chosen, none.into_iter().collect()));
+    }
+    let wanted = Wanted::new(&live.interfaces)?;
+    let links: Vec<Link> = all.iter().map(|it| it.link.clone()).collect();
+    let mut absent: Vec<Check> =
+        wanted.missing(&links).map(|name| missing(name, &links, live.wait).of(name)).collect();
+    for pattern in live.interfaces.iter().filter(|text| text.contains(['*', '?', '['])) {
+        let alone = Wanted::new(std::slice::from_ref(pattern))?;
+        if !links.iter().any(|link| alone.has(&link.name)) {
+            let remedy = "none is needed if they come later: pping waits for those of a pattern";
+            absent.push(Check::degraded("interface", "no interface is called so now", remedy).of(pattern));
+        }
+    }
+    Ok((all.into_iter().filter(|it| wanted.has(&it.link.name)).collect(), absent))
+}
+
+fn missing(name: &str, links: &[Link], wait: bool) -> Check {
+    if wait {
+        let remedy = "none is needed if it comes later: pping waits for it";
+        return Check::degraded("interface", "there is no such interface now", remedy);
+    }
+    let hint = match Wanted::unknown(name, links) {
+        Error::UnknownInterface { hint, .. } => hint,
+        error => error.to_string(),
+    };
+    Check::missing(
+        "interface",
+        "there is no such interface here",
+        format!("{hint} (--wait waits for one that comes later)"),
+    )
+}
+
+/// Whether an interface can be watched, and has traffic.
+pub(super) fn interface(interface: &Interface) -> Check {
+    let Interface { link, is_up, has_carrier, .. } = interface;
+    let frames = match link.link_type() {
+        Ok(LinkType::Ethernet) => "Ethernet",
+        Ok(_) => "IP without Ethernet",
+        Err(_) => {
+            let found = format!("its link type {} is not supported", link.hardware_type);
+            let remedy = "watch an interface that carries Ethernet or IP alone; the numbers are ARPHRD_* of linux/if_arp.h";
+            return Check::missing("interface", found, remedy);
+        }
+    };
+    let driver = ethtool::driver(&link.name).map(|driver| format!(", driver {driver}")).unwrap_or_default();
+    match (is_up, has_carrier) {
+        (true, true) => Check::ok("interface", format!("up, {frames}{driver}")),
+        (true, false) => Check::degraded(
+            "interface",
+            format!("up without a carrier, {frames}{driver}"),
+            "plug the cable in: nothing passes meanwhile",
+        ),
+        (false, _) => Check::degraded(
+            "interface",
+            format!("down, {frames}{driver}"),
+            format!("ip link set dev {} up: nothing passes meanwhile", super::quoted(&link.name)),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::report::Status, *};
+
+    #[test]
+    fn frames_that_cannot_be_read_are_refused_by_number() {
+        let link = Link { name: "ib0".into(), ifindex: 3, hardware_type: libc::ARPHRD_INFINIBAND };
+        let check = interface(&Interface { link, is_up: true, has_carrier: true, xdp: Vec::new() });
+        assert_eq!(check.status, Status::Missing);
+        assert!(check.found.contains("link type 32 "), "{}", check.found);
+    }
+}

@@ -1,0 +1,99 @@
+//! The kernel as a whole.
+
+use std::fs;
+
+use super::report::Check;
+
+/// The oldest kernel that runs the programs.
+const OLDEST: Version = Version(5, 10);
+
+/// The first in which maps are not charged to a limit of each user (`RLIMIT_MEMLOCK`).
+const UNLIMITED: Version = Version(5, 11);
+
+/// What is before the first full stop of a release, and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Version(u32, u32);
+
+impl Version {
+    /// Reads a release, as in `6.1.0-32-amd64`.
+    fn of(release: &str) -> Option<Self> {
+        let mut numbers = release.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+        Some(Self(numbers.next()?.ok()?, numbers.next()?.ok()?))
+    }
+}
+
+/// The kernel's release, and whether it is recent enough.
+pub(super) fn release() -> Check {
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let found = format!("Linux {release}, {}", system.machine().to_string_lossy());
+    match Version::of(&release) {
+        None => Check::unknown("kernel", format!("{found}: no release that can be compared")),
+        Some(version) if version < OLDEST => Check::missing(
+            "kernel",
+            found,
+            format!("boot Linux {}.{} or newer: this one does not take the programs", OLDEST.0, OLDEST.1),
+        ),
+        Some(_) => Check::ok("kernel", found),
+    }
+}
+
+/// Whether maps are charged to a limit of each user.
+pub(super) fn has_memlock() -> bool {
+    Version::of(&rustix::system::uname().release().to_string_lossy()).is_some_and(|it| it < UNLIMITED)
+}
+
+/// Whether the kernel takes the time of each run of a program.
+pub(super) fn statistics() -> Check {
+    match fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled") {
+        Ok(text) if text.trim() != "0" => Check::degraded(
+            "statistics",
+            "the kernel takes the time of each run of each program",
+            "sysctl kernel.bpf_stats_enabled=0 saves two readings of the clock for each packet, and ends pping_bpf_* metrics",
+        ),
+        Ok(_) => Check::ok("statistics", "off: runs of programs are not timed"),
+        Err(error) => Check::unknown("statistics", format!("kernel.bpf_stats_enabled: {error}")),
+    }
+}
+
+/// What a reading of the clock costs.
+pub(super) fn clock() -> Check {
+    let sources = "/sys/devices/system/clocksource/clocksource0";
+    let source = match fs::read_to_string(format!("{sources}/current_clocksource")) {
+        Ok(source) => source.trim().to_owned(),
+        Err(error) => return Check::unknown("clock", format!("{sources}: {error}")),
+    };
+    let cost = match source.as_str() {
+        "hpet" | "acpi_pm" | "hyperv_clocksource_msr" => "each reading costs a microsecond or more",
+        "jiffies" | "refined-jiffies" => "it only moves some hundred times a second, and so do RTTs",
+        _ => return Check::ok("clock", source),
+    };
+    let available = fs::read_to_string(format!("{sources}/available_clocksource")).unwrap_or_default();
+    let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+    let better = available.split_whitespace().find(|name| better.contains(name));
+    let remedy = better.map_or_else(
+        || "the kernel has no better one here, mostly since it found the TSC unstable: see dmesg".to_owned(),
+        |name| format!("echo {name} >{sources}/current_clocksource, unless dmesg says why it is not trusted"),
+    );
+    Check::degraded("clock", format!("{source}: {cost}"), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_of_all_kinds_are_compared() {
+        for (release, version) in [
+            ("6.18.44-fc-v669", Some(Version(6, 18))),
+            ("5.10.0-32-amd64", Some(Version(5, 10))),
+            ("5.9", Some(Version(5, 9))),
+            ("4.19.0+", Some(Version(4, 19))),
+            ("7", None),
+            ("", None),
+        ] {
+            assert_eq!(Version::of(release), version, "{release}");
+        }
+        assert!(Version(5, 9) < OLDEST && Version(5, 10) >= OLDEST && Version(6, 1) > UNLIMITED);
+    }
+}

@@ -1,0 +1,107 @@
+//! `pping check`: whether pping can run here, and what keeps it from measuring well. It changes nothing.
+
+mod configuration;
+mod interface;
+mod kernel;
+mod memory;
+mod neighbours;
+mod offloads;
+mod pins;
+mod privileges;
+mod programs;
+mod report;
+mod table;
+
+use std::io::{self, IsTerminal as _};
+
+use anstream::{AutoStream, ColorChoice};
+
+use self::report::{Report, Status};
+use crate::{
+    Error,
+    cli::{Arguments, CheckArguments},
+    commands,
+    config::{Reload, Source},
+    set_verbosity,
+    source::inspect,
+};
+
+/// Looks at everything, and writes what it found to standard output.
+///
+/// # Errors
+/// [`Error::Unfit`] when pping could not run; otherwise what is wrong with what was typed, or kept it from looking.
+pub(crate) fn perform(reload: &Reload, asked: CheckArguments) -> Result<(), Error> {
+    let CheckArguments { json, arguments } = asked;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = runtime.block_on(report(reload, arguments))?;
+    let text = if json {
+        serde_json::to_string_pretty(&report).map_err(io::Error::other)? + "\n"
+    } else {
+        let is_coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+        table::table(&report, columns(), is_coloured)
+    };
+    commands::write(text.as_bytes())?;
+    if report.ok { Ok(()) } else { Err(Error::Unfit { missing: report.titles(Status::Missing) }) }
+}
+
+/// Columns of the terminal, if it is one.
+fn columns() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| terminal_size::terminal_size_of(&stdout)).flatten();
+    size.map(|(width, _)| usize::from(width.0))
+}
+
+/// Looks at everything.
+async fn report(reload: &Reload, arguments: Arguments) -> Result<Report, Error> {
+    let captures =
+        Error::NotOffline { option: "check", reason: "captures are measured without the kernel's help" };
+    if arguments.read.is_some() {
+        return Err(captures);
+    }
+    let (config, configuration) = configuration::configuration(reload, arguments)?;
+    set_verbosity(config.verbosity);
+    let Source::Interfaces(live) = &config.source else { return Err(captures) };
+    let capabilities = privileges::capabilities();
+    let may_load = capabilities.status == Status::Ok;
+    let mut checks = vec![kernel::release(), capabilities, configuration];
+    let (features, found) = programs::features(may_load);
+    checks.extend(features);
+    let loaded = programs::programs(&config, live, may_load);
+    checks.extend(loaded.checks);
+    checks.extend([kernel::statistics(), memory::memory(loaded.memory, config.max_flows)]);
+    checks.extend(memory::memlock(loaded.memory));
+    checks.push(kernel::clock());
+    checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
+
+    let kernel = inspect::connect()?;
+    let (interfaces, absent) = interface::chosen(live, inspect::links::links(&kernel).await?)?;
+    checks.extend(absent);
+    let neighbours = neighbours::Neighbours::new(kernel, found);
+    for interface in &interfaces {
+        let name = interface.link.name.as_str();
+        let mut of_interface = vec![interface::interface(interface)];
+        of_interface.push(neighbours.xdp(interface, live.ingress));
+        of_interface.push(neighbours.tc(interface).await);
+        of_interface.extend(offloads::offloads(name, live.ingress));
+        checks.extend(of_interface.into_iter().map(|check| check.of(name)));
+    }
+    Ok(Report::new(checks))
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@+,".contains(letter);
+    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_shell_would_change_are_quoted() {
+        assert_eq!(quoted("eth0.100@br-x"), "eth0.100@br-x");
+        assert_eq!(quoted("a$b"), "'a$b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

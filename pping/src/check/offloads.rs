@@ -1,0 +1,103 @@
+//! What a card and its driver do to packets before pping sees them, or after.
+
+use std::collections::BTreeSet;
+
+use super::{quoted, report::Check};
+use crate::{cli::Ingress, source::inspect::ethtool};
+
+/// What GRO is called in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).
+const GRO: [&str; 2] = ["rx-gro", "rx-gro-hw"];
+
+/// Putting off the cutting of what TCP sends.
+const SEGMENTATION: [&str; 4] =
+    ["tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp6-segmentation"];
+
+/// The offloads that change what is measured.
+pub(super) fn offloads(interface: &str, ingress: Ingress) -> Vec<Check> {
+    match ethtool::active_features(interface) {
+        Ok(active) => vec![
+            lro(interface, &active),
+            gro(&active),
+            segmentation(&active),
+            vlan(interface, &active, ingress),
+        ],
+        Err(error) => vec![Check::unknown("offloads", format!("ethtool: {error}"))],
+    }
+}
+
+fn lro(interface: &str, active: &BTreeSet<String>) -> Check {
+    if !active.contains("rx-lro") {
+        return Check::ok("lro", "off");
+    }
+    Check::degraded(
+        "lro",
+        "on: the card may merge segments with different timestamps, of which only one is seen then",
+        format!(
+            "ethtool -K {} lro off: until then, samples are missing, and some drivers refuse XDP",
+            quoted(interface)
+        ),
+    )
+}
+
+/// GRO merges no segments whose TCP options differ (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`).
+fn gro(active: &BTreeSet<String>) -> Check {
+    let on = active_of(&GRO, active);
+    if on.is_empty() {
+        return Check::ok("gro", "off");
+    }
+    Check::ok(
+        "gro",
+        format!("on ({on}): segments with the same timestamps count as one packet; no RTT is lost"),
+    )
+}
+
+fn segmentation(active: &BTreeSet<String>) -> Check {
+    let on = active_of(&SEGMENTATION, active);
+    if on.is_empty() {
+        return Check::ok("segmentation", "off");
+    }
+    let found =
+        "on: what this host sends counts before it is cut to packets, and is timed as it is handed over";
+    Check::ok("segmentation", found)
+}
+
+fn vlan(interface: &str, active: &BTreeSet<String>, ingress: Ingress) -> Check {
+    match (active.contains("rx-vlan-hw-parse"), ingress) {
+        (false, _) => Check::ok("vlan", "tags stay in the packets"),
+        (true, Ingress::Tc) => Check::ok("vlan", "the card takes outer tags off; tc sees them all the same"),
+        (true, _) => Check::degraded(
+            "vlan",
+            "the card takes outer tags off, and XDP does not see them",
+            format!(
+                "--ingress tc, or ethtool -K {} rxvlan off: until then, records lack vlan",
+                quoted(interface)
+            ),
+        ),
+    }
+}
+
+fn active_of(names: &[&str], active: &BTreeSet<String>) -> String {
+    let on: Vec<&str> = names.iter().copied().filter(|name| active.contains(*name)).collect();
+    on.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::report::Status, *};
+
+    fn features(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn only_what_costs_samples_is_worse_than_ok() {
+        assert_eq!(lro("eth0", &features(&["rx-gro"])).status, Status::Ok);
+        let check = lro("eth0", &features(&["rx-lro"]));
+        assert_eq!(check.status, Status::Degraded);
+        assert!(check.remedy.unwrap().starts_with("ethtool -K eth0 lro off:"));
+        assert_eq!(gro(&features(&["rx-gro", "rx-gro-hw"])).status, Status::Ok);
+        let tagless = features(&["rx-vlan-hw-parse"]);
+        let status = |ingress| vlan("eth0", &tagless, ingress).status;
+        assert_eq!((status(Ingress::Tc), status(Ingress::Xdp)), (Status::Ok, Status::Degraded));
+    }
+}

@@ -1,0 +1,37 @@
+//! `--pin`.
+
+use std::path::Path;
+
+use rustix::fs::statfs;
+
+use super::report::Check;
+use crate::source::{
+    features::{Feature, Features},
+    pins::BPF_FS_MAGIC,
+};
+
+/// Whether programs and links can be pinned there.
+pub(super) fn pins(directory: &Path, features: Option<Features>) -> Check {
+    let found = directory.display().to_string();
+    if features.is_some_and(|features| !features.has(Feature::Tcx)) {
+        let remedy = "do without --pin, or boot a newer kernel";
+        return Check::missing(
+            "pin",
+            "only links can be pinned, and this kernel has none at tc (Linux 6.6)",
+            remedy,
+        );
+    }
+    // pping makes the directory if it is not there.
+    let Some(there) = directory.ancestors().find(|directory| directory.exists()) else {
+        return Check::unknown("pin", format!("{found}: no directory above it is to be seen"));
+    };
+    match statfs(there) {
+        Ok(system) if system.f_type == BPF_FS_MAGIC => Check::ok("pin", format!("{found} is on a bpffs")),
+        Ok(_) => Check::missing(
+            "pin",
+            format!("{found} is on no bpffs"),
+            "give a directory under /sys/fs/bpf, or mount one: mount -t bpf bpf /run/pping",
+        ),
+        Err(error) => Check::unknown("pin", format!("{}: {error}", there.display())),
+    }
+}

@@ -1,0 +1,34 @@
+//! What this process may do.
+
+use caps::{CapSet, Capability};
+
+use super::report::Check;
+use crate::{Error, source::capabilities};
+
+/// What is needed, and `CAP_SYS_ADMIN`, which stood for two of them once.
+const RELEVANT: [Capability; 4] =
+    [Capability::CAP_BPF, Capability::CAP_NET_ADMIN, Capability::CAP_PERFMON, Capability::CAP_SYS_ADMIN];
+
+/// The capabilities that are there, or those that are not.
+pub(super) fn capabilities() -> Check {
+    match capabilities::check() {
+        Ok(()) => {
+            let names = RELEVANT.into_iter().filter(|&it| has(it)).map(|it| it.to_string());
+            Check::ok("capabilities", names.collect::<Vec<_>>().join(", "))
+        }
+        Err(Error::MissingCapabilities { missing, program }) => Check::missing(
+            "capabilities",
+            format!("missing {missing}"),
+            format!(
+                "run as root, or grant what is needed:\nsudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
+                 (kernels before 5.8 want CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+            ),
+        ),
+        Err(error) => Check::unknown("capabilities", error.to_string()),
+    }
+}
+
+/// Whether this process has a capability.
+pub(super) fn has(capability: Capability) -> bool {
+    caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
+}

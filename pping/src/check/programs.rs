@@ -1,0 +1,149 @@
+//! What of BPF the kernel has, and whether it takes pping's programs.
+
+use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
+
+use super::report::Check;
+use crate::{
+    Error,
+    cli::Ingress,
+    config::{Config, Live},
+    source::{
+        features::{Feature, Features},
+        inspect::maps,
+        load::{self, Kernel, Settings},
+    },
+};
+
+/// Sizes to load the programs with, so that next to no memory is taken. No other map has as many entries.
+const FEW_FLOWS: u32 = 4_099;
+const FEW_GROUPS: u32 = 67;
+
+/// What can only be found out with capabilities.
+const NOT_WITHOUT: &str = "not to be found out without these capabilities";
+
+/// What the kernel has of BPF.
+pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
+    if !may_load {
+        let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
+        return (names.map(|name| Check::unknown(name, NOT_WITHOUT)).collect(), None);
+    }
+    let (mut checks, features) = match Features::probe() {
+        Ok(features) => (Feature::ALL.map(|it| feature(it, features)).to_vec(), Some(features)),
+        Err(error) => {
+            let unknown = |feature: Feature| Check::unknown(feature.name(), error.to_string());
+            (Feature::ALL.map(unknown).to_vec(), None)
+        }
+    };
+    checks.push(match is_map_supported(MapType::RingBuf) {
+        Ok(true) => Check::ok("ring-buffer", "in this kernel"),
+        Ok(false) => Check::missing(
+            "ring-buffer",
+            "not in this kernel (Linux 5.8)",
+            "boot a newer kernel: samples reach pping through it",
+        ),
+        Err(error) => Check::unknown("ring-buffer", error.to_string()),
+    });
+    (checks, features)
+}
+
+fn feature(feature: Feature, features: Features) -> Check {
+    if features.has(feature) {
+        return Check::ok(feature.name(), "in this kernel");
+    }
+    let remedy = match feature {
+        Feature::Btf => format!("a kernel with {} has it; without: {}", feature.since(), feature.instead()),
+        _ => format!("{} has it; until then, pping uses {}", feature.since(), feature.instead()),
+    };
+    Check::degraded(feature.name(), "not in this kernel", remedy)
+}
+
+/// What a load of the programs showed.
+pub(super) struct Loaded {
+    /// Whether they load, and whether as machine code.
+    pub(super) checks: Vec<Check>,
+    /// Octets of kernel memory that the maps of this configuration will take.
+    pub(super) memory: Option<u64>,
+}
+
+/// Loads the programs and lets go of them again.
+pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
+    if !may_load {
+        let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
+        return Loaded { checks, memory: None };
+    }
+    let real = settings(config, live);
+    let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
+    let small = Settings { max_flows: FEW_FLOWS, max_groups, ..real };
+    match load::load(&small, live.ingress != Ingress::Tc) {
+        Ok(kernel) => {
+            let infos = infos(&kernel);
+            let memory = Some(maps::scaled(&small, &real));
+            Loaded { checks: vec![verified(&infos), jit(&infos)], memory }
+        }
+        Err(error) => {
+            let checks = vec![refused(&error), Check::unknown("jit", "no program could be loaded")];
+            Loaded { checks, memory: None }
+        }
+    }
+}
+
+/// Those of a run.
+fn settings(config: &Config, live: &Live) -> Settings {
+    Settings {
+        rules: config.rules,
+        max_flows: config.max_flows,
+        decap: config.decap,
+        emit: config.emit(),
+        grouping: config.aggregation.grouping,
+        max_groups: config.aggregation.max_groups,
+        excludes: !config.aggregation.exclude.is_empty(),
+        log: live.bpf_log,
+        max_series: None,
+    }
+}
+
+/// The programs that are loaded, by name.
+fn infos(kernel: &Kernel) -> Vec<(String, ProgramInfo)> {
+    let mut infos: Vec<_> = kernel
+        .programs
+        .programs()
+        .filter_map(|(name, program)| Some((name.to_owned(), program.info().ok()?)))
+        .collect();
+    infos.sort_by(|(a, _), (b, _)| a.cmp(b));
+    infos
+}
+
+fn verified(infos: &[(String, ProgramInfo)]) -> Check {
+    let each: Vec<String> = infos
+        .iter()
+        .map(|(name, info)| match info.verified_instruction_count() {
+            Some(count) => format!("{name} {count}"),
+            // Before Linux 5.16 nobody tells.
+            None => format!("{name} ?"),
+        })
+        .collect();
+    Check::ok("programs", format!("load; instructions verified: {}", each.join(", ")))
+}
+
+fn jit(infos: &[(String, ProgramInfo)]) -> Check {
+    if infos.iter().all(|(_, info)| info.size_jitted() > 0) {
+        return Check::ok("jit", "the programs run as machine code");
+    }
+    Check::degraded(
+        "jit",
+        "off: the kernel interprets the programs",
+        "sysctl net.core.bpf_jit_enable=1 makes them several times as fast",
+    )
+}
+
+fn refused(error: &Error) -> Check {
+    let reason = error.to_string();
+    let remedy = if reason.contains("Operation not permitted") || reason.contains("os error 1)") {
+        "something forbids bpf(2) in spite of the capabilities: a container's seccomp profile, lockdown of the \
+         kernel (/sys/kernel/security/lockdown), or the memlock limit before Linux 5.11"
+    } else {
+        "this may be a fault of pping or of the kernel: report it with what pping -vv -i says of it"
+    };
+    // What the verifier has to say goes on for pages.
+    Check::missing("programs", reason.lines().next().unwrap_or_default(), remedy)
+}

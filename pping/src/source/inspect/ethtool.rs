@@ -1,0 +1,105 @@
+//! What `ethtool` tells: the driver of an interface and the offloads that are on.
+//!
+//! By ioctl(2), which takes no capability. The netlink interface of ethtool (Linux 5.6) has no drivers.
+
+use std::{
+    collections::BTreeSet,
+    io,
+    os::{fd::AsRawFd as _, unix::net::UnixDatagram},
+};
+
+// Of linux/ethtool.h and linux/sockios.h.
+const SIOCETHTOOL: libc::Ioctl = 0x8946;
+const GET_DRIVER_INFO: u32 = 0x03;
+const GET_STRINGS: u32 = 0x1b;
+const GET_SET_INFO: u32 = 0x37;
+const GET_FEATURES: u32 = 0x3a;
+
+/// `ETH_SS_FEATURES` of `enum ethtool_stringset`.
+const FEATURES: u32 = 4;
+
+/// Words of a string in a set, `ETH_GSTRING_LEN`.
+const STRING_WORDS: usize = 8;
+
+/// Words of `struct ethtool_drvinfo`, of which the driver's name is the first string.
+const DRIVER_INFO_WORDS: usize = 49;
+
+/// Features in a block of `struct ethtool_gfeatures`.
+const BLOCK_FEATURES: usize = 32;
+
+/// The name of an interface's driver, or of its kind where it has none.
+///
+/// # Errors
+/// When there is no such interface, or no driver that tells.
+pub(crate) fn driver(interface: &str) -> io::Result<String> {
+    let mut info = [0; DRIVER_INFO_WORDS];
+    info[0] = GET_DRIVER_INFO;
+    ask(interface, &mut info)?;
+    Ok(text(&info[1..=STRING_WORDS]))
+}
+
+/// The names of an interface's features that are on, as `ethtool -k` has them in the kernel's own words.
+///
+/// # Errors
+/// When there is no such interface.
+pub(crate) fn active_features(interface: &str) -> io::Result<BTreeSet<String>> {
+    let names = feature_names(interface)?;
+    let blocks = names.len().div_ceil(BLOCK_FEATURES);
+    // A block has what can be set, what is wanted, what is on, and what never changes.
+    let mut answer = vec![0; 2 + 4 * blocks];
+    answer[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
+    ask(interface, &mut answer)?;
+    let is_on =
+        |place: usize| answer[2 + place / BLOCK_FEATURES * 4 + 2] >> (place % BLOCK_FEATURES) & 1 == 1;
+    Ok(names.into_iter().enumerate().filter(|(place, _)| is_on(*place)).map(|(_, name)| name).collect())
+}
+
+fn feature_names(interface: &str) -> io::Result<Vec<String>> {
+    // The set's mask has 64 bits, and is answered by the length of the set.
+    let mut info = [GET_SET_INFO, 0, 1 << FEATURES, 0, 0];
+    ask(interface, &mut info)?;
+    let len = info[4];
+    let mut strings = vec![0; 3 + len as usize * STRING_WORDS];
+    strings[..3].copy_from_slice(&[GET_STRINGS, FEATURES, len]);
+    ask(interface, &mut strings)?;
+    Ok(strings[3..].chunks_exact(STRING_WORDS).map(text).collect())
+}
+
+/// Has a command answered in its own place. `command` must be as long as the answer will be.
+fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
+    // Any socket will do, and this kind is there even without IP.
+    let socket = UnixDatagram::unbound()?;
+    // SAFETY: all zeroes is a valid request, for no interface.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
+    // SAFETY: the name ends with a zero, and the kernel writes no more than the command asks for, which has room.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A string that a zero ends.
+fn text(words: &[u32]) -> String {
+    let octets = words.iter().flat_map(|word| word.to_ne_bytes());
+    let octets: Vec<u8> = octets.take_while(|&octet| octet != 0).collect();
+    String::from_utf8_lossy(&octets).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_features_and_what_is_no_interface_has_none() {
+        let features = active_features("lo").unwrap();
+        assert!(features.contains("loopback") && !features.contains("rx-lro"), "{features:?}");
+        for name in ["", "no such thing", "a name that is too long"] {
+            assert!(active_features(name).is_err() && driver(name).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the maps of this process take.
+
+use std::fs;
+
+use super::super::load::Settings;
+
+/// A map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Map {
+    id: u32,
+    /// Entries it has room for.
+    max_entries: u32,
+    /// Octets of the kernel's memory.
+    octets: u64,
+}
+
+/// Octets that the maps of `large` settings would take, by those of `small` ones, which this process has loaded. No two
+/// of the small sizes are the same, nor those of another map.
+pub(crate) fn scaled(small: &Settings, large: &Settings) -> u64 {
+    let sizes = [
+        (small.max_flows, large.max_flows),
+        (small.max_groups, large.max_groups),
+        (small.series_wanted(), large.series_wanted()),
+    ];
+    let scaled = |map: &Map| match sizes.iter().find(|(few, many)| few != many && *few == map.max_entries) {
+        Some((few, many)) => map.octets * u64::from(*many) / u64::from(*few),
+        None => map.octets,
+    };
+    own().iter().map(scaled).sum()
+}
+
+/// The maps that this process has open.
+fn own() -> Vec<Map> {
+    let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else { return Vec::new() };
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    let mut maps: Vec<Map> = texts.filter_map(|text| map(&text)).collect();
+    // A map may have several descriptors.
+    maps.sort_unstable();
+    maps.dedup();
+    maps
+}
+
+/// From what `bpf_map_show_fdinfo` of kernel/bpf/syscall.c writes.
+fn map(text: &str) -> Option<Map> {
+    let field =
+        |name| -> Option<u64> { text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok() };
+    Some(Map {
+        id: field("map_id:")? as u32,
+        max_entries: field("max_entries:")? as u32,
+        octets: field("memlock:")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_told_from_other_files() {
+        let text = "pos:\t0\nflags:\t02000002\nmap_type:\t1\nkey_size:\t4\nmax_entries:\t64\nmemlock:\t8192\nmap_id:\t9\n";
+        assert_eq!(map(text), Some(Map { id: 9, max_entries: 64, octets: 8192 }));
+        assert_eq!(map("pos:\t0\nflags:\t0100002\nmnt_id:\t12\n"), None);
+    }
+}

@@ -1,0 +1,22 @@
+//! The names of programs that others loaded.
+
+use std::collections::HashMap;
+
+/// Names of programs by their ids, as far as the kernel lets us look.
+#[derive(Debug, Default)]
+pub(crate) struct Names(HashMap<u32, String>);
+
+impl Names {
+    /// Asks for the names of all programs there are. Without `CAP_SYS_ADMIN` there are none.
+    pub(crate) fn of_all() -> Self {
+        // A program may be gone before it was looked at.
+        let programs = aya::programs::loaded_programs().filter_map(Result::ok);
+        let named = programs.filter_map(|it| Some((it.id(), it.name_as_str()?.to_owned())));
+        Self(named.filter(|(_, name)| !name.is_empty()).collect())
+    }
+
+    /// The name of a program, if it is known.
+    pub(crate) fn get(&self, id: u32) -> Option<&str> {
+        self.0.get(&id).map(String::as_str)
+    }
+}

@@ -1,0 +1,508 @@
+//! `pping check`: what it finds is what other tools see, and it leaves everything as it was.
+
+use std::{fs, process::Output};
+
+use jsonschema::Validator;
+use pping_lab::{Namespace, Process, Topology, run};
+use serde_json::{Value, json};
+
+use super::{
+    bpffs::Bpffs,
+    copy::Copy,
+    strangers::{Foreign, Kind, Place, Verdict},
+    host::Host,
+    leftovers::attachments,
+    monitor::{PPING, interrupt, ok, ping, pping, repository, tool, topology, watch},
+};
+
+/// What `pping check` said.
+struct Said {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Said {
+    fn of(output: Output) -> Self {
+        let text = |octets| String::from_utf8(octets).unwrap();
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// The document, which is one of the schema.
+    #[track_caller]
+    fn report(&self) -> Report {
+        let document: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr));
+        let faults: Vec<String> = validator().iter_errors(&document).map(|fault| fault.to_string()).collect();
+        assert!(faults.is_empty(), "{document:#}: {faults:?}");
+        assert_eq!(self.code, Some(i32::from(document["ok"] != true)), "{document:#}");
+        Report(document)
+    }
+}
+
+/// What `pping check --json` wrote.
+struct Report(Value);
+
+impl Report {
+    fn checks(&self) -> &[Value] {
+        self.0["checks"].as_array().unwrap()
+    }
+
+    #[track_caller]
+    fn get(&self, name: &str, subject: Option<&str>) -> &Value {
+        let mut found =
+            self.checks().iter().filter(|check| check["name"] == name && check["subject"] == json!(subject));
+        let check = found.next().unwrap_or_else(|| panic!("no {name} of {subject:?} in {:#}", self.0));
+        assert!(found.next().is_none(), "{name} of {subject:?} twice");
+        check
+    }
+
+    #[track_caller]
+    fn assert(&self, name: &str, subject: Option<&str>, status: &str, parts: &[&str]) {
+        let check = self.get(name, subject);
+        assert_eq!(check["status"], status, "{check:#}");
+        let text = format!("{} {}", check["found"], check["remedy"]);
+        for part in parts {
+            assert!(text.contains(part), "no `{part}` in {text}");
+        }
+    }
+}
+
+fn validator() -> Validator {
+    let schema = fs::read_to_string(repository("docs/schema/check.json")).unwrap();
+    let schema = serde_json::from_str(&schema).unwrap();
+    assert!(jsonschema::meta::is_valid(&schema), "the schema is no JSON Schema");
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn check_with(host: &Namespace, arguments: &str, variables: &[(&str, &str)]) -> Said {
+    let mut command = pping(host, &format!("check {arguments}"));
+    Said::of(command.envs(variables.iter().copied()).output().unwrap())
+}
+
+/// The report about what these options would find.
+#[track_caller]
+fn check(host: &Namespace, arguments: &str) -> Report {
+    check_with(host, &format!("--json {arguments}"), &[]).report()
+}
+
+const ETH: Option<&str> = Some(Host::ETH);
+
+#[test]
+fn a_host_without_a_fault_is_found_to_be_and_nothing_is_left_behind() {
+    let host = Host::new();
+    let before = attachments(&host.namespace, Host::ETH);
+    let report = check(&host.namespace, "");
+    assert_eq!(report.0["ok"], true);
+    assert_eq!(attachments(&host.namespace, Host::ETH), before);
+    let release = tool("uname", &["-r"]).1;
+    report.assert("kernel", None, "ok", &[release.trim()]);
+    report.assert("capabilities", None, "ok", &["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"]);
+    report.assert("programs", None, "ok", &["pping_ingress", "pping_egress", "pping_sweep"]);
+    report.assert("memory", None, "ok", &["for 131072 flows"]);
+    report.assert("tc", ETH, "ok", &["nobody else"]);
+    report.assert("xdp", ETH, "ok", &["native", "nobody else"]);
+    let driver = ok(run(host.namespace.command("ethtool").args(["-i", Host::ETH])));
+    let driver = driver.lines().find_map(|line| line.strip_prefix("driver: ")).unwrap();
+    report.assert("interface", ETH, "ok", &["up, Ethernet", &format!("driver {driver}")]);
+    // Loopback is not meant by all, but can be named.
+    assert!(report.checks().iter().all(|check| check["subject"] != "lo"));
+    check(&host.namespace, "-i lo").assert("xdp", Some("lo"), "ok", &["generic only"]);
+}
+
+/// The table's lines without colours and without what is below them: status, name, and the interface.
+fn rows(table: &str) -> Vec<(String, String, Option<String>)> {
+    let mut rows = Vec::new();
+    let mut subject = None;
+    let (lines, _) = table.split_once("\npping can").unwrap();
+    for line in lines.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [name] if !line.starts_with(' ') => subject = Some(name.to_owned()),
+            [status, name, ..] if !line.starts_with(' ') => {
+                rows.push((status.to_owned(), name.to_owned(), subject.clone()));
+            }
+            _ => {}
+        }
+    }
+    rows
+}
+
+#[test]
+fn the_table_says_what_the_document_says() {
+    let host = Host::new();
+    let arguments = "-i eth0 -i lo -i eth7 --ingress xdp";
+    let table = check_with(&host.namespace, arguments, &[]);
+    assert_eq!(table.code, Some(1), "{}", table.stderr);
+    assert!(table.stderr.starts_with("pping: pping cannot run here: eth7 interface"), "{}", table.stderr);
+    assert!(!table.stdout.contains('\x1b'), "{}", table.stdout);
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 100), "{}", table.stdout);
+    let report = check(&host.namespace, arguments);
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let of_document: Vec<_> = report
+        .checks()
+        .iter()
+        .map(|it| (text(&it["status"]).unwrap(), text(&it["name"]).unwrap(), text(&it["subject"])))
+        .collect();
+    assert_eq!(rows(&table.stdout), of_document);
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // How much memory there is changes from one moment to the next.
+    for check in report.checks().iter().filter(|check| check["name"] != "memory") {
+        for key in ["found", "remedy"] {
+            let said = words(check[key].as_str().unwrap_or_default());
+            assert!(words(&table.stdout).contains(&said), "no `{said}` in {}", table.stdout);
+        }
+    }
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let host = Host::new();
+    let on_terminal = |variables: &[(&str, &str)]| {
+        let mut script = host.namespace.command("script");
+        script.args(["-qec", &format!("stty rows 25 columns 80; {PPING} check -i eth0"), "/dev/null"]);
+        script.env("TERM", "xterm").env_remove("NO_COLOR").envs(variables.iter().copied());
+        ok(run(&mut script))
+    };
+    let coloured = on_terminal(&[]);
+    assert!(coloured.contains("\x1b[32mok\x1b[0m"), "{coloured:?}");
+    let plain = on_terminal(&[("NO_COLOR", "1")]);
+    assert!(!plain.contains('\x1b') && plain.contains("pping can run here"), "{plain:?}");
+    assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 80), "{plain}");
+}
+
+#[test]
+fn a_foreign_xdp_program_is_named() {
+    let host = Host::new();
+    let foreign = Foreign::load(Kind::Xdp, "scrubber", Verdict::PassOn);
+    let link = foreign.attach(&host.namespace, Host::ETH, Place::Xdp);
+    // The same in the kernel's own words.
+    let ip = ok(run(host.namespace.command("ip").args(["-json", "link", "show", "dev", Host::ETH])));
+    let ip: Value = serde_json::from_str(&ip).unwrap();
+    assert_eq!(ip[0]["xdp"]["prog"]["id"], foreign.id);
+    let named = format!("scrubber id {} (xdp-native)", foreign.id);
+    for (ingress, status) in [("tc", "degraded"), ("auto", "degraded"), ("xdp", "missing")] {
+        let report = check(&host.namespace, &format!("-i eth0 --ingress {ingress}"));
+        report.assert("xdp", ETH, status, &[&named]);
+        assert_eq!(report.0["ok"], ingress != "xdp");
+    }
+    drop(link);
+    check(&host.namespace, "-i eth0 --ingress xdp").assert("xdp", ETH, "ok", &["nobody else"]);
+}
+
+#[test]
+fn foreign_tcx_programs_are_named_in_their_order() {
+    let host = Host::new();
+    let [first, second, out] =
+        ["first", "second", "out"].map(|name| Foreign::load(Kind::Tc, name, Verdict::PassOn));
+    let _links = [
+        first.attach(&host.namespace, Host::ETH, Place::TcxIngress),
+        second.attach(&host.namespace, Host::ETH, Place::TcxIngress),
+        out.attach(&host.namespace, Host::ETH, Place::TcxEgress),
+    ];
+    let [(.., a), (.., b), (.., c)] =
+        [&first, &second, &out].map(|it| tool("bpftool", &["prog", "show", "id", &it.id.to_string()]));
+    assert!(a.contains("name first") && b.contains("name second") && c.contains("name out"), "{a}{b}{c}");
+    let order = format!(
+        "before pping: first id {} (TCX, ingress), second id {} (TCX, ingress), out id {} (TCX, egress)",
+        first.id, second.id, out.id
+    );
+    check(&host.namespace, "-i eth0").assert("tc", ETH, "degraded", &[&order, "start pping before"]);
+}
+
+#[test]
+fn a_program_in_front_does_hide_packets_and_what_is_said_to_help_does() {
+    let topology = topology();
+    let foreign = Foreign::load(Kind::Tc, "greedy", Verdict::Accept);
+    let attach = || foreign.attach(topology.router(), Topology::WAN, Place::TcxIngress);
+    let samples = |pping: Process| {
+        ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.2");
+        let records = interrupt(pping);
+        records
+            .lines()
+            .filter(|line| line.contains("\"match_on_egress\":false,\"method\":\"icmp-echo\""))
+            .count()
+    };
+    let link = attach();
+    assert_eq!(samples(watch(topology.router(), Topology::WAN, "--rate-limit 0")), 0);
+    assert_eq!(samples(watch(topology.router(), Topology::WAN, "--rate-limit 0 --ingress xdp")), 3);
+    drop(link);
+    let first = watch(topology.router(), Topology::WAN, "--rate-limit 0");
+    let _link = attach();
+    assert_eq!(samples(first), 3);
+}
+
+#[test]
+fn foreign_filters_are_named_and_come_after_tcx() {
+    let (host, bpffs) = (Host::new(), Bpffs::new());
+    let foreign = Foreign::load(Kind::Tc, "shaper", Verdict::PassOn);
+    let pin = bpffs.path().join("shaper");
+    foreign.pin(&pin);
+    let tc = |arguments: &str| ok(run(host.namespace.command("tc").args(arguments.split(' '))));
+    tc("qdisc add dev eth0 clsact");
+    tc(&format!("filter add dev eth0 ingress pref 7 bpf da object-pinned {}", pin.display()));
+    tc("filter add dev eth0 egress protocol ip pref 9 u32 match ip dst 192.0.2.1 flowid 1:1");
+    let shown: Value = serde_json::from_str(&tc("-json filter show dev eth0 ingress")).unwrap();
+    let shown = shown.as_array().unwrap().iter().find(|filter| filter["options"].is_object()).unwrap();
+    assert_eq!((&shown["pref"], &shown["options"]["prog"]["id"]), (&json!(7), &json!(foreign.id)));
+    let name = shown["options"]["bpf_name"].as_str().unwrap();
+
+    let before = attachments(&host.namespace, Host::ETH);
+    let named = format!("{name} id {} pref 7 (filter, ingress)", foreign.id);
+    let parts = ["TCX; after pping: ", &named, "u32 pref 9 (filter, egress)"];
+    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &parts);
+    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
+    without.assert("tc", ETH, "degraded", &["clsact; before pping: ", &named, "pref of 32768"]);
+    assert_eq!(attachments(&host.namespace, Host::ETH), before);
+    tc("filter delete dev eth0 ingress");
+    tc("filter delete dev eth0 egress");
+    tc("filter add dev eth0 egress protocol ip u32 match ip dst 192.0.2.1 flowid 1:1");
+    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
+    without.assert("tc", ETH, "ok", &["clsact; after pping: u32 pref 49152"]);
+}
+
+#[test]
+fn a_discipline_that_has_no_egress_is_in_the_way_of_clsact() {
+    let host = Host::new();
+    ok(run(host.namespace.command("tc").args(["qdisc", "add", "dev", "eth0", "ingress"])));
+    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &["TCX"]);
+    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
+    without.assert("tc", ETH, "missing", &["kind ingress", "put clsact in its place"]);
+}
+
+#[test]
+fn a_pping_that_measures_is_no_stranger() {
+    let host = Host::new();
+    for ingress in ["tc", "xdp"] {
+        let running = watch(&host.namespace, Host::ETH, &format!("--ingress {ingress}"));
+        let before = attachments(&host.namespace, Host::ETH);
+        let report = check(&host.namespace, &format!("-i eth0 --ingress {ingress}"));
+        assert_eq!(attachments(&host.namespace, Host::ETH), before);
+        let at = if ingress == "xdp" { "xdp" } else { "tc" };
+        report.assert(at, ETH, "ok", &["a pping measures there: pping_"]);
+        assert_eq!(report.0["ok"], true);
+        interrupt(running);
+    }
+}
+
+/// Whether `ethtool -k` has a feature on.
+fn is_on(host: &Namespace, feature: &str) -> bool {
+    let features = ok(run(host.command("ethtool").args(["-k", Host::ETH])));
+    let prefix = format!("{feature}: ");
+    features.lines().find_map(|line| line.trim().strip_prefix(&prefix)).unwrap().starts_with("on")
+}
+
+#[test]
+fn offloads_are_as_ethtool_has_them() {
+    let host = Host::new();
+    let switch = |feature, state| {
+        ok(run(host.namespace.command("ethtool").args(["-K", Host::ETH, feature, state])));
+    };
+    for (name, feature, switched) in [
+        ("gro", "generic-receive-offload", &["gro"][..]),
+        ("segmentation", "tcp-segmentation-offload", &["tso", "gso"]),
+    ] {
+        for state in ["on", "off"] {
+            for feature in switched {
+                switch(feature, state);
+            }
+            assert_eq!(is_on(&host.namespace, feature), state == "on");
+            check(&host.namespace, "-i eth0").assert(name, ETH, "ok", &[state]);
+        }
+    }
+    assert!(!is_on(&host.namespace, "large-receive-offload"));
+    check(&host.namespace, "-i eth0").assert("lro", ETH, "ok", &["off"]);
+    for (state, status) in [("on", "degraded"), ("off", "ok")] {
+        switch("rxvlan", state);
+        let report = check(&host.namespace, "-i eth0 --ingress xdp");
+        report.assert(
+            "vlan",
+            ETH,
+            status,
+            &[if state == "on" { "ethtool -K eth0 rxvlan off" } else { "tags" }],
+        );
+        check(&host.namespace, "-i eth0").assert("vlan", ETH, "ok", &[]);
+    }
+}
+
+const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+
+#[test]
+fn without_privileges_it_says_how_to_get_them_and_what_it_could_not_find_out() {
+    let (host, copy) = (Host::new(), Copy::new());
+    let mut command = host.namespace.command("setpriv");
+    command.args(NOBODY).arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
+    let said = Said::of(command.output().unwrap());
+    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
+    let report = said.report();
+    assert_eq!(said.code, Some(1));
+    let grant = format!("sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {}", copy.program.display());
+    let parts = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", &grant];
+    report.assert("capabilities", None, "missing", &parts);
+    for name in ["fetch", "for-each", "tcx", "btf", "ring-buffer", "programs", "jit"] {
+        report.assert(name, None, "unknown", &["capabilities"]);
+    }
+    // What everybody may know.
+    report.assert("interface", ETH, "ok", &["up, Ethernet"]);
+    report.assert("xdp", ETH, "ok", &["native"]);
+    report.assert("gro", ETH, "ok", &[]);
+    report.assert("tc", ETH, "unknown", &["not permitted"]);
+}
+
+#[test]
+fn three_capabilities_are_enough_for_all_but_names() {
+    let (host, copy) = (Host::new(), Copy::new());
+    let foreign = Foreign::load(Kind::Tc, "first", Verdict::PassOn);
+    let _link = foreign.attach(&host.namespace, Host::ETH, Place::TcxIngress);
+    let mut command = host.namespace.command("setpriv");
+    command.args(NOBODY);
+    command
+        .args(["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"]);
+    command.arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
+    let report = Said::of(command.output().unwrap()).report();
+    assert_eq!(report.0["ok"], true);
+    report.assert("jit", None, "ok", &["machine code"]);
+    report.assert("memory", None, "ok", &["MiB"]);
+    report.assert(
+        "tc",
+        ETH,
+        "degraded",
+        &[&format!("program {} (TCX, ingress)", foreign.id), "root is told"],
+    );
+}
+
+#[test]
+fn what_the_kernel_lacks_is_degraded_and_says_what_is_used_instead() {
+    let (host, bpffs) = (Host::new(), Bpffs::new());
+    let without = [("PPING_WITHOUT", "tcx,fetch,for-each")];
+    let report = check_with(&host.namespace, "--json -i eth0", &without).report();
+    assert_eq!(report.0["ok"], true);
+    report.assert("fetch", None, "degraded", &["not in this kernel", "Linux 5.12", "lock flows by adding"]);
+    report.assert("for-each", None, "degraded", &["Linux 5.13", "from user space"]);
+    report.assert("tcx", None, "degraded", &["Linux 6.6", "clsact"]);
+    report.assert("btf", None, "ok", &[]);
+    report.assert("tc", ETH, "ok", &["clsact"]);
+    let pin = format!("-i eth0 --pin {}", bpffs.pins().display());
+    check_with(&host.namespace, &format!("--json {pin}"), &without).report().assert(
+        "pin",
+        None,
+        "missing",
+        &["Linux 6.6"],
+    );
+    check(&host.namespace, &pin).assert("pin", None, "ok", &["is on a bpffs"]);
+    assert!(!bpffs.pins().exists(), "it made what it only looked for");
+    check(&host.namespace, "-i eth0 --pin /tmp").assert("pin", None, "missing", &["bpffs", "mount -t bpf"]);
+}
+
+#[test]
+fn interfaces_that_are_not_there_are_missing_unless_they_may_come() {
+    let host = Host::new();
+    let report = check(&host.namespace, "-i eht0 -i eth0");
+    assert_eq!(report.0["ok"], false);
+    report.assert("interface", Some("eht0"), "missing", &["no such interface", "did you mean eth0?"]);
+    report.assert("interface", ETH, "ok", &[]);
+    let report = check(&host.namespace, "-i eht0 -i ppp* --wait");
+    assert_eq!(report.0["ok"], true);
+    report.assert("interface", Some("eht0"), "degraded", &["waits for it"]);
+    report.assert("interface", Some("ppp*"), "degraded", &["waits for those"]);
+    check(&host.namespace, "-i eth?").assert("interface", ETH, "ok", &[]);
+    // A `%` is for the kernel to fill in, and no interface can have one.
+    check(&host.namespace, "-i eth%d").assert("interface", Some("eth%d"), "missing", &["eth0"]);
+    ok(run(host.namespace.command("ip").args(["link", "set", "eth0", "down"])));
+    check(&host.namespace, "-i eth0").assert("interface", ETH, "degraded", &["ip link set dev eth0 up"]);
+    check(&host.namespace, "").assert("interfaces", None, "degraded", &["none is up"]);
+}
+
+#[test]
+fn odd_names_and_kinds_of_interfaces_are_no_problem() {
+    let host = Host::new();
+    let ip = |arguments: &[&str]| ok(run(host.namespace.command("ip").args(arguments)));
+    for (place, name) in ["fifteen-letters", "eth0.100", "a$b;c", "\u{1b}[2Jx"].into_iter().enumerate() {
+        ip(&["link", "add", "name", name, "type", "veth", "peer", "name", &format!("far{place}")]);
+        // A bracket is for patterns.
+        let arguments = format!("-i {}", name.replace('[', "?"));
+        let report = check(&host.namespace, &arguments);
+        report.assert("interface", Some(name), "degraded", &["down, Ethernet, driver veth"]);
+        let table = check_with(&host.namespace, &arguments, &[]);
+        assert!(!table.stdout.contains('\x1b') && table.code == Some(0), "{}", table.stdout);
+        if name.starts_with('a') {
+            report.assert("interface", Some(name), "degraded", &["ip link set dev 'a$b;c' up"]);
+        }
+    }
+    ip(&["tuntap", "add", "dev", "tun7", "mode", "tun"]);
+    check(&host.namespace, "-i tun7").assert("interface", Some("tun7"), "degraded", &["IP without Ethernet"]);
+}
+
+#[test]
+fn the_configuration_is_that_of_a_run() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pping.toml");
+    let name = file.to_str().unwrap();
+    fs::write(&file, "interface = [\"lo\"]\nmax-flows = 262144\n").unwrap();
+    let report = check(&host.namespace, &format!("--config {name}"));
+    report.assert("configuration", None, "ok", &[name]);
+    report.assert("memory", None, "ok", &["for 262144 flows"]);
+    report.assert("interface", Some("lo"), "ok", &[]);
+    assert!(report.checks().iter().all(|check| check["subject"] != "eth0"));
+
+    fs::write(&file, "interface = [\"lo\"]\nrate-limit = \"fast\"\n").unwrap();
+    let variables = [("PPING_CONFIG", name)];
+    let report = check_with(&host.namespace, "--json -i eth0", &variables).report();
+    let place = format!("{name}:2:14");
+    report.assert("configuration", None, "missing", &[&place, "pping does not start"]);
+    report.assert("interface", ETH, "ok", &[]);
+
+    for (arguments, part) in [
+        ("-i eth0 --rate-limit soon", "--rate-limit"),
+        ("-r trace.pcap", "check: not with --read"),
+        ("eth0", "eth0"),
+        ("--jsonl", "--json"),
+    ] {
+        let said = check_with(&host.namespace, arguments, &[]);
+        assert_eq!((said.code, said.stdout.as_str()), (Some(2), ""), "{arguments}: {}", said.stderr);
+        assert!(said.stderr.contains(part), "no `{part}` in {}", said.stderr);
+    }
+}
+
+#[test]
+fn the_memory_is_what_a_run_takes() {
+    let host = Host::new();
+    for options in
+        ["--max-flows 50000", "--max-flows 20000 --aggregate 10s --group-by /24,/48 --max-groups 3000"]
+    {
+        let report = check(&host.namespace, &format!("-i eth0 {options}"));
+        let found = report.get("memory", None)["found"].as_str().unwrap().to_owned();
+        let told: f64 = found.split(' ').nth(3).unwrap().parse().unwrap();
+        let running = watch(&host.namespace, Host::ETH, options);
+        let log = ok(running.stderr());
+        interrupt(running);
+        let (_, rest) = log.split_once("maps take ").unwrap();
+        let taken: f64 = rest.split(' ').next().unwrap().parse().unwrap();
+        assert!((told - taken).abs() < 1.0 + taken / 20.0, "{options}: {found}, but {taken} MiB");
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_no_check_writes() {
+    let validator = validator();
+    let good = json!({ "name": "kernel", "subject": null, "status": "ok", "found": "Linux" });
+    let document = |ok: bool, check: &Value| json!({ "ok": ok, "checks": [check] });
+    assert!(validator.is_valid(&document(true, &good)));
+    assert!(!validator.is_valid(&document(false, &good)), "not ok, and nothing is missing");
+    assert!(!validator.is_valid(&json!({ "ok": true, "checks": [] })));
+    for (name, value) in [
+        ("name", json!("weather")),
+        ("subject", json!(7)),
+        ("status", json!("fine")),
+        ("status", json!("degraded")),
+        ("status", json!("missing")),
+        ("found", json!("")),
+        ("remedy", json!("nothing helps where nothing is wrong")),
+        ("colour", json!("blue")),
+    ] {
+        let mut spoiled = good.clone();
+        spoiled[name] = value;
+        assert!(!validator.is_valid(&document(true, &spoiled)), "{spoiled}");
+    }
+}
