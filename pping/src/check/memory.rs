@@ -6,17 +6,19 @@ use std::{
 };
 
 use caps::Capability;
+use pping_common::limits::RING_OCTETS;
 use procfs::{Current as _, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
 use super::{kernel, privileges, report::Check};
+use crate::source::inspect::maps::Size;
 
 const MEBIBYTE: u64 = 1 << 20;
 
 /// What the maps need, against what there is. `flows` are those of each address family.
-pub(super) fn memory(needed: Option<u64>, flows: u32) -> Check {
-    let Some(needed) = needed else {
-        return Check::unknown("memory", "the maps could not be made to see what they take");
+pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
+    let Some(Size { taken: needed, .. }) = maps else {
+        return Check::unknown("memory", "nobody says what the maps would take");
     };
     let (available, place) = available();
     let Some(available) = available else {
@@ -41,24 +43,34 @@ pub(super) fn memory(needed: Option<u64>, flows: u32) -> Check {
 }
 
 /// The limit of each user's locked memory, which maps count against before Linux 5.11.
-pub(super) fn memlock(needed: Option<u64>) -> Option<Check> {
+pub(super) fn memlock(maps: Option<Size>) -> Option<Check> {
     if !kernel::has_memlock() {
         return None;
     }
     // pping raises the limit as far as it may.
     let limit =
         getrlimit(Resource::Memlock).maximum.filter(|_| !privileges::has(Capability::CAP_SYS_RESOURCE));
-    Some(match (limit, needed) {
-        (None, _) => Check::ok("memlock", "no limit that pping could not raise"),
-        (Some(limit), Some(needed)) if limit >= needed => {
-            Check::ok("memlock", format!("{} MiB", limit / MEBIBYTE))
+    Some(limit.map_or_else(
+        || Check::ok("memlock", "no limit that pping could not raise"),
+        |limit| limited(limit, maps.map(|maps| maps.charged)),
+    ))
+}
+
+fn limited(limit: u64, needed: Option<u64>) -> Check {
+    let found = format!("{} KiB, which maps count against before Linux 5.11", limit / 1024);
+    let is_enough = needed.map(|needed| needed <= limit);
+    match is_enough {
+        Some(true) => Check::ok("memlock", found),
+        // The events alone take this.
+        None if limit >= u64::from(RING_OCTETS) => {
+            Check::unknown("memlock", format!("{found}; nobody says what they would take"))
         }
-        (Some(limit), _) => Check::missing(
-            "memlock",
-            format!("{} KiB, which maps count against before Linux 5.11", limit / 1024),
-            "ulimit -l unlimited as root, or LimitMEMLOCK=infinity in the unit",
-        ),
-    })
+        _ => {
+            let remedy =
+                "ulimit -l unlimited as root, or LimitMEMLOCK=infinity in the unit: pping does not start";
+            Check::missing("memlock", found, remedy)
+        }
+    }
 }
 
 /// Octets that can be had, and what says so.
@@ -96,7 +108,20 @@ mod tests {
             (Some(available * 2), Status::Missing),
             (None, Status::Unknown),
         ] {
-            assert_eq!(memory(needed, 7).status, status, "{needed:?}");
+            let maps = needed.map(|taken| Size { taken, charged: 0 });
+            assert_eq!(memory(maps, 7).status, status, "{needed:?}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_locked_memory_is_enough_or_not() {
+        for (limit, needed, status) in [
+            (64 << 10, None, Status::Missing),
+            (64 << 20, None, Status::Unknown),
+            (64 << 20, Some(65 << 20), Status::Missing),
+            (64 << 20, Some(64 << 20), Status::Ok),
+        ] {
+            assert_eq!(limited(limit, needed).status, status, "{limit} {needed:?}");
         }
     }
 }

@@ -51,7 +51,9 @@ fn feature(feature: Feature, features: Features) -> Check {
         return Check::ok(feature.name(), "in this kernel");
     }
     let remedy = match feature {
-        Feature::Btf => format!("a kernel with {} has it; without: {}", feature.since(), feature.instead()),
+        Feature::Btf => {
+            format!("a kernel built with {} has it; until then, {}", feature.since(), feature.instead())
+        }
         _ => format!("{} has it; until then, pping uses {}", feature.since(), feature.instead()),
     };
     Check::degraded(feature.name(), "not in this kernel", remedy)
@@ -61,8 +63,8 @@ fn feature(feature: Feature, features: Features) -> Check {
 pub(super) struct Loaded {
     /// Whether they load, and whether as machine code.
     pub(super) checks: Vec<Check>,
-    /// Octets of kernel memory that the maps of this configuration will take.
-    pub(super) memory: Option<u64>,
+    /// What the maps of this configuration will take.
+    pub(super) memory: Option<maps::Size>,
 }
 
 /// Loads the programs and lets go of them again.
@@ -77,7 +79,7 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
     match load::load(&small, live.ingress != Ingress::Tc) {
         Ok(kernel) => {
             let infos = infos(&kernel);
-            let memory = Some(maps::scaled(&small, &real));
+            let memory = maps::scaled(&small, &real);
             Loaded { checks: vec![verified(&infos), jit(&infos)], memory }
         }
         Err(error) => {

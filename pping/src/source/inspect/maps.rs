@@ -4,6 +4,9 @@ use std::fs;
 
 use super::super::load::Settings;
 
+/// `BPF_F_NO_PREALLOC` of linux/bpf.h.
+const NO_PREALLOC: u32 = 1;
+
 /// A map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Map {
@@ -12,11 +15,23 @@ struct Map {
     max_entries: u32,
     /// Octets of the kernel's memory.
     octets: u64,
+    /// Whether it takes memory as it fills.
+    grows: bool,
 }
 
-/// Octets that the maps of `large` settings would take, by those of `small` ones, which this process has loaded. No two
-/// of the small sizes are the same, nor those of another map.
-pub(crate) fn scaled(small: &Settings, large: &Settings) -> u64 {
+/// What maps take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Octets of memory, to begin with. Maps that take it as they fill are left out, since before Linux 6.4 the kernel
+    /// tells of those as if they were full.
+    pub(crate) taken: u64,
+    /// Octets that count against `RLIMIT_MEMLOCK` before Linux 5.11. That is as if all were full.
+    pub(crate) charged: u64,
+}
+
+/// What the maps of `large` settings would take, by those of `small` ones, which this process has loaded. No two of the
+/// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
+pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
     let sizes = [
         (small.max_flows, large.max_flows),
         (small.max_groups, large.max_groups),
@@ -26,7 +41,11 @@ pub(crate) fn scaled(small: &Settings, large: &Settings) -> u64 {
         Some((few, many)) => map.octets * u64::from(*many) / u64::from(*few),
         None => map.octets,
     };
-    own().iter().map(scaled).sum()
+    let maps = own();
+    (!maps.is_empty()).then(|| Size {
+        taken: maps.iter().filter(|map| !map.grows).map(scaled).sum(),
+        charged: maps.iter().map(scaled).sum(),
+    })
 }
 
 /// The maps that this process has open.
@@ -42,12 +61,14 @@ fn own() -> Vec<Map> {
 
 /// From what `bpf_map_show_fdinfo` of kernel/bpf/syscall.c writes.
 fn map(text: &str) -> Option<Map> {
-    let field =
-        |name| -> Option<u64> { text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok() };
+    let field = |name| Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    let number = |name| -> Option<u64> { field(name)?.parse().ok() };
+    let flags = u32::from_str_radix(field("map_flags:")?.trim_start_matches("0x"), 16).ok()?;
     Some(Map {
-        id: field("map_id:")? as u32,
-        max_entries: field("max_entries:")? as u32,
-        octets: field("memlock:")?,
+        id: number("map_id:")? as u32,
+        max_entries: number("max_entries:")? as u32,
+        octets: number("memlock:")?,
+        grows: flags & NO_PREALLOC != 0,
     })
 }
 
@@ -57,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_map_is_told_from_other_files() {
-        let text = "pos:\t0\nflags:\t02000002\nmap_type:\t1\nkey_size:\t4\nmax_entries:\t64\nmemlock:\t8192\nmap_id:\t9\n";
-        assert_eq!(map(text), Some(Map { id: 9, max_entries: 64, octets: 8192 }));
+        let text = "pos:\t0\nflags:\t02000002\nmap_type:\t1\nmap_flags:\t0x1\nmax_entries:\t64\nmemlock:\t8192\nmap_id:\t9\n";
+        assert_eq!(map(text), Some(Map { id: 9, max_entries: 64, octets: 8192, grows: true }));
         assert_eq!(map("pos:\t0\nflags:\t0100002\nmnt_id:\t12\n"), None);
     }
 }
