@@ -128,6 +128,9 @@ fn verified(infos: &[(String, ProgramInfo)]) -> Check {
 }
 
 fn jit(infos: &[(String, ProgramInfo)]) -> Check {
+    if infos.is_empty() {
+        return Check::unknown("jit", "the kernel tells nothing of the programs");
+    }
     if infos.iter().all(|(_, info)| info.size_jitted() > 0) {
         return Check::ok("jit", "the programs run as machine code");
     }
