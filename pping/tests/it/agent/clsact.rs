@@ -11,7 +11,7 @@ use super::{
     host::Host,
     http::LISTEN,
     interfaces::holds,
-    monitor::{ENDING, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{ENDING, PATIENCE, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with},
     neighbours::{By, NO_PACKET, add_other, assert_measure, attached, cleanup, end, tc},
 };
 
@@ -20,7 +20,7 @@ fn start(host: &Host, arguments: &str, said: &str) -> Process {
     let mut command = pping(&host.namespace, &format!("-v {arguments}"));
     command.env("PPING_WITHOUT", "tcx");
     let mut process = ok(Process::spawn(command));
-    ok(process.wait_for_output(said, ENDING * 12));
+    ok(process.wait_for_output(said, PATIENCE));
     process
 }
 
@@ -133,7 +133,7 @@ fn an_ingress_discipline_is_refused_and_stays() {
     let mut command = pping(topology.router(), &format!("-i {WHERE}"));
     command.env("PPING_WITHOUT", "tcx");
     let mut pping = ok(Process::spawn(command));
-    assert_eq!(ok(pping.wait_timeout(ENDING)).code(), Some(1));
+    assert_eq!(ok(pping.wait_timeout(PATIENCE)).code(), Some(1));
     let stderr = ok(pping.stderr());
     assert!(stderr.contains(WHERE) && stderr.contains("ingress queueing discipline"), "{stderr}");
     assert_eq!(attached(&topology), before);
@@ -158,7 +158,7 @@ fn nothing_can_be_pinned() {
     let mut command = pping(&host.namespace, &format!("-i {} --pin {}", Host::ETH, pins.pins().display()));
     command.env("PPING_WITHOUT", "tcx");
     let mut pping = ok(Process::spawn(command));
-    assert_eq!(ok(pping.wait_timeout(ENDING)).code(), Some(2));
+    assert_eq!(ok(pping.wait_timeout(PATIENCE)).code(), Some(2));
     let stderr = ok(pping.stderr());
     assert!(stderr.contains("Linux 6.6") && stderr.contains("without --pin"), "{stderr}");
     assert!(!pins.pins().exists());
@@ -175,7 +175,7 @@ fn interfaces_that_go_or_get_another_name_are_no_trouble() {
     let mut pping = start(&host, &options, "watching dial0 at clsact");
     wait_until("it is watched", || holds(&host.namespace, "dial0"));
     ip(&host, "link set dial0 name dial1");
-    ok(pping.wait_for_output("watching dial1 at clsact", ENDING * 12));
+    ok(pping.wait_for_output("watching dial1 at clsact", PATIENCE));
     ip(&host, "link set dial1 name other");
     wait_until("it is not watched any more", || !holds(&host.namespace, "dial1"));
     assert_eq!(shown(&host).matches("pping_ingress").count(), 2, "the name of the filter and of its program");

@@ -1,12 +1,14 @@
 //! Interfaces at which others have tc programs, which pping neither replaces nor stops.
 
+use std::process::Command;
+
 use aya::programs::TcAttachType;
 use pping_lab::{Process, Signal, Topology, run};
 
 use super::{
     foreign::{Foreign, WHERE, order},
     leftovers::attachments,
-    monitor::{ENDING, PPING, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{ENDING, PATIENCE, PPING, ok, ping, pping, topology, wait_until, watch_with},
     verdict,
 };
 
@@ -22,13 +24,23 @@ pub(super) enum By {
 }
 
 impl By {
-    /// Starts pping, which reports every sample.
-    pub(super) fn watch(self, topology: &Topology) -> Process {
+    /// pping, which reports every sample.
+    fn command(self, topology: &Topology) -> Command {
         let mut command = pping(topology.router(), &format!("-v -i {WHERE} --rate-limit 0"));
         if self == Self::Clsact {
             command.env("PPING_WITHOUT", "tcx");
         }
-        watch_with(command, WHERE)
+        command
+    }
+
+    /// Starts pping.
+    fn start(self, topology: &Topology) -> Process {
+        ok(Process::spawn(self.command(topology)))
+    }
+
+    /// Starts pping, and waits until it is attached.
+    pub(super) fn watch(self, topology: &Topology) -> Process {
+        watch_with(self.command(topology), WHERE)
     }
 }
 
@@ -101,10 +113,10 @@ fn assert_links_keep_their_order(signal: Signal) {
         found.retain(|number| theirs.contains(number));
         assert_eq!(found, theirs);
         let mut both = [first, last];
-        Foreign::assert_runs(&mut both, 4, || assert_measure(&topology, &[&pping], 4));
+        Foreign::assert_run(&mut both, || assert_measure(&topology, &[&pping], 4));
         end(&topology, pping, By::Tcx, signal);
         wait_until("the kernel let go", || order(&topology, side) == theirs);
-        Foreign::assert_runs(&mut both, 2, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
+        Foreign::assert_run(&mut both, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
         drop(both);
         wait_until("nothing is left", || order(&topology, side).is_empty());
     }
@@ -149,14 +161,14 @@ fn assert_filters_stay(by: By, signal: Signal) {
     let before = attached(&topology);
     let pping = by.watch(&topology);
     assert_eq!(attached(&topology) == before, by == By::Tcx);
-    Foreign::assert_runs(&mut foreign, 4, || assert_measure(&topology, &[&pping], 4));
+    Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 4));
     // Some come while pping is there.
     foreign.push(Foreign::by_filter(&topology, TcAttachType::Ingress, 0));
-    Foreign::assert_runs(&mut foreign, 3, || assert_measure(&topology, &[&pping], 3));
+    Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 3));
     foreign.pop();
     end(&topology, pping, by, signal);
     assert_eq!(attached(&topology), before);
-    Foreign::assert_runs(&mut foreign, 2, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
+    Foreign::assert_run(&mut foreign, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
     drop(foreign);
     tc(&topology, &format!("qdisc delete dev {WHERE} clsact"));
     assert_eq!(attached(&topology), empty);
@@ -214,6 +226,40 @@ fn two_by_filters_measure_the_same_and_end_as_they_like() {
     for first_ends in [true, false] {
         assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGINT);
         assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGKILL);
+    }
+}
+
+/// The discipline is made and removed by whoever comes and goes first and last.
+#[test]
+fn many_that_come_and_go_at_the_same_time_measure_and_leave_nothing() {
+    let topology = topology();
+    let before = attached(&topology);
+    for _ in 0..3 {
+        let mut all: Vec<_> = (0..4).map(|_| By::Clsact.start(&topology)).collect();
+        for pping in &mut all {
+            ok(pping.wait_for_output(&format!("watching {WHERE} at"), PATIENCE));
+        }
+        assert_measure(&topology, &all.iter().collect::<Vec<_>>(), 3);
+        // Half of them end while others start.
+        let ending: Vec<_> = all.drain(..2).collect();
+        let mut starting: Vec<_> = (0..2).map(|_| By::Clsact.start(&topology)).collect();
+        for (mut pping, signal) in ending.into_iter().zip([Signal::SIGKILL, Signal::SIGINT]) {
+            ok(pping.signal(signal));
+            ok(pping.wait_timeout(ENDING));
+        }
+        for pping in &mut starting {
+            ok(pping.wait_for_output(&format!("watching {WHERE} at"), PATIENCE));
+        }
+        all.append(&mut starting);
+        assert_measure(&topology, &all.iter().collect::<Vec<_>>(), 3);
+        for pping in &mut all {
+            ok(pping.signal(Signal::SIGTERM));
+        }
+        for pping in &mut all {
+            ok(pping.wait_timeout(ENDING));
+        }
+        cleanup(&topology);
+        assert_eq!(attached(&topology), before);
     }
 }
 
