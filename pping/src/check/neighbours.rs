@@ -137,7 +137,7 @@ impl Neighbours {
             } else if self.has_tcx == Some(false) {
                 "a pref of 32768 or more would put a filter after pping; --ingress xdp comes before all"
             } else {
-                "start pping before them, or take --ingress xdp for what comes in"
+                "restart pping, which takes the first place, or take --ingress xdp for what comes in"
             };
             let remedy = format!("what these drop, redirect or accept themselves goes unseen; {remedy}");
             return Check::degraded("tc", found, remedy);
@@ -154,11 +154,13 @@ impl Neighbours {
         for (side, ids) in &at.tcx {
             let first_own = ids.iter().position(|id| self.is_own(*id));
             for (place, id) in ids.iter().enumerate() {
-                // pping comes last, unless it is there already.
-                let list = match first_own {
+                // pping takes the first place, but others may have come in front of it since; and they are in front of any
+                // filter.
+                let list = match (first_own, self.has_tcx) {
                     _ if self.is_own(*id) => &mut order.own,
-                    Some(first) if place > first => &mut order.after,
-                    _ => &mut order.before,
+                    (Some(first), _) if place < first => &mut order.before,
+                    (None, Some(false)) => &mut order.before,
+                    _ => &mut order.after,
                 };
                 list.push(format!("{} (TCX, {})", self.program(*id), side.name()));
             }

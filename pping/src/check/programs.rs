@@ -8,7 +8,7 @@ use crate::{
     cli::Ingress,
     config::{Config, Live},
     source::{
-        features::{Feature, Features},
+        features::{Feature, Features, Without},
         inspect::maps,
         load::{self, Kernel, Settings},
     },
@@ -27,7 +27,7 @@ pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
         let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
         return (names.map(|name| Check::unknown(name, NOT_WITHOUT)).collect(), None);
     }
-    let (mut checks, features) = match Features::probe() {
+    let (mut checks, features) = match Without::from_environment().and_then(|it| Ok(Features::probe(it)?)) {
         Ok(features) => (Feature::ALL.map(|it| feature(it, features)).to_vec(), Some(features)),
         Err(error) => {
             let unknown = |feature: Feature| Check::unknown(feature.name(), error.to_string());
@@ -73,7 +73,13 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
         let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
         return Loaded { checks, memory: None };
     }
-    let real = settings(config, live);
+    let real = match Settings::of(config, live) {
+        Ok(settings) => settings,
+        Err(error) => {
+            let checks = ["programs", "jit"].map(|name| Check::unknown(name, error.to_string())).to_vec();
+            return Loaded { checks, memory: None };
+        }
+    };
     let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
     let small = Settings { max_flows: FEW_FLOWS, max_groups, ..real };
     match load::load(&small, live.ingress != Ingress::Tc) {
@@ -86,21 +92,6 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
             let checks = vec![refused(&error), Check::unknown("jit", "no program could be loaded")];
             Loaded { checks, memory: None }
         }
-    }
-}
-
-/// Those of a run.
-fn settings(config: &Config, live: &Live) -> Settings {
-    Settings {
-        rules: config.rules,
-        max_flows: config.max_flows,
-        decap: config.decap,
-        emit: config.emit(),
-        grouping: config.aggregation.grouping,
-        max_groups: config.aggregation.max_groups,
-        excludes: !config.aggregation.exclude.is_empty(),
-        log: live.bpf_log,
-        max_series: None,
     }
 }
 

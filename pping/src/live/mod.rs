@@ -6,6 +6,7 @@ mod ending;
 mod groups;
 mod memory;
 mod reloading;
+mod settings;
 mod watching;
 
 use std::{
@@ -41,7 +42,7 @@ use crate::{
         capabilities,
         clock::{self, WallClock},
         drain,
-        features::Without,
+        features::{Feature, Features, Without},
         interfaces::{self, Netlink},
         labels,
         load::{self, Kernel, Settings},
@@ -71,7 +72,8 @@ pub(crate) async fn run(
         return Err(Wanted::unknown(name, &links));
     }
     capabilities::check()?;
-    let pins = live.pin.as_deref().map(Pins::take).transpose()?;
+    let mut settings = Settings::of(&config, &live)?;
+    let pins = take_pins(&live, settings.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let readiness = Readiness::default();
     let serve =
@@ -83,18 +85,6 @@ pub(crate) async fn run(
     let sink = sinks::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
 
-    let mut settings = Settings {
-        rules: config.rules,
-        max_flows: config.max_flows,
-        decap: config.decap,
-        emit: config.emit(),
-        grouping: config.aggregation.grouping,
-        max_groups: config.aggregation.max_groups,
-        excludes: !config.aggregation.exclude.is_empty(),
-        log: live.bpf_log,
-        max_series: None,
-        without: Without::from_environment()?,
-    };
     let notify = Notify::from_environment();
     notify.status("loading the kernel programs");
     if let Some(pins) = &pins {
@@ -161,6 +151,21 @@ pub(crate) async fn run(
         server.stop().await;
     }
     ended.and(summary)
+}
+
+/// Takes the directory of `--pin`, where the kernel has what can be pinned: whoever boots an older one wants to measure all
+/// the same.
+fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
+    let Some(directory) = live.pin.as_deref() else { return Ok(None) };
+    if Features::probe(without)?.has(Feature::Tcx) {
+        return Pins::take(directory).map(Some);
+    }
+    tracing::warn!(
+        "going on without --pin {}: only links can be pinned, which at tc takes Linux 6.6 or newer; what passes while \
+         pping is restarted is not measured",
+        directory.display()
+    );
+    Ok(None)
 }
 
 /// Takes away what a run with `--pin` left in this directory, which ends its measuring.

@@ -20,10 +20,7 @@ use aya::maps::MapData;
 use pping_common::abi::LAYOUT;
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
-use super::{
-    features::{Feature, Features, Without},
-    load::Settings,
-};
+use super::load::Settings;
 use crate::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet.
@@ -60,16 +57,8 @@ impl Pins {
     /// Takes the directory, which is made if there is none.
     ///
     /// # Errors
-    /// [`Error::Pin`] when it is on no bpffs, another pping has it, or the kernel has no links that could be pinned.
+    /// [`Error::Pin`] when it is on no bpffs, or another pping has it.
     pub fn take(directory: &Path) -> Result<Self, Error> {
-        if !Features::probe(Without::from_environment()?)?.has(Feature::Tcx) {
-            return Err(Error::Pin {
-                path: directory.to_owned(),
-                reason: "only links can be pinned, which at tc takes Linux 6.6 or newer; run pping without --pin, and \
-                         nothing is measured while it is away"
-                    .to_owned(),
-            });
-        }
         let lock = lock(directory, true)?;
         let maps = directory.join(format!("maps-{LAYOUT:016x}"));
         for directory in [&maps, &directory.join("programs"), &directory.join("links")] {

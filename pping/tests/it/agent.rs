@@ -8,8 +8,8 @@
 )]
 
 mod bpffs;
-mod clsact;
 mod check;
+mod clsact;
 mod configuration;
 mod containers;
 mod copy;

@@ -3,16 +3,16 @@
 use std::{fs, process::Output};
 
 use jsonschema::Validator;
-use pping_lab::{Namespace, Process, Topology, run};
+use pping_lab::{Namespace, run};
 use serde_json::{Value, json};
 
 use super::{
     bpffs::Bpffs,
     copy::Copy,
-    strangers::{Foreign, Kind, Place, Verdict},
     host::Host,
     leftovers::attachments,
-    monitor::{PPING, interrupt, ok, ping, pping, repository, tool, topology, watch},
+    monitor::{PPING, interrupt, ok, pping, repository, tool, watch},
+    strangers::{Foreign, Kind, Place},
 };
 
 /// What `pping check` said.
@@ -174,7 +174,7 @@ fn colours_are_for_terminals() {
 #[test]
 fn a_foreign_xdp_program_is_named() {
     let host = Host::new();
-    let foreign = Foreign::load(Kind::Xdp, "scrubber", Verdict::PassOn);
+    let foreign = Foreign::load(Kind::Xdp, "scrubber");
     let link = foreign.attach(&host.namespace, Host::ETH, Place::Xdp);
     // The same in the kernel's own words.
     let ip = ok(run(host.namespace.command("ip").args(["-json", "link", "show", "dev", Host::ETH])));
@@ -193,8 +193,7 @@ fn a_foreign_xdp_program_is_named() {
 #[test]
 fn foreign_tcx_programs_are_named_in_their_order() {
     let host = Host::new();
-    let [first, second, out] =
-        ["first", "second", "out"].map(|name| Foreign::load(Kind::Tc, name, Verdict::PassOn));
+    let [first, second, out] = ["first", "second", "out"].map(|name| Foreign::load(Kind::Tc, name));
     let _links = [
         first.attach(&host.namespace, Host::ETH, Place::TcxIngress),
         second.attach(&host.namespace, Host::ETH, Place::TcxIngress),
@@ -204,38 +203,18 @@ fn foreign_tcx_programs_are_named_in_their_order() {
         [&first, &second, &out].map(|it| tool("bpftool", &["prog", "show", "id", &it.id.to_string()]));
     assert!(a.contains("name first") && b.contains("name second") && c.contains("name out"), "{a}{b}{c}");
     let order = format!(
-        "before pping: first id {} (TCX, ingress), second id {} (TCX, ingress), out id {} (TCX, egress)",
+        "after pping: first id {} (TCX, ingress), second id {} (TCX, ingress), out id {} (TCX, egress)",
         first.id, second.id, out.id
     );
-    check(&host.namespace, "-i eth0").assert("tc", ETH, "degraded", &[&order, "start pping before"]);
-}
-
-#[test]
-fn a_program_in_front_does_hide_packets_and_what_is_said_to_help_does() {
-    let topology = topology();
-    let foreign = Foreign::load(Kind::Tc, "greedy", Verdict::Accept);
-    let attach = || foreign.attach(topology.router(), Topology::WAN, Place::TcxIngress);
-    let samples = |pping: Process| {
-        ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.2");
-        let records = interrupt(pping);
-        records
-            .lines()
-            .filter(|line| line.contains("\"match_on_egress\":false,\"method\":\"icmp-echo\""))
-            .count()
-    };
-    let link = attach();
-    assert_eq!(samples(watch(topology.router(), Topology::WAN, "--rate-limit 0")), 0);
-    assert_eq!(samples(watch(topology.router(), Topology::WAN, "--rate-limit 0 --ingress xdp")), 3);
-    drop(link);
-    let first = watch(topology.router(), Topology::WAN, "--rate-limit 0");
-    let _link = attach();
-    assert_eq!(samples(first), 3);
+    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &[&order]);
+    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
+    without.assert("tc", ETH, "degraded", &[&order.replace("after", "before")]);
 }
 
 #[test]
 fn foreign_filters_are_named_and_come_after_tcx() {
     let (host, bpffs) = (Host::new(), Bpffs::new());
-    let foreign = Foreign::load(Kind::Tc, "shaper", Verdict::PassOn);
+    let foreign = Foreign::load(Kind::Tc, "shaper");
     let pin = bpffs.path().join("shaper");
     foreign.pin(&pin);
     let tc = |arguments: &str| ok(run(host.namespace.command("tc").args(arguments.split(' '))));
@@ -352,7 +331,7 @@ fn without_privileges_it_says_how_to_get_them_and_what_it_could_not_find_out() {
 #[test]
 fn three_capabilities_are_enough_for_all_but_names() {
     let (host, copy) = (Host::new(), Copy::new());
-    let foreign = Foreign::load(Kind::Tc, "first", Verdict::PassOn);
+    let foreign = Foreign::load(Kind::Tc, "first");
     let _link = foreign.attach(&host.namespace, Host::ETH, Place::TcxIngress);
     let mut command = host.namespace.command("setpriv");
     command.args(NOBODY);
@@ -363,12 +342,10 @@ fn three_capabilities_are_enough_for_all_but_names() {
     assert_eq!(report.0["ok"], true);
     report.assert("jit", None, "ok", &["machine code"]);
     report.assert("memory", None, "ok", &["MiB"]);
-    report.assert(
-        "tc",
-        ETH,
-        "degraded",
-        &[&format!("program {} (TCX, ingress)", foreign.id), "root is told"],
-    );
+    let nameless = format!("program {} (TCX, ingress)", foreign.id);
+    report.assert("tc", ETH, "ok", &["after pping", &nameless]);
+    let report = Said::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
+    report.assert("tc", ETH, "degraded", &["before pping", &nameless, "root is told"]);
 }
 
 #[test]
@@ -386,7 +363,7 @@ fn what_the_kernel_lacks_is_degraded_and_says_what_is_used_instead() {
     check_with(&host.namespace, &format!("--json {pin}"), &without).report().assert(
         "pin",
         None,
-        "missing",
+        "degraded",
         &["Linux 6.6"],
     );
     check(&host.namespace, &pin).assert("pin", None, "ok", &["is on a bpffs"]);

@@ -23,15 +23,6 @@ pub(super) enum Kind {
     Xdp = 6,
 }
 
-/// What a program says to every packet.
-#[derive(Clone, Copy)]
-pub(super) enum Verdict {
-    /// That others may look at it.
-    PassOn,
-    /// That it may pass, and nobody else need look at it.
-    Accept,
-}
-
 /// Where it is attached, of `enum bpf_attach_type`.
 #[derive(Clone, Copy)]
 #[repr(u32)]
@@ -48,8 +39,8 @@ pub(super) struct Foreign {
 }
 
 impl Foreign {
-    /// Loads one of at most 15 letters, digits and underscores.
-    pub(super) fn load(kind: Kind, name: &str, verdict: Verdict) -> Self {
+    /// Loads one that passes every packet on, with a name of at most 15 letters, digits and underscores.
+    pub(super) fn load(kind: Kind, name: &str) -> Self {
         #[repr(C)]
         struct ProgLoad {
             prog_type: u32,
@@ -61,11 +52,10 @@ impl Foreign {
             prog_flags: u32,
             prog_name: [u8; 16],
         }
-        // `XDP_PASS`, `TC_ACT_UNSPEC` and `TC_ACT_OK`.
-        let verdict: i32 = match (kind, verdict) {
-            (Kind::Xdp, _) => 2,
-            (Kind::Tc, Verdict::PassOn) => -1,
-            (Kind::Tc, Verdict::Accept) => 0,
+        // `XDP_PASS` and `TC_ACT_UNSPEC`.
+        let verdict: i32 = match kind {
+            Kind::Xdp => 2,
+            Kind::Tc => -1,
         };
         // `r0 = verdict; exit`
         let instructions = [0xb7 | u64::from(verdict as u32) << 32, 0x95];
