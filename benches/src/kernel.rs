@@ -4,14 +4,26 @@
 //! run took. An empty program is measured in every round just before and is subtracted, since the machine
 //! is shared and its speed changes; of the rounds the median is reported, and the lowest and highest.
 
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
 use anyhow::{Context as _, Result};
 use aya::{Ebpf, programs::Program};
 use pping::source::{
     drain,
+    features::{Feature, Without},
     interfaces::Link,
     load::{self, Kernel, Settings},
 };
-use pping_common::{abi::Emit, group::Grouping, limits::DEFAULT_MAX_GROUPS, parse::Decap, rtt::Rules};
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
+    parse::Decap,
+    rtt::Rules,
+};
 
 use crate::{
     frames,
@@ -64,6 +76,8 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
         }
     }
 
+    older_kernels(rounds, &settings, (&kernel.programs, &baseline), &packet)?;
+
     let inside = watching_loopback(&Settings { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
         ("TCP with timestamps", packet.clone()),
@@ -95,6 +109,33 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
         "A sample costs {:.2} x as much when an event tells of it as when the kernel aggregates it.",
         both.median / aggregated.median,
     );
+    Ok(())
+}
+
+/// What it costs that a kernel lacks something.
+fn older_kernels(
+    rounds: Rounds,
+    settings: &Settings,
+    (newest, baseline): (&Ebpf, &Ebpf),
+    packet: &[u8],
+) -> Result<()> {
+    let without = |features: &[Feature]| {
+        watching_loopback(&Settings { without: Without::these(features), ..*settings })
+    };
+    let name = "pping_ingress";
+    let add_only = without(&[Feature::Fetch])?;
+    let figure = rounds.measure((newest, name), (&add_only.programs, name), packet, || ())?;
+    print("what locks that only add, add to the first line", &figure);
+    // The lease begins here, and the rounds take less than it lasts.
+    let leased = without(&[Feature::Tcx])?;
+    let began = Instant::now();
+    let figure = rounds.measure((newest, name), (&leased.programs, name), packet, || ())?;
+    let lease = Duration::from_secs(LEASE_SECONDS);
+    anyhow::ensure!(began.elapsed() < lease, "the lease has run out: fewer rounds or runs");
+    print("what a lease adds to it", &figure);
+    thread::sleep(lease + Duration::from_secs(1));
+    let figure = rounds.measure((baseline, "baseline_empty"), (&leased.programs, name), packet, || ())?;
+    print("a packet once the lease has run out", &figure);
     Ok(())
 }
 
