@@ -14,6 +14,7 @@ mod run;
 mod setup;
 mod soak;
 mod test;
+mod vm;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -93,6 +94,8 @@ enum Chore {
         #[arg(long, value_name = "FILE", conflicts_with = "debug")]
         pping: Option<PathBuf>,
     },
+    /// Run the tests of pping/tests/vm on other kernels, each in a virtual machine
+    Vm(vm::Arguments),
     /// Measure what pping costs
     Bench {
         /// What the benchmarks are given
@@ -132,6 +135,7 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             let build = || build::run(build::Profile::from_release(!debug));
             soak::run(&pping.map_or_else(build, Ok)?, soak::Plan::new(length))
         }
+        Chore::Vm(arguments) => vm::run(&arguments),
         Chore::Bench { arguments } => bench::run(&arguments),
     }
 }

@@ -7,6 +7,7 @@ mod apt;
 mod compiler;
 mod fuzzing;
 mod lints;
+mod machines;
 mod packaging;
 mod python;
 mod tools;
@@ -80,6 +81,12 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
 pub(crate) fn for_fuzzing() -> Result<()> {
     apt::install(&fuzzing::missing())?;
     fuzzing::complete()
+}
+
+/// Looks for what building and virtual machines need, and installs what is missing.
+pub(crate) fn for_machines() -> Result<()> {
+    run(Scope::default(), Report::Changes)?;
+    apt::install(&machines::missing())
 }
 
 /// Looks for what building and packaging need, and with `tries` for what trying packages needs, and installs what is

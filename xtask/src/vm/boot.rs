@@ -1,0 +1,94 @@
+//! A virtual machine, from its start until it is off.
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use pping_lab::{Interrupt, Process};
+
+use super::kernel::Kernel;
+
+const POLL: Duration = Duration::from_millis(100);
+
+/// The guest's clock counts its instructions, and jumps ahead while it has nothing to do. So what is measured in there
+/// does not depend on how busy this machine is, and a minute of waiting costs a moment.
+const MACHINE: [&str; 17] = [
+    "-accel",
+    "tcg,thread=single",
+    "-icount",
+    "shift=1,sleep=off",
+    "-rtc",
+    "clock=vm",
+    "-cpu",
+    "max",
+    "-machine",
+    "q35",
+    "-m",
+    "1024",
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-no-reboot",
+];
+
+/// A kernel that panics switches the machine off.
+const PARAMETERS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on";
+
+/// How a machine came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Off,
+    /// Somebody pressed Ctrl-C.
+    Interrupted,
+    /// Something was wrong.
+    Trouble(String),
+}
+
+/// Boots a kernel and waits until it is off; `look` is shown what is on its serial console so far.
+pub(super) fn run(
+    kernel: &Kernel,
+    image: &Path,
+    log: &Path,
+    patience: Duration,
+    interrupt: &Interrupt,
+    mut look: impl FnMut(&str),
+) -> Result<End> {
+    fs::write(log, "")?;
+    // It goes when this thread does, whatever ends that.
+    let mut qemu = Command::new("setpriv");
+    qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]).args(MACHINE);
+    qemu.arg("-serial").arg(format!("file:{}", log.display()));
+    qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
+    qemu.args(["-append", PARAMETERS]);
+    let mut process = Process::spawn(qemu)?;
+    let began = Instant::now();
+    loop {
+        // The status first: what is written just before the end counts.
+        let status = process.status()?;
+        look(&console(log)?);
+        match status {
+            Some(status) if status.success() => return Ok(End::Off),
+            Some(status) => {
+                return Ok(End::Trouble(format!("qemu ended with {status}: {}", process.stderr()?.trim())));
+            }
+            None if interrupt.is_raised() => return Ok(End::Interrupted),
+            None if began.elapsed() > patience => {
+                return Ok(End::Trouble(format!("not over after {} s", patience.as_secs())));
+            }
+            None => thread::sleep(POLL),
+        }
+    }
+}
+
+/// What is on the serial console.
+pub(super) fn console(log: &Path) -> Result<String> {
+    let octets = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
+    Ok(String::from_utf8_lossy(&octets).replace('\r', ""))
+}

@@ -1,0 +1,182 @@
+//! What a guest boots: tools of this machine, the modules of its kernel, and the tests.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::{kernel::Kernel, payload::Payload};
+use crate::environment;
+
+const INIT: &str = include_str!("guest/init");
+
+/// What the tests use. Busybox has applets of the same names, which can less, and which its own shell prefers: so
+/// they go without those, and with another shell.
+const TOOLS: [&str; 6] = ["dash", "ip", "tc", "ping", "bpftool", "nsenter"];
+const NOT_OF_BUSYBOX: [&str; 7] = ["busybox", "sh", "ash", "ip", "tc", "ping", "nsenter"];
+
+const DIRECTORIES: [&str; 11] =
+    ["bin", "dev", "modules", "proc", "run", "sys", "tests", "tmp", "root", "var", "etc"];
+
+/// The modules that tests may want. A kernel that does not have one has to do without it.
+const MODULES: [&str; 14] = [
+    "veth",
+    "dummy",
+    "tun",
+    "sch_ingress",
+    "cls_bpf",
+    "act_bpf",
+    "sch_netem",
+    "sch_fq",
+    "8021q",
+    "pppoe",
+    "ip_gre",
+    "ipip",
+    "vxlan",
+    "geneve",
+];
+
+/// Packs what is the same for all kernels, and returns where it is.
+pub(super) fn common(payload: &Payload, filters: &[String], directory: &Path) -> Result<PathBuf> {
+    let root = tempfile::tempdir_in(directory)?;
+    let root = root.path();
+    for part in DIRECTORIES {
+        fs::create_dir(root.join(part))?;
+    }
+    symlink("/run", root.join("var/run"))?;
+    fs::write(root.join("init"), INIT)?;
+    fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
+    fs::write(root.join("tests/filters"), format!("{}\n", filters.join(" ")))?;
+
+    let mut programs = vec![tool("busybox")?];
+    for name in TOOLS {
+        programs.push(tool(name)?);
+    }
+    for program in &programs {
+        let name = program.file_name().context("a program has a name")?;
+        fs::copy(program, root.join("bin").join(name))?;
+    }
+    symlink("dash", root.join("bin/sh"))?;
+    let applets = pping_lab::run(Command::new("busybox").arg("--list"))?;
+    for applet in applets.lines().filter(|applet| !NOT_OF_BUSYBOX.contains(applet)) {
+        if !root.join("bin").join(applet).exists() {
+            symlink("busybox", root.join("bin").join(applet))?;
+        }
+    }
+    // Tests know the program by where it was built.
+    for (from, to) in [(&payload.tests, Path::new("/tests/vm")), (&payload.pping, payload.pping.as_path())] {
+        let to = inside(root, to);
+        make_parent(&to)?;
+        pping_lab::run(Command::new("strip").arg("-o").arg(&to).arg(from))?;
+        programs.push(from.clone());
+    }
+    for library in libraries(&programs)? {
+        let to = inside(root, &library);
+        make_parent(&to)?;
+        fs::copy(&library, to).with_context(|| format!("copying {}", library.display()))?;
+    }
+    let archive = directory.join("common.cpio");
+    pack(root, &archive)?;
+    Ok(archive)
+}
+
+/// Adds the modules of a kernel, and returns what that kernel can boot. The kernel takes archives one after the other.
+/// Nothing is compressed: that the guest would have to undo, slowly.
+pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path) -> Result<PathBuf> {
+    let root = tempfile::tempdir_in(directory)?;
+    let into = root.path().join("modules");
+    fs::create_dir(&into)?;
+    for (number, module) in modules(kernel)?.iter().enumerate() {
+        let name = module.file_name().context("a module has a name")?.to_string_lossy();
+        // In the order in which they can be inserted.
+        let to = into.join(format!("{number:03}-{}", name.trim_end_matches(".xz")));
+        if name.ends_with(".xz") {
+            let xz = Command::new("xz")
+                .args(["--decompress", "--stdout"])
+                .arg(module)
+                .stdout(File::create(to)?)
+                .status();
+            ensure!(xz.context("starting xz")?.success(), "xz cannot read {}", module.display());
+        } else {
+            fs::copy(module, to).with_context(|| format!("copying {}", module.display()))?;
+        }
+    }
+    let archive = root.path().join("modules.cpio");
+    pack_some(root.path(), "modules", &archive)?;
+    let image = directory.join(format!("{}.cpio", kernel.line));
+    fs::copy(common, &image)?;
+    let mut end = fs::OpenOptions::new().append(true).open(&image)?;
+    io::copy(&mut File::open(&archive)?, &mut end)?;
+    Ok(image)
+}
+
+/// The files of the modules that the kernel has, each after those it needs.
+fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
+    ensure!(kernel.modules().is_dir(), "there is no {}", kernel.modules().display());
+    let mut files = Vec::new();
+    for module in MODULES {
+        let mut modprobe = Command::new("modprobe");
+        // Not with the options that this machine gives them.
+        modprobe.args(["--config", "/dev/null", "--dirname"]).arg(&kernel.directory);
+        modprobe.args(["--set-version", &kernel.release, "--show-depends", module]);
+        // It fails for what the kernel does not have.
+        let output = modprobe.stderr(Stdio::null()).output().context("starting modprobe")?;
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let file = line.strip_prefix("insmod ").map(|rest| PathBuf::from(rest.trim()));
+            files.extend(file.filter(|file| !files.contains(file)));
+        }
+    }
+    Ok(files)
+}
+
+/// The shared libraries that programs need, and what loads those.
+fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
+    let mut libraries = BTreeSet::new();
+    for program in programs {
+        // Fails for a program that needs none.
+        let output = Command::new("ldd").arg(program).output().context("starting ldd")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(!text.contains("not found"), "a library of {} is missing:\n{text}", program.display());
+        libraries.extend(text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from));
+    }
+    Ok(libraries)
+}
+
+fn tool(name: &str) -> Result<PathBuf> {
+    environment::find_program(name).with_context(|| format!("there is no {name}"))
+}
+
+/// Where a path of the guest is here.
+fn inside(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn make_parent(path: &Path) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    Ok(())
+}
+
+fn pack(root: &Path, archive: &Path) -> Result<()> {
+    pack_some(root, ".", archive)
+}
+
+/// Writes a directory of `root` as the archive that a kernel unpacks at its start.
+fn pack_some(root: &Path, part: &str, archive: &Path) -> Result<()> {
+    let mut find = Command::new("find");
+    let mut find =
+        find.arg(part).current_dir(root).stdout(Stdio::piped()).spawn().context("starting find")?;
+    let names = find.stdout.take().context("find writes to a pipe")?;
+    let mut cpio = Command::new("cpio");
+    cpio.args(["--create", "--format=newc", "--owner=0:0", "--quiet"]).current_dir(root);
+    let status = cpio.stdin(names).stdout(File::create(archive)?).status().context("starting cpio")?;
+    ensure!(find.wait()?.success() && status.success(), "cpio could not pack {}", root.display());
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! Kernels as they are fetched, unpacked and kept: nothing is installed.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    index::{self, Candidate},
+    line::Line,
+};
+
+/// Where a package may have the kernel itself, before and after packages were split.
+const PLACES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
+
+/// A kernel that can be booted.
+#[derive(Clone, Debug)]
+pub(super) struct Kernel {
+    pub(super) line: Line,
+    /// The version of its package.
+    pub(super) version: String,
+    /// What `uname -r` says in it.
+    pub(super) release: String,
+    /// Where it is, with `vmlinuz` and `lib/modules`.
+    pub(super) directory: PathBuf,
+}
+
+impl Kernel {
+    /// The newest of a line: fetched if it is not there, or, without network, the newest that is there.
+    pub(super) fn get(line: Line, directory: &Path) -> Result<Self> {
+        let kept = directory.join("kernels");
+        fs::create_dir_all(&kept)?;
+        match index::newest(&line, &directory.join("apt")) {
+            Ok(candidate) => Self::of(line, &candidate, directory, &kept),
+            Err(error) => {
+                let Some(kernel) = Self::kept(line, &kept)? else { return Err(error) };
+                eprintln!("{line}: taking {}, which is there already: {error:#}", kernel.version);
+                Ok(kernel)
+            }
+        }
+    }
+
+    /// Everything a module may be looked for by.
+    pub(super) fn modules(&self) -> PathBuf {
+        self.directory.join("lib/modules").join(&self.release)
+    }
+
+    fn of(line: Line, candidate: &Candidate, directory: &Path, kept: &Path) -> Result<Self> {
+        let place = kept.join(candidate.key());
+        if !place.is_dir() {
+            eprintln!("{line}: fetching {} {}", candidate.image, candidate.version);
+            let scratch = tempfile::tempdir_in(directory)?;
+            let (packages, files) = (scratch.path().join("packages"), scratch.path().join("files"));
+            let kernel = scratch.path().join("kernel");
+            for directory in [&packages, &files, &kernel] {
+                fs::create_dir(directory)?;
+            }
+            for package in candidate.fetch(&directory.join("apt"), &packages)? {
+                pping_lab::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&files))?;
+            }
+            arrange(&candidate.release, &files, &kernel)
+                .with_context(|| format!("unpacking {}", candidate.image))?;
+            remove_others(line, candidate, kept);
+            // The last step, so that what is there is whole.
+            fs::rename(&kernel, &place)?;
+        }
+        Ok(Self {
+            line,
+            version: candidate.version.clone(),
+            release: candidate.release.clone(),
+            directory: place,
+        })
+    }
+
+    /// The newest of those of a line that were fetched before.
+    fn kept(line: Line, kept: &Path) -> Result<Option<Self>> {
+        let mut newest: Option<Self> = None;
+        for entry in fs::read_dir(kept)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let Some((image, version)) = name.split_once('_') else { continue };
+            let is_newer = || newest.as_ref().is_none_or(|it| index::is_newer(version, &it.version));
+            if line.has(version) && is_newer() {
+                newest = Some(Self {
+                    line,
+                    version: version.to_owned(),
+                    release: image.trim_start_matches("linux-image-").to_owned(),
+                    directory: kept.join(&name),
+                });
+            }
+        }
+        Ok(newest)
+    }
+}
+
+/// Takes the kernel and its modules out of what was unpacked.
+fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
+    let places = PLACES.map(|place| match place.strip_suffix('/') {
+        Some(_) => files.join(place).join(release).join("vmlinuz"),
+        None => files.join(format!("{place}{release}")),
+    });
+    let image = places.iter().find(|place| place.is_file()).context("there is no kernel in it")?;
+    fs::rename(image, kernel.join("vmlinuz"))?;
+    let modules = kernel.join("lib/modules");
+    fs::create_dir_all(&modules)?;
+    let unpacked = ["lib/modules", "usr/lib/modules"].map(|place| files.join(place).join(release));
+    let unpacked = unpacked.iter().find(|place| place.is_dir()).context("there are no modules in it")?;
+    fs::rename(unpacked, modules.join(release))?;
+    pping_lab::run(Command::new("depmod").arg("--basedir").arg(kernel).arg(release))?;
+    Ok(())
+}
+
+/// Removes what this kernel is newer than. As far as it can: what stays takes room, and nothing else.
+fn remove_others(line: Line, candidate: &Candidate, kept: &Path) {
+    let remove = || -> io::Result<()> {
+        for entry in fs::read_dir(kept)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // The newest of all may be of another line tomorrow.
+            let is_of_line =
+                line.name != "newest" && name.split_once('_').is_some_and(|(_, it)| line.has(it));
+            if is_of_line && name != candidate.key() {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    };
+    remove().ok();
+}
