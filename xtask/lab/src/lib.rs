@@ -31,6 +31,7 @@ pub use error::{Error, Result};
 pub use interrupt::Interrupt;
 pub use namespace::Namespace;
 pub use nix::sys::signal::Signal;
+pub use packet::{PacketSocket, Received};
 pub use process::Process;
 pub use run::run;
 pub use topology::{Topology, TopologyBuilder};

@@ -18,23 +18,23 @@ const RECEIVE_BUFFER: libc::c_int = 64 << 20;
 
 /// One interface as an open-ended cable.
 #[derive(Debug)]
-pub(crate) struct PacketSocket {
+pub struct PacketSocket {
     socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
 /// A frame just received.
 #[derive(Debug)]
-pub(crate) struct Received<'a> {
+pub struct Received<'a> {
     /// All of it, VLAN tags included.
-    pub(crate) frame: &'a [u8],
+    pub frame: &'a [u8],
     /// False if the sender left the checksum to hardware: whoever gets the frame will discard it.
-    pub(crate) is_complete: bool,
+    pub is_complete: bool,
 }
 
 impl PacketSocket {
     /// Opens a socket on an interface of the namespace the calling thread is in.
-    pub(crate) fn open(interface: &str) -> io::Result<Self> {
+    pub fn open(interface: &str) -> io::Result<Self> {
         let name = CString::new(interface)?;
         // SAFETY: the name is a string that ends with a zero and lives until after the call.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
@@ -58,12 +58,12 @@ impl PacketSocket {
     }
 
     /// Opens the same interface once more, so that one thread can send while another receives.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+    pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { socket: self.socket.try_clone()?, buffer: vec![0; BUFFER] })
     }
 
     /// The next frame, or `None` if there is none just now.
-    pub(crate) fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
+    pub fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         // The frame goes behind the room for one VLAN tag: putting the tag back then moves 12 bytes only.
         let (_, space) = self.buffer.split_at_mut(VLAN_TAG);
         let mut part = libc::iovec { iov_base: space.as_mut_ptr().cast(), iov_len: space.len() };
@@ -99,14 +99,14 @@ impl PacketSocket {
     }
 
     /// Sends a frame as it is.
-    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the pointer and the length are those of a slice that outlives the call.
         let sent = unsafe { libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
         checked(sent).map(drop)
     }
 
     /// Frames that the kernel could not queue since the last call.
-    pub(crate) fn take_overflow(&self) -> io::Result<u64> {
+    pub fn take_overflow(&self) -> io::Result<u64> {
         // SAFETY: zero is a valid value of each field.
         let mut stats: libc::tpacket_stats = unsafe { mem::zeroed() };
         let mut length = size_of_val(&stats) as libc::socklen_t;

@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{kernel::Kernel, payload::Payload};
+use super::{
+    kernel::Kernel,
+    payload::{Part, Payload},
+};
 use crate::environment;
 
 const INIT: &str = include_str!("guest/init");
@@ -43,7 +46,7 @@ const MODULES: [&str; 14] = [
 ];
 
 /// Packs what is the same for all kernels, and returns where it is.
-pub(super) fn common(payload: &Payload, filters: &[String], directory: &Path) -> Result<PathBuf> {
+pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory: &Path) -> Result<PathBuf> {
     let root = tempfile::tempdir_in(directory)?;
     let root = root.path();
     for part in DIRECTORIES {
@@ -52,7 +55,9 @@ pub(super) fn common(payload: &Payload, filters: &[String], directory: &Path) ->
     symlink("/run", root.join("var/run"))?;
     fs::write(root.join("init"), INIT)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
-    fs::write(root.join("tests/filters"), format!("{}\n", filters.join(" ")))?;
+    for (part, names) in tests {
+        fs::write(root.join("tests").join(part.name()), names.join("\n") + "\n")?;
+    }
 
     let mut programs = vec![tool("busybox")?];
     for name in TOOLS {
@@ -88,7 +93,7 @@ pub(super) fn common(payload: &Payload, filters: &[String], directory: &Path) ->
 
 /// Adds the modules of a kernel, and returns what that kernel can boot. The kernel takes archives one after the other.
 /// Nothing is compressed: that the guest would have to undo, slowly.
-pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path) -> Result<PathBuf> {
+pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path, name: &str) -> Result<PathBuf> {
     let root = tempfile::tempdir_in(directory)?;
     let into = root.path().join("modules");
     fs::create_dir(&into)?;
@@ -109,7 +114,7 @@ pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path) -> Result<
     }
     let archive = root.path().join("modules.cpio");
     pack_some(root.path(), "modules", &archive)?;
-    let image = directory.join(format!("{}.cpio", kernel.line));
+    let image = directory.join(format!("{name}.cpio"));
     fs::copy(common, &image)?;
     let mut end = fs::OpenOptions::new().append(true).open(&image)?;
     io::copy(&mut File::open(&archive)?, &mut end)?;

@@ -1,6 +1,8 @@
 //! What came of each kernel, and the table of it.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::PathBuf};
+
+use anyhow::Result;
 
 use super::{
     boot::End,
@@ -12,39 +14,57 @@ use super::{
 /// Lines of a failure that are printed; the log has all.
 const RELEVANT: usize = 60;
 
+/// What came of a machine.
+pub(super) struct Run {
+    pub(super) console: Console,
+    pub(super) end: End,
+    /// All that it said.
+    pub(super) log: PathBuf,
+}
+
+impl Run {
+    /// What is wrong beside tests that failed.
+    fn trouble(&self) -> Option<&str> {
+        match &self.end {
+            End::Interrupted => Some("interrupted"),
+            End::Trouble(what) => Some(what),
+            End::Off if !self.console.is_done => Some("it went off before the tests were over"),
+            End::Off if self.console.tests.is_empty() => Some("it ran no test"),
+            End::Off => None,
+        }
+    }
+}
+
 /// What came of a kernel.
 pub(super) struct Outcome {
     pub(super) line: Line,
     /// The kernel that ran, or why there is none.
     pub(super) kernel: Result<Kernel, String>,
-    pub(super) console: Console,
-    /// What is wrong beside tests that failed.
-    pub(super) trouble: Option<String>,
+    runs: Vec<Run>,
 }
 
 impl Outcome {
-    pub(super) fn not_fetched(line: Line, why: String) -> Self {
-        Self { line, kernel: Err(why), console: Console::default(), trouble: None }
+    pub(super) fn new(line: Line, kernel: Result<Kernel>) -> Self {
+        Self { line, kernel: kernel.map_err(|error| format!("{error:#}")), runs: Vec::new() }
     }
 
-    pub(super) fn ran(kernel: Kernel, console: Console, end: End) -> Self {
-        let trouble = match end {
-            End::Interrupted => Some("interrupted".to_owned()),
-            End::Trouble(what) => Some(what),
-            End::Off if !console.is_done => Some("it went off before the tests were over".to_owned()),
-            End::Off if console.tests.is_empty() => Some("there is no such test".to_owned()),
-            End::Off => None,
-        };
-        Self { line: kernel.line, kernel: Ok(kernel), console, trouble }
+    pub(super) fn add(&mut self, run: Run) {
+        self.runs.push(run);
+    }
+
+    pub(super) fn consoles(&self) -> impl Iterator<Item = &Console> {
+        self.runs.iter().map(|run| &run.console)
+    }
+
+    fn tests(&self) -> impl Iterator<Item = &Test> {
+        self.consoles().flat_map(|console| &console.tests)
     }
 
     /// Whether every test ended as it should.
     pub(super) fn is_good(&self) -> bool {
-        self.kernel.is_ok() && self.trouble.is_none() && self.count(|it| *it == Verdict::Failed) == 0
-    }
-
-    pub(super) fn count(&self, of: impl Fn(&Verdict) -> bool) -> usize {
-        self.console.tests.iter().filter(|test| of(&test.verdict)).count()
+        self.kernel.is_ok()
+            && self.runs.iter().all(|run| run.trouble().is_none())
+            && self.tests().all(|test| test.verdict != Verdict::Failed)
     }
 
     /// What is wrong, for whoever has to find out why.
@@ -53,38 +73,38 @@ impl Outcome {
         if let Err(why) = &self.kernel {
             add(&mut text, &format!("{}: not fetched: {why}", self.line));
         }
-        for test in self.console.tests.iter().filter(|test| test.verdict == Verdict::Failed) {
-            add(&mut text, &format!("{}: {} failed:\n{}", self.line, test.name, tail(&test.output)));
-        }
-        if let Some(trouble) = &self.trouble {
-            add(&mut text, &format!("{}: {trouble}", self.line));
-            if self.console.tests.is_empty() {
-                add(&mut text, &tail(&self.console.start));
+        for run in &self.runs {
+            let before = text.len();
+            for test in run.console.tests.iter().filter(|test| test.verdict == Verdict::Failed) {
+                add(&mut text, &format!("{}: {} failed:\n{}", self.line, test.name, tail(&test.output)));
+            }
+            if let Some(trouble) = run.trouble() {
+                add(&mut text, &format!("{}: {trouble}", self.line));
+                if run.console.tests.is_empty() {
+                    add(&mut text, &tail(&run.console.start));
+                }
+            }
+            if text.len() > before {
+                add(&mut text, &format!("({} has all that the machine said)", run.log.display()));
             }
         }
         (!text.is_empty()).then_some(text)
     }
 
     fn find(&self, name: &str) -> Option<&Test> {
-        self.console.tests.iter().find(|test| test.name == name)
+        self.tests().find(|test| test.name == name)
     }
 }
 
 /// A row for each test, a column for each kernel, and below it why tests were skipped.
-pub(super) fn table(outcomes: &[Outcome]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for test in outcomes.iter().flat_map(|outcome| &outcome.console.tests) {
-        if !names.contains(&&*test.name) {
-            names.push(&test.name);
-        }
-    }
+pub(super) fn table(outcomes: &[Outcome], names: &[String]) -> String {
     let mut rows = vec![
         std::iter::once("test".to_owned()).chain(outcomes.iter().map(|it| it.line.to_string())).collect(),
         std::iter::once("kernel".to_owned()).chain(outcomes.iter().map(version)).collect(),
     ];
     let mut reasons = String::new();
     for name in names {
-        let mut row = vec![name.to_owned()];
+        let mut row = vec![name.clone()];
         for outcome in outcomes {
             row.push(cell(outcome, name));
             if let Some(Verdict::Skipped(reason)) = outcome.find(name).map(|test| &test.verdict) {
@@ -137,6 +157,8 @@ fn tail(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     fn outcome(line: usize, text: &str) -> Outcome {
@@ -145,9 +167,11 @@ mod tests {
             line,
             version: format!("{line}.3-1"),
             release: String::new(),
-            directory: std::path::PathBuf::new(),
+            directory: PathBuf::new(),
         };
-        Outcome::ran(kernel, Console::read(text), End::Off)
+        let mut outcome = Outcome::new(line, Ok(kernel));
+        outcome.add(Run { console: Console::read(text), end: End::Off, log: PathBuf::new() });
+        outcome
     }
 
     const PASSED: &str = "PPING-BEGIN a\nPPING-END a 0 1 3\nPPING-DONE\n";
@@ -156,26 +180,27 @@ mod tests {
     fn the_table_has_every_test_and_every_kernel() {
         let skipped = "PPING-BEGIN b\nPPING-SKIPPED too old\nPPING-END b 0 1 2\nPPING-DONE\n";
         let outcomes =
-            [outcome(0, skipped), outcome(1, PASSED), Outcome::not_fetched(Line::ALL[2], "no net".into())];
-        let expected = "test    5.10      6.1       6.12\n\
-                        kernel  5.10.3-1  6.1.3-1   not fetched\n\
-                        b       skipped   NOT RUN   not fetched\n\
+            [outcome(0, skipped), outcome(1, PASSED), Outcome::new(Line::ALL[2], Err(anyhow!("no net")))];
+        let expected = "test    5.10      6.1         6.12\n\
+                        kernel  5.10.3-1  6.1.3-1     not fetched\n\
                         a       NOT RUN   passed 2 s  not fetched\n\
+                        b       skipped   NOT RUN     not fetched\n\
                         5.10: b skipped: too old\n";
-        assert_eq!(table(&outcomes).replace("   ", "  "), expected.replace("   ", "  "));
+        assert_eq!(table(&outcomes, &["a".to_owned(), "b".to_owned()]), expected);
         assert!(outcomes[1].is_good() && !outcomes[2].is_good());
     }
 
     #[test]
     fn what_does_not_come_to_its_end_is_not_good() {
-        let cut = outcome(1, "PPING-BEGIN a\nPPING-END a 0 1 3\n");
-        assert!(
-            !cut.is_good() && cut.complaint().is_some_and(|it| it.contains("before the tests were over"))
-        );
-        let nothing = outcome(1, "PPING-DONE\n");
-        assert!(!nothing.is_good() && nothing.complaint().is_some_and(|it| it.contains("no such test")));
-        let failed = outcome(1, "PPING-BEGIN a\nassertion\nPPING-END a 101 1 3\nPPING-DONE\n");
-        assert!(!failed.is_good() && failed.complaint().is_some_and(|it| it.contains("assertion")));
-        assert!(outcome(1, PASSED).complaint().is_none());
+        let complains = |text, of| {
+            let outcome = outcome(1, text);
+            assert!(!outcome.is_good());
+            let complaint = outcome.complaint().expect("something is wrong");
+            assert!(complaint.contains(of), "{complaint}");
+        };
+        complains("PPING-BEGIN a\nPPING-END a 0 1 3\n", "before the tests were over");
+        complains("PPING-DONE\n", "it ran no test");
+        complains("PPING-BEGIN a\nassertion\nPPING-END a 101 1 3\nPPING-DONE\n", "assertion");
+        assert!(outcome(1, PASSED).complaint().is_none() && outcome(1, PASSED).is_good());
     }
 }

@@ -1,10 +1,35 @@
 //! What is tested, and the tests.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 
 use crate::{command, environment};
+
+/// What a machine is booted for: not all tests want the same clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Those that keep the verifier busy, and do not care what time it is.
+    Programs,
+    /// All others.
+    Times,
+}
+
+impl Part {
+    pub(super) const ALL: [Self; 2] = [Self::Programs, Self::Times];
+
+    /// The name in files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Programs => "programs",
+            Self::Times => "times",
+        }
+    }
+
+    fn of(test: &str) -> Self {
+        if test.starts_with("programs::") { Self::Programs } else { Self::Times }
+    }
+}
 
 /// Programs as cargo builds them for any test, so that what was compiled for those is not compiled again. The libraries
 /// that they are linked to come along.
@@ -30,5 +55,13 @@ impl Payload {
         })?;
         let tests = tests.context("cargo does not say where it put the tests")?;
         Ok(Self { tests, pping: environment::target_directory().join("debug/pping") })
+    }
+
+    /// The tests of a part whose names contain one of these words; all, if there are none.
+    pub(super) fn list(&self, part: Part, filters: &[String]) -> Result<Vec<String>> {
+        let list =
+            pping_lab::run(Command::new(&self.tests).args(["--list", "--format", "terse"]).args(filters))?;
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        Ok(names.filter(|name| Part::of(name) == part).map(str::to_owned).collect())
     }
 }

@@ -1,0 +1,131 @@
+//! Hosts, cables, and delays that the kernel makes to the microsecond.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
+
+use pping_lab::{
+    Namespace, Topology, run,
+    traffic::{self, Behaviour, Pace, Server},
+    veth::{self, End, Offloads},
+};
+
+use super::monitor::{ok, ping};
+
+pub(super) const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+/// The tag of [`Net::tagged`].
+pub(super) const VLAN: u16 = 100;
+
+/// Hosts in a row, with the names and addresses of a [`Topology`]: client, router, server. There is no wire in between
+/// but netem, where the server sends, so that the router sees every reply of the server's that much later.
+pub(super) struct Net {
+    pub(super) client: Namespace,
+    pub(super) router: Namespace,
+    pub(super) server: Namespace,
+}
+
+/// The address family that a conversation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    Ipv4,
+    Ipv6,
+}
+
+impl Family {
+    pub(super) fn client(self) -> IpAddr {
+        match self {
+            Self::Ipv4 => Topology::CLIENT_IPV4.into(),
+            Self::Ipv6 => Topology::CLIENT_IPV6.into(),
+        }
+    }
+
+    pub(super) fn server(self) -> IpAddr {
+        match self {
+            Self::Ipv4 => Topology::SERVER_IPV4.into(),
+            Self::Ipv6 => Topology::SERVER_IPV6.into(),
+        }
+    }
+}
+
+impl Net {
+    /// Hosts that have found each other, so that no packet of a test waits for that.
+    pub(super) fn new() -> Self {
+        Self::with_far_ends(Topology::WAN, Topology::ETH, |_, _| {})
+    }
+
+    /// The same, with VLAN tags between router and server.
+    pub(super) fn tagged() -> Self {
+        Self::with_far_ends("wan0.100", "eth0.100", |router, server| {
+            for (host, parent) in [(router, Topology::WAN), (server, Topology::ETH)] {
+                let name = format!("{parent}.{VLAN}");
+                ip(host, &format!("link add link {parent} name {name} type vlan id {VLAN}"));
+                ip(host, &format!("link set {name} up"));
+            }
+        })
+    }
+
+    /// The interfaces that have the addresses between router and server, once `prepare` has made them.
+    fn with_far_ends(wan: &str, eth: &str, prepare: impl Fn(&Namespace, &Namespace)) -> Self {
+        let [client, router, server] = ["client", "router", "server"].map(|role| ok(Namespace::new(role)));
+        ok(router.forward());
+        let near = [End::new(&client, Topology::ETH), End::new(&router, Topology::LAN)];
+        let far = [End::new(&router, Topology::WAN), End::new(&server, Topology::ETH)];
+        ok(veth::connect(near[0], near[1], Offloads::On));
+        ok(veth::connect(far[0], far[1], Offloads::On));
+        prepare(&router, &server);
+        let ends = [
+            (near[0], IpAddr::from(Topology::CLIENT_IPV4), IpAddr::from(Topology::CLIENT_IPV6)),
+            (near[1], Topology::LAN_IPV4.into(), Topology::LAN_IPV6.into()),
+            (End::new(&router, wan), Topology::WAN_IPV4.into(), Topology::WAN_IPV6.into()),
+            (End::new(&server, eth), Topology::SERVER_IPV4.into(), Topology::SERVER_IPV6.into()),
+        ];
+        for (end, ipv4, ipv6) in ends {
+            ok(end.add_address(ipv4, 24));
+            ok(end.add_address(ipv6, 64));
+        }
+        for (host, gateways) in [
+            (&client, [IpAddr::from(Topology::LAN_IPV4), Topology::LAN_IPV6.into()]),
+            (&server, [Topology::WAN_IPV4.into(), Topology::WAN_IPV6.into()]),
+        ] {
+            for gateway in gateways {
+                ip(host, &format!("route add default via {gateway}"));
+            }
+        }
+        let net = Self { client, router, server };
+        net.warm_up();
+        net
+    }
+
+    /// Has the server's packets wait, get lost or swap places, as `tc qdisc ... netem` is told.
+    pub(super) fn netem(&self, arguments: &str) {
+        let mut tc = self.server.command("tc");
+        tc.args(["qdisc", "replace", "dev", Topology::ETH, "root", "netem", "limit", "100000"]);
+        ok(run(tc.args(arguments.split_whitespace())));
+    }
+
+    /// Has the server's packets wait, all for the same time.
+    pub(super) fn delay(&self, delay: Duration) {
+        self.netem(&format!("delay {}us", delay.as_micros()));
+    }
+
+    /// A TCP conversation: segments and their echoes.
+    pub(super) fn converse(&self, family: Family, pace: Pace) {
+        let server = ok(Server::start(&self.server, 0, Behaviour::Echo));
+        ok(traffic::echo(&self.client, SocketAddr::new(family.server(), server.port()), pace));
+    }
+
+    /// Addresses have to be resolved, which netem delays as well, and the first connection after the start takes longer.
+    fn warm_up(&self) {
+        for family in FAMILIES {
+            ping(&self.client, family.server(), "-c2 -i0.1");
+            self.converse(family, Pace { chunks: 2, bytes: 10, pause: Duration::from_millis(10) });
+        }
+    }
+}
+
+/// `ip` with a line of arguments, in a host.
+pub(super) fn ip(host: &Namespace, arguments: &str) {
+    ok(run(host.command("ip").args(arguments.split_whitespace())));
+}

@@ -1,0 +1,123 @@
+//! The verifier of this kernel takes the programs, whatever they are made for.
+
+use aya::programs::ProgramInfo;
+use pping::source::load::{self, Kernel, Settings};
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    parse::Decap,
+    rtt::{Basis, Rules},
+};
+
+use super::report::verified;
+
+/// Half of what kernels allow: what the next one makes of the same program is not known.
+const BUDGET: u32 = 500_000;
+
+/// With little room, since it is made anew for each.
+const SMALL: Settings = Settings { max_flows: 16, max_groups: 16, ..Settings::DEFAULT };
+const EVERY_EVENT: Emit = Emit(Emit::SAMPLES.0 | Emit::FLOWS.0 | Emit::ENDS.0);
+const NETWORKS: Grouping =
+    Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+const LABELS: Grouping = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+const CLASSES: Grouping = Grouping { by_dscp: 1, ..Grouping::NONE };
+const RARELY: Rules = Rules {
+    rate_limit: 100_000_000,
+    rtt_rate: 1 << 15,
+    rtt_basis: Basis::Min,
+    include_local: false,
+    reserved: [0; 3],
+};
+const LOCAL: Rules = Rules { include_local: true, ..Rules::UNLIMITED };
+const RARELY_AND_LOCAL: Rules = Rules { include_local: true, ..RARELY };
+
+/// One thing at a time, and all of them.
+const SETS: [(&str, Settings); 12] = [
+    ("default", SMALL),
+    ("no-events", Settings { emit: Emit::NOTHING, ..SMALL }),
+    ("every-event", Settings { emit: EVERY_EVENT, ..SMALL }),
+    ("rate-limits", Settings { rules: RARELY, ..SMALL }),
+    ("include-local", Settings { rules: LOCAL, ..SMALL }),
+    ("by-network", Settings { grouping: NETWORKS, ..SMALL }),
+    ("by-label", Settings { grouping: LABELS, ..SMALL }),
+    ("by-dscp", Settings { grouping: CLASSES, ..SMALL }),
+    ("excludes", Settings { excludes: true, ..SMALL }),
+    ("decap", Settings { decap: Decap::ALL, ..SMALL }),
+    ("log", Settings { log: true, ..SMALL }),
+    (
+        "everything",
+        Settings {
+            emit: EVERY_EVENT,
+            rules: RARELY_AND_LOCAL,
+            grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
+            excludes: true,
+            decap: Decap::ALL,
+            log: true,
+            ..SMALL
+        },
+    ),
+];
+
+fn load(features: &str, settings: &Settings) {
+    let mut kernel =
+        load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
+    for (name, info) in infos(&mut kernel) {
+        let count = info.verified_instruction_count();
+        assert!(count.is_none_or(|count| count < BUDGET), "{name} with {features}: {count:?}");
+        verified(name, features, &info);
+    }
+}
+
+/// What the kernel says of each program that is loaded.
+fn infos(kernel: &mut Kernel) -> Vec<(&'static str, ProgramInfo)> {
+    let programs = &mut kernel.programs;
+    let mut infos = vec![("pping_xdp", load::xdp(programs).unwrap().info().unwrap())];
+    for name in ["pping_ingress", "pping_egress"] {
+        infos.push((name, load::classifier(programs, name).unwrap().info().unwrap()));
+    }
+    // There is none where the kernel cannot walk through a map.
+    if let Ok(info) = load::sweep(programs).map(|program| program.info()) {
+        infos.extend(info.ok().map(|info| ("pping_sweep", info)));
+    }
+    infos
+}
+
+/// An error with all that led to it, of which the verifier's log is the last.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[test]
+fn every_feature_loads() {
+    for (features, settings) in &SETS {
+        load(features, settings);
+    }
+}
+
+/// All combinations would take an hour in here, and are tried on the machine's own kernel. These have each pair of
+/// choices at least once: an orthogonal array of one factor with four levels and four with two.
+#[test]
+fn pairs_of_features_load() {
+    let groupings = [("none", Grouping::NONE), ("network", NETWORKS), ("label", LABELS), ("dscp", CLASSES)];
+    for (number, (group, grouping)) in groupings.into_iter().enumerate() {
+        let (first, second) = (number & 1 != 0, number & 2 != 0);
+        for is_flipped in [false, true] {
+            let [events, tunnels, excludes, local] =
+                [is_flipped, is_flipped ^ first, is_flipped ^ second, is_flipped ^ first ^ second];
+            let features = format!(
+                "pair:events={events},group={group},tunnels={tunnels},excludes={excludes},local={local}"
+            );
+            let settings = Settings {
+                emit: if events { EVERY_EVENT } else { Emit::NOTHING },
+                grouping,
+                decap: if tunnels { Decap::ALL } else { Decap::NONE },
+                excludes,
+                rules: if local { RARELY_AND_LOCAL } else { RARELY },
+                log: !excludes,
+                ..SMALL
+            };
+            load(&features, &settings);
+        }
+    }
+}
