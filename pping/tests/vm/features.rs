@@ -4,6 +4,11 @@ use pping::source::features::{Feature, Features};
 
 use super::report::feature;
 
+/// Whether tc programs are attached by links.
+pub(super) fn has_tcx() -> bool {
+    Features::probe().unwrap().has(Feature::Tcx)
+}
+
 #[test]
 fn are_told() {
     let features = Features::probe().unwrap();

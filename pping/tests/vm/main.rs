@@ -4,7 +4,7 @@
 //! console. The clock counts instructions, so round-trip times can be told to a tenth of a millisecond, and waiting
 //! costs nothing; what pping costs cannot be measured here.
 //!
-//! `net` has hosts and delays between them, `monitor` a pping that watches, `records` and `http` what it tells, and
+//! `net` has hosts and delays between them, `monitor` and `watched` a pping that watches, `records` and `http` what it tells, and
 //! `report` says that a kernel cannot do something.
 
 #![expect(
@@ -15,10 +15,15 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod agent;
+mod attach;
 mod features;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/frames.rs"]
 mod frames;
+#[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
+#[path = "../it/agent/http.rs"]
+mod http;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/agent/monitor.rs"]
 mod monitor;
@@ -29,3 +34,4 @@ mod programs;
 mod records;
 mod report;
 mod rtt;
+mod watched;

@@ -1,7 +1,6 @@
 //! The verifier of this kernel takes the programs, whatever they are made for.
 
-use aya::programs::ProgramInfo;
-use pping::source::load::{self, Kernel, Settings};
+use pping::source::load::{self, Settings};
 use pping_common::{
     abi::Emit,
     group::Grouping,
@@ -59,27 +58,16 @@ const SETS: [(&str, Settings); 12] = [
 ];
 
 fn load(features: &str, settings: &Settings) {
-    let mut kernel =
+    let kernel =
         load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
-    for (name, info) in infos(&mut kernel) {
+    // Those that this kernel gets: not all have use for the same.
+    let loaded = kernel.programs.programs().filter(|(_, program)| program.fd().is_ok());
+    for (name, program) in loaded {
+        let info = program.info().unwrap();
         let count = info.verified_instruction_count();
         assert!(count.is_none_or(|count| count < BUDGET), "{name} with {features}: {count:?}");
         verified(name, features, &info);
     }
-}
-
-/// What the kernel says of each program that is loaded.
-fn infos(kernel: &mut Kernel) -> Vec<(&'static str, ProgramInfo)> {
-    let programs = &mut kernel.programs;
-    let mut infos = vec![("pping_xdp", load::xdp(programs).unwrap().info().unwrap())];
-    for name in ["pping_ingress", "pping_egress"] {
-        infos.push((name, load::classifier(programs, name).unwrap().info().unwrap()));
-    }
-    // There is none where the kernel cannot walk through a map.
-    if let Ok(info) = load::sweep(programs).map(|program| program.info()) {
-        infos.extend(info.ok().map(|info| ("pping_sweep", info)));
-    }
-    infos
 }
 
 /// An error with all that led to it, of which the verifier's log is the last.

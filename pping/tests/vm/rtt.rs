@@ -8,9 +8,10 @@ use std::{net::IpAddr, time::Duration};
 use pping_lab::{Namespace, Topology, run, traffic::Pace};
 
 use super::{
-    monitor::{interrupt, ok, watch},
+    monitor::ok,
     net::{FAMILIES, Family, Net},
-    records::{Records, Sample},
+    records::Sample,
+    watched::Watched,
 };
 
 const DELAYS: [Duration; 3] =
@@ -44,72 +45,72 @@ fn assert_exact(samples: &[&Sample], expected: Duration) {
     }
 }
 
-fn tcp_is_exact(ingress: &str) {
+/// What ping says of a reply: three digits of the time.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    rtt: Duration,
+    /// What the last of the digits counts.
+    unit: Duration,
+}
+
+impl Said {
+    /// Reads a line like `64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
+    fn read(line: &str) -> Option<Self> {
+        let (_, time) = line.split_once(" time=")?;
+        let digits = time.strip_suffix(" ms")?;
+        let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as u32);
+        let unit = Duration::from_millis(1) / 10_u32.pow(decimals);
+        Some(Self { rtt: Duration::from_secs_f64(digits.parse::<f64>().unwrap() / 1e3), unit })
+    }
+
+    /// Ping sees all that pping sees, and the way between the hosts.
+    #[track_caller]
+    fn assert_agrees(self, sample: &Sample) {
+        let Self { rtt, unit } = self;
+        assert!(sample.rtt() <= rtt + unit && rtt <= sample.rtt() + EXACT + unit, "{self:?}: {sample:?}");
+    }
+}
+
+/// Pings, and returns what ping says of each reply that came, in order.
+fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<Said> {
+    let mut ping = from.command("ping");
+    ping.args(["-n", "-i", "0.02", "-W", "2", "-c", &count.to_string()]).arg(to.to_string());
+    ok(run(&mut ping)).lines().filter_map(Said::read).collect()
+}
+
+fn is_exact(ingress: &str) {
     let net = Net::new();
+    let mut watched = Watched::start(&net.router, Topology::WAN, &format!("--ingress {ingress}"));
     for family in FAMILIES {
         for delay in DELAYS {
             net.delay(delay);
-            let pping = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
             net.converse(family, CONVERSATION);
-            let samples = Records::parse(&interrupt(pping)).samples;
+            let samples = watched.take();
             let samples = to_server(&samples, family);
             // Each segment has an answer, and the handshake as well; some share a timestamp.
             assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
             assert!(samples.iter().all(|sample| sample.method == "tcp-ts"));
             assert_exact(&samples, delay);
-        }
-    }
-}
 
-#[test]
-fn tcp_is_exact_at_tc() {
-    tcp_is_exact("tc");
-}
-
-#[test]
-fn tcp_is_exact_at_xdp() {
-    tcp_is_exact("xdp");
-}
-
-/// Pings, and returns what ping says of each reply that came, in order.
-fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<Duration> {
-    let mut ping = from.command("ping");
-    ping.args(["-n", "-i", "0.02", "-W", "2", "-c", &count.to_string()]).arg(to.to_string());
-    let rtt = |line: &str| {
-        let (_, time) = line.split_once(" time=")?;
-        let milliseconds: f64 = time.strip_suffix(" ms")?.parse().unwrap();
-        Some(Duration::from_secs_f64(milliseconds / 1e3))
-    };
-    ok(run(&mut ping)).lines().filter_map(rtt).collect()
-}
-
-fn ping_is_exact(ingress: &str) {
-    let net = Net::new();
-    for family in FAMILIES {
-        for delay in DELAYS {
-            net.delay(delay);
-            let pping = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
             let said = pings(&net.client, family.server(), PINGS);
-            let samples = Records::parse(&interrupt(pping)).samples;
+            let samples = watched.take();
             let samples = to_server(&samples, family);
             assert_eq!((samples.len(), said.len()), (PINGS, PINGS));
             assert_exact(&samples, delay);
             for (sample, said) in samples.iter().zip(said) {
-                assert!(
-                    sample.rtt() <= said && said - sample.rtt() <= EXACT,
-                    "ping says {said:?}: {sample:?}"
-                );
+                said.assert_agrees(sample);
             }
         }
     }
+    watched.finish();
 }
 
 #[test]
-fn ping_is_exact_at_tc() {
-    ping_is_exact("tc");
+fn is_exact_at_tc() {
+    is_exact("tc");
 }
 
 #[test]
-fn ping_is_exact_at_xdp() {
-    ping_is_exact("xdp");
+fn is_exact_at_xdp() {
+    is_exact("xdp");
 }

@@ -23,7 +23,7 @@ const MACHINE: [&str; 13] = [
     "-machine",
     "q35",
     "-m",
-    "1024",
+    "2048",
     "-nodefaults",
     "-no-user-config",
     "-display",

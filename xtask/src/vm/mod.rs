@@ -5,6 +5,8 @@
 
 mod boot;
 mod console;
+mod cost;
+mod document;
 mod image;
 mod index;
 mod kernel;
@@ -19,6 +21,7 @@ use anyhow::{Result, ensure};
 use pping_lab::Interrupt;
 
 use self::{
+    cost::Costs,
     kernel::Kernel,
     line::Line,
     machines::Machines,
@@ -39,6 +42,9 @@ pub(crate) struct Arguments {
     /// For how long one may run
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = soak::duration)]
     patience: Duration,
+    /// Write down what was found, in docs/kernels.md and README.md; takes all kernels and all tests
+    #[arg(long, conflicts_with = "filters")]
+    write: bool,
     /// Only the tests whose names contain one of these
     #[arg(value_name = "TEST")]
     filters: Vec<String>,
@@ -48,6 +54,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(ARCH == "x86_64", "the virtual machines are PCs, and so are the tests in them: this is {ARCH}");
     let lines = Line::named(&arguments.kernel)?;
+    ensure!(
+        !arguments.write || lines.len() == Line::ALL.len(),
+        "what is written down is of all kernels: leave --kernel out, or --write"
+    );
     setup::for_machines()?;
     let directory = environment::target_directory().join("vm");
     fs::create_dir_all(&directory)?;
@@ -70,18 +80,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
     let machines = Machines::new(&directory, &payload, &tests, arguments.patience, &interrupt)?;
     let outcomes = machines.run(kernels, jobs);
-    conclude(&outcomes, &tests.into_iter().flat_map(|(_, names)| names).collect::<Vec<_>>())?;
-    ensure!(!interrupt.is_raised(), "interrupted");
-    Ok(())
-}
-
-/// Says what came of it all.
-fn conclude(outcomes: &[Outcome], tests: &[String]) -> Result<()> {
+    let names: Vec<String> = tests.into_iter().flat_map(|(_, names)| names).collect();
     for complaint in outcomes.iter().filter_map(Outcome::complaint) {
         eprintln!("\n{complaint}");
     }
-    eprintln!("\n{}", outcome::table(outcomes, tests));
+    eprintln!("\n{}", outcome::table(&outcomes, &names));
+    ensure!(!interrupt.is_raised(), "interrupted");
+    let costs = Costs::found(&outcomes);
+    if arguments.write {
+        document::write(&outcomes, &costs)?;
+    }
     let bad: Vec<&str> = outcomes.iter().filter(|it| !it.is_good()).map(|it| it.line.name).collect();
     ensure!(bad.is_empty(), "not all is well on {}", bad.join(", "));
-    Ok(())
+    document::compare(&costs)
 }

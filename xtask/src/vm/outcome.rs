@@ -60,6 +60,10 @@ impl Outcome {
         self.consoles().flat_map(|console| &console.tests)
     }
 
+    pub(super) fn count(&self, of: impl Fn(&Verdict) -> bool) -> usize {
+        self.tests().filter(|test| of(&test.verdict)).count()
+    }
+
     /// Whether every test ended as it should.
     pub(super) fn is_good(&self) -> bool {
         self.kernel.is_ok()

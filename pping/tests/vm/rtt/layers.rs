@@ -8,10 +8,7 @@ use std::{
 
 use pping_lab::{Namespace, PacketSocket, Topology};
 
-use super::{
-    CONVERSATION, EXACT, FAMILIES, Family, Net, PINGS, Records, assert_exact, interrupt, ok, pings,
-    to_server, watch,
-};
+use super::{CONVERSATION, EXACT, FAMILIES, Family, Net, PINGS, Watched, assert_exact, ok, pings, to_server};
 use crate::frames::{ICMP, ICMPV6, Ip, PPPOE_SESSION, ethernet, icmp, pppoe, v4, v6};
 
 const DELAY: Duration = Duration::from_millis(20);
@@ -23,17 +20,18 @@ const PPP_IPV6: u16 = 0x0057;
 fn tags_do_not_matter(ingress: &str) {
     let net = Net::tagged();
     net.delay(DELAY);
+    let mut watched = Watched::start(&net.router, Topology::WAN, &format!("--ingress {ingress}"));
     for family in FAMILIES {
-        let pping = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
         net.converse(family, CONVERSATION);
         let said = pings(&net.client, family.server(), PINGS);
-        let samples = Records::parse(&interrupt(pping)).samples;
+        let samples = watched.take();
         let samples = to_server(&samples, family);
         assert_exact(&samples, DELAY);
         let echoes = samples.iter().filter(|sample| sample.method == "icmp-echo").count();
         assert_eq!((echoes, said.len()), (PINGS, PINGS));
         assert!(samples.len() - echoes > 20, "{} samples of TCP", samples.len() - echoes);
     }
+    watched.finish();
 }
 
 #[test]
@@ -70,8 +68,8 @@ fn sessions_are_looked_into(ingress: &str) {
     const ECHOES: u16 = 10;
     let net = Net::new();
     let (router, server) = (socket(&net.router, Topology::WAN), socket(&net.server, Topology::ETH));
+    let mut watched = Watched::start(&net.router, Topology::WAN, &format!("--ingress {ingress}"));
     for family in FAMILIES {
-        let pping = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
         let mut taken = Vec::new();
         for sequence in 0..ECHOES {
             let began = Instant::now();
@@ -80,13 +78,14 @@ fn sessions_are_looked_into(ingress: &str) {
             server.send(&echo(family, sequence, true)).unwrap();
             taken.push(began.elapsed());
         }
-        let samples = Records::parse(&interrupt(pping)).samples;
+        let samples = watched.take();
         assert_eq!(samples.len(), usize::from(ECHOES), "{samples:?}");
         for (sample, taken) in samples.iter().zip(taken) {
             assert!(!sample.match_on_egress && sample.method == "icmp-echo", "{sample:?}");
             assert!(sample.rtt() >= DELAY && sample.rtt().abs_diff(taken) <= EXACT, "{taken:?}: {sample:?}");
         }
     }
+    watched.finish();
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! Each way in that a kernel has, and that nothing stays there.
+
+use std::process::Command;
+
+use pping_lab::{Namespace, Process, Signal, Topology, run};
+
+use super::{
+    features,
+    monitor::{ENDING, PATIENCE, interrupt, ok, ping, tool, wait_until, watch},
+    net::{FAMILIES, Net, ip},
+    records::Records,
+    report::skip,
+};
+
+/// What there is of BPF on the whole machine, and at an interface; nobody else uses either.
+#[derive(Debug, PartialEq, Eq)]
+struct Attached {
+    programs: String,
+    maps: String,
+    links: String,
+    interface: String,
+}
+
+impl Attached {
+    fn see(host: &Namespace, interface: &str) -> Self {
+        let show = |kind| tool("bpftool", &["--json", kind, "show"]).1;
+        let mut seen = String::new();
+        for command in [
+            &["tc", "qdisc", "show", "dev", interface][..],
+            &["tc", "filter", "show", "dev", interface, "ingress"],
+            &["tc", "filter", "show", "dev", interface, "egress"],
+            &["ip", "-details", "link", "show", "dev", interface],
+            &["bpftool", "net", "show"],
+        ] {
+            // Some say on standard error that there is no clsact to show filters of.
+            seen += &ok(run(host.command(command[0]).args(&command[1..])));
+        }
+        Self { programs: show("prog"), maps: show("map"), links: show("link"), interface: seen }
+    }
+}
+
+/// How the kernel attaches programs at tc.
+fn tc_hook() -> &'static str {
+    if features::has_tcx() { "tcx" } else { "clsact" }
+}
+
+/// Watches, measures, ends by `signal`, and looks at what is left.
+fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
+    let net = Net::new();
+    let before = Attached::see(&net.router, interface);
+    let mut pping = watch(&net.router, interface, &format!("--rate-limit 0 --ingress {ingress}"));
+    let hooks = format!("watching {interface} at {hook} and {}", tc_hook());
+    let said = ok(pping.stderr());
+    assert!(said.contains(&hooks), "not `{hooks}`: {said}");
+    assert_ne!(Attached::see(&net.router, interface), before);
+    if interface == Topology::WAN {
+        for family in FAMILIES {
+            ping(&net.client, family.server(), "-c3 -i0.1");
+        }
+        wait_until("a sample of each reply", || Records::parse(&ok(pping.stdout())).samples.len() == 6);
+    }
+    ok(pping.signal(signal));
+    ok(pping.wait_timeout(ENDING));
+    wait_until("nothing is left", || Attached::see(&net.router, interface) == before);
+}
+
+#[test]
+fn at_tc() {
+    comes_and_goes(Topology::WAN, "tc", tc_hook(), Signal::SIGTERM);
+}
+
+#[test]
+fn at_xdp_in_the_driver() {
+    comes_and_goes(Topology::WAN, "xdp", "xdp-native", Signal::SIGTERM);
+}
+
+#[test]
+fn at_xdp_in_the_stack() {
+    comes_and_goes("lo", "xdp", "xdp-generic", Signal::SIGTERM);
+}
+
+#[test]
+fn a_kill_at_tc() {
+    if !features::has_tcx() {
+        return skip("before Linux 6.6 there are no links at tc, and filters stay when a process is killed");
+    }
+    comes_and_goes(Topology::WAN, "tc", "tcx", Signal::SIGKILL);
+}
+
+#[test]
+fn a_kill_at_xdp() {
+    if !features::has_tcx() {
+        return skip("before Linux 6.6 there are no links at tc, and filters stay when a process is killed");
+    }
+    comes_and_goes(Topology::WAN, "xdp", "xdp-native", Signal::SIGKILL);
+}
+
+/// Also where what is at tc stays: the program that comes next must find a place.
+#[test]
+fn after_a_kill_the_next_one_measures_and_leaves_nothing() {
+    let net = Net::new();
+    let before = Attached::see(&net.router, Topology::WAN);
+    for ingress in ["tc", "xdp"] {
+        let mut killed = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
+        ok(killed.signal(Signal::SIGKILL));
+        ok(killed.wait_timeout(ENDING));
+        let next = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 --ingress {ingress}"));
+        ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
+        assert_eq!(Records::parse(&interrupt(next)).samples.len(), 3);
+        if features::has_tcx() {
+            wait_until("nothing is left", || Attached::see(&net.router, Topology::WAN) == before);
+        }
+    }
+}
+
+#[test]
+fn an_interface_may_go_and_come() {
+    let net = Net::new();
+    let make = || {
+        ip(&net.router, "link add extra0 type veth peer name extra1");
+        ip(&net.router, "link set extra0 up");
+        ip(&net.router, "link set extra1 up");
+    };
+    let mut pping: Process = watch(&net.router, Topology::WAN, "-i extra*");
+    for number in 1..=3 {
+        make();
+        wait_until("the interface is watched", || {
+            ok(pping.stderr()).matches("watching extra0 at").count() == number
+        });
+        ip(&net.router, "link delete extra0");
+    }
+    ok(pping.stop(Signal::SIGTERM, PATIENCE));
+    assert!(!ok(run(Command::new("bpftool").args(["link", "show"]))).contains("pping"));
+}

@@ -1,0 +1,211 @@
+//! What the programs cost the verifier and how long they are, kernel by kernel, as `docs/kernels.md` has it.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use super::{console::Verified, outcome::Outcome};
+
+/// Half of what kernels allow.
+const BUDGET: u32 = 500_000;
+
+/// In percent, what a program may grow by before somebody has to look at it.
+const LEEWAY: u64 = 10;
+
+/// How the guest names what it loads to see that features get along, and the row of the most that any of it takes.
+const PAIR: &str = "pair:";
+const MOST_OF_PAIRS: &str = "pairs";
+
+/// What is counted of a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Cost {
+    /// Not every kernel tells.
+    instructions: Option<u32>,
+    octets: u32,
+}
+
+impl Cost {
+    fn most(self, other: Self) -> Self {
+        Self {
+            instructions: self.instructions.max(other.instructions),
+            octets: self.octets.max(other.octets),
+        }
+    }
+
+    fn has_outgrown(self, before: Self) -> bool {
+        let outgrows = |now: u32, before: u32| u64::from(now) * 100 > u64::from(before) * (100 + LEEWAY);
+        let instructions = self.instructions.zip(before.instructions);
+        instructions.is_some_and(|(now, before)| outgrows(now, before))
+            || outgrows(self.octets, before.octets)
+    }
+
+    fn text(self) -> String {
+        let instructions = self.instructions.map_or("-".to_owned(), thousands);
+        format!("{instructions} · {}", thousands(self.octets))
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (instructions, octets) = text.split_once(" · ")?;
+        let number = |text: &str| text.replace(',', "").parse().ok();
+        Some(Self { instructions: number(instructions), octets: number(octets)? })
+    }
+}
+
+/// A program, what it was loaded with, and the line of kernels.
+type Place = (String, String, String);
+
+/// All costs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Costs {
+    of: BTreeMap<Place, Cost>,
+    /// As they were met, since neither is in the order of the alphabet.
+    rows: Vec<String>,
+    lines: Vec<String>,
+}
+
+impl Costs {
+    /// What the guests told.
+    pub(super) fn found(outcomes: &[Outcome]) -> Self {
+        let mut costs = Self::default();
+        for outcome in outcomes {
+            for verified in outcome.consoles().flat_map(|console| &console.verified) {
+                costs.add(outcome.line.name, verified);
+            }
+        }
+        costs
+    }
+
+    /// What a document says.
+    pub(super) fn read(document: &str) -> Self {
+        let (mut costs, mut program, mut lines) = (Self::default(), String::new(), Vec::new());
+        for line in document.lines() {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            if let Some(heading) = line.strip_prefix("### ") {
+                heading.clone_into(&mut program);
+            } else if cells[0] == "loaded with" {
+                lines = cells[1..].iter().map(ToString::to_string).collect();
+            } else {
+                for (line, cost) in lines.iter().zip(&cells[1..]) {
+                    if let Some(cost) = Cost::read(cost) {
+                        costs.note(&program, cells[0], line, cost);
+                    }
+                }
+            }
+        }
+        costs
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// What is too much, or more than was noted before.
+    pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
+        let mut complaints = Vec::new();
+        for (place, cost) in &self.of {
+            let (program, features, line) = place;
+            let what = format!("{line}: {program} with {features} takes {}", cost.text());
+            if cost.instructions.is_some_and(|count| count > BUDGET) {
+                complaints
+                    .push(format!("{what}, and must not take more than {} instructions", thousands(BUDGET)));
+            }
+            match before.of.get(place) {
+                None => complaints.push(format!("{what}, of which docs/kernels.md knows nothing")),
+                Some(before) if cost.has_outgrown(*before) => {
+                    complaints.push(format!("{what}, {LEEWAY} % more than {}", before.text()));
+                }
+                Some(_) => {}
+            }
+        }
+        complaints
+    }
+
+    /// The tables, a program each.
+    pub(super) fn tables(&self) -> String {
+        let mut text = String::new();
+        for program in ["tc", "XDP", "sweep"] {
+            // Writing to a string cannot fail.
+            let _infallible =
+                writeln!(text, "\n### {program}\n\n| loaded with | {} |", self.lines.join(" | "));
+            let _infallible = writeln!(text, "| --- |{}", " ---: |".repeat(self.lines.len()));
+            for row in &self.rows {
+                let cell = |line: &String| {
+                    let place = (program.to_owned(), row.clone(), line.clone());
+                    self.of.get(&place).map_or("-".to_owned(), |cost| cost.text())
+                };
+                let cells: Vec<String> = self.lines.iter().map(cell).collect();
+                let _infallible = writeln!(text, "| {row} | {} |", cells.join(" | "));
+            }
+        }
+        text + "\n"
+    }
+
+    fn add(&mut self, line: &str, verified: &Verified) {
+        let program = match &*verified.program {
+            "pping_xdp" => "XDP",
+            "pping_ingress" | "pping_egress" => "tc",
+            _ => "sweep",
+        };
+        let row = if verified.features.starts_with(PAIR) { MOST_OF_PAIRS } else { &verified.features };
+        self.note(program, row, line, Cost { instructions: verified.instructions, octets: verified.octets });
+    }
+
+    fn note(&mut self, program: &str, row: &str, line: &str, cost: Cost) {
+        for (names, name) in [(&mut self.rows, row), (&mut self.lines, line)] {
+            if names.iter().all(|it| it != name) {
+                names.push(name.to_owned());
+            }
+        }
+        let noted = self.of.entry((program.to_owned(), row.to_owned(), line.to_owned())).or_default();
+        *noted = noted.most(cost);
+    }
+}
+
+/// A number with a comma before every third digit.
+fn thousands(number: u32) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verified(program: &str, features: &str, instructions: Option<u32>, octets: u32) -> Verified {
+        Verified { program: program.to_owned(), features: features.to_owned(), instructions, octets }
+    }
+
+    fn costs(instructions: u32) -> Costs {
+        let mut costs = Costs::default();
+        costs.add("5.10", &verified("pping_ingress", "default", None, 70_000));
+        costs.add("6.1", &verified("pping_ingress", "default", Some(instructions), 70_000));
+        costs.add("6.1", &verified("pping_egress", "default", Some(100), 70_016));
+        costs.add("6.1", &verified("pping_sweep_one", "pair:a=1", Some(5), 9_000));
+        costs.add("6.1", &verified("pping_sweep", "pair:a=2", Some(7), 8_000));
+        costs
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let costs = costs(115_502);
+        let text = costs.tables();
+        assert!(text.contains("| default | - · 70,000 | 115,502 · 70,016 |"), "{text}");
+        assert!(text.contains("| pairs | - | 7 · 9,000 |"), "{text}");
+        assert_eq!(Costs::read(&text), costs);
+    }
+
+    #[test]
+    fn growth_is_complained_of_and_so_is_what_is_new() {
+        assert_eq!(costs(110_000).complaints(&costs(100_000)), [""; 0]);
+        let complaints = costs(110_001).complaints(&costs(100_000));
+        assert!(complaints.len() == 1 && complaints[0].contains("10 % more"), "{complaints:?}");
+        let complaints = costs(500_001).complaints(&costs(500_001));
+        assert!(complaints.len() == 1 && complaints[0].contains("500,000"), "{complaints:?}");
+        assert_eq!(costs(1).complaints(&Costs::default()).len(), 3);
+    }
+}
