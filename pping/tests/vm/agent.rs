@@ -87,17 +87,17 @@ fn lines_metrics_and_groups_agree(ingress: &str, grouping: &str, groups: usize) 
 
 /// Each group has its samples in as many buckets as it says.
 fn assert_groups(metrics: &Exposition, expected: usize) {
-    let mut groups: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+    let mut groups: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for series in metrics.series() {
         let Some(group) = series.labels.get("group") else { continue };
         let sums = groups.entry((*group).to_owned()).or_default();
         match (series.name, series.labels.get("le")) {
-            ("pping_rtt_seconds_count", _) => sums.0 += series.value,
-            ("pping_rtt_seconds_bucket", Some(&"+Inf")) => sums.1 += series.value,
+            ("pping_rtt_seconds_count", _) => sums.0 += series.value as u64,
+            ("pping_rtt_seconds_bucket", Some(&"+Inf")) => sums.1 += series.value as u64,
             _ => {}
         }
     }
-    groups.retain(|_, (count, _)| *count > 0.0);
+    groups.retain(|_, (count, _)| *count > 0);
     assert_eq!(groups.len(), expected, "{groups:?}");
     assert!(groups.values().all(|(count, buckets)| count == buckets), "{groups:?}");
 }
