@@ -9,7 +9,6 @@ use super::{
     monitor::{ENDING, PATIENCE, interrupt, ok, ping, tool, wait_until, watch},
     net::{FAMILIES, Net, ip},
     records::Records,
-    report::skip,
 };
 
 /// What there is of BPF on the whole machine, and at an interface; nobody else uses either.
@@ -44,7 +43,7 @@ fn tc_hook() -> &'static str {
     if features::has_tcx() { "tcx" } else { "clsact" }
 }
 
-/// Watches, measures, ends by `signal`, and looks at what is left.
+/// Watches, measures, ends by `signal`, and looks at what is left: nothing, if need be after a `pping cleanup`.
 fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
     let net = Net::new();
     let before = Attached::see(&net.router, interface);
@@ -61,6 +60,10 @@ fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
     }
     ok(pping.signal(signal));
     ok(pping.wait_timeout(ENDING));
+    if signal == Signal::SIGKILL && !features::has_tcx() {
+        // Filters do not go with the process, as links do.
+        ok(run(&mut super::monitor::pping(&net.router, "cleanup")));
+    }
     wait_until("nothing is left", || Attached::see(&net.router, interface) == before);
 }
 
@@ -81,17 +84,11 @@ fn at_xdp_in_the_stack() {
 
 #[test]
 fn a_kill_at_tc() {
-    if !features::has_tcx() {
-        return skip("before Linux 6.6 there are no links at tc, and filters stay when a process is killed");
-    }
-    comes_and_goes(Topology::WAN, "tc", "tcx", Signal::SIGKILL);
+    comes_and_goes(Topology::WAN, "tc", tc_hook(), Signal::SIGKILL);
 }
 
 #[test]
 fn a_kill_at_xdp() {
-    if !features::has_tcx() {
-        return skip("before Linux 6.6 there are no links at tc, and filters stay when a process is killed");
-    }
     comes_and_goes(Topology::WAN, "xdp", "xdp-native", Signal::SIGKILL);
 }
 

@@ -1,17 +1,17 @@
 //! What this kernel has.
 
-use pping::source::features::{Feature, Features};
+use pping::source::features::{Feature, Features, Without};
 
 use super::report::feature;
 
 /// Whether tc programs are attached by links.
 pub(super) fn has_tcx() -> bool {
-    Features::probe().unwrap().has(Feature::Tcx)
+    Features::probe(Without::NOTHING).unwrap().has(Feature::Tcx)
 }
 
 #[test]
 fn are_told() {
-    let features = Features::probe().unwrap();
+    let features = Features::probe(Without::NOTHING).unwrap();
     for each in Feature::ALL {
         feature(each.name(), if features.has(each) { "yes" } else { "no" });
     }
