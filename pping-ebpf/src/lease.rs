@@ -17,7 +17,9 @@ pub(crate) fn is_good() -> bool {
     config::lease() == 0
         || maps::control().is_some_and(|control| {
             // SAFETY: a map value, valid for the program's run, and a helper that only reads a clock.
-            unsafe { bpf_jiffies64() <= (&raw const (*control).lease_end).read_volatile() }
+            let (now, end) = unsafe { (bpf_jiffies64(), (&raw const (*control).lease_end).read_volatile()) };
+            // Before there was one, the end is 0: less 1 that is later than any time.
+            now <= end.wrapping_sub(1)
         })
 }
 

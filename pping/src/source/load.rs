@@ -156,7 +156,7 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
                 .map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
         }
     }
-    // Programs with a lease do nothing before they have it.
+    // Programs with a lease have it before they are attached.
     sweep::sweep(&mut kernel)?;
     Ok(kernel)
 }

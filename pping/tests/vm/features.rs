@@ -9,6 +9,11 @@ pub(super) fn has_tcx() -> bool {
     Features::probe(Without::NOTHING).unwrap().has(Feature::Tcx)
 }
 
+/// Whether atomic instructions say what was there before.
+pub(super) fn has_fetch() -> bool {
+    Features::probe(Without::NOTHING).unwrap().has(Feature::Fetch)
+}
+
 #[test]
 fn are_told() {
     let features = Features::probe(Without::NOTHING).unwrap();

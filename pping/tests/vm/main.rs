@@ -17,6 +17,7 @@
 
 mod agent;
 mod attach;
+mod check;
 mod features;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/frames.rs"]
@@ -24,10 +25,13 @@ mod frames;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/agent/http.rs"]
 mod http;
+mod killed;
+mod limits;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/agent/monitor.rs"]
 mod monitor;
 mod net;
+mod pins;
 mod programs;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/end_to_end/records.rs"]

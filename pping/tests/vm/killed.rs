@@ -1,0 +1,64 @@
+//! What a pping that was killed leaves at tc on a kernel without TCX, or on one that is treated as such.
+
+use std::{thread, time::Duration};
+
+use pping_common::limits::LEASE_SECONDS;
+use pping_lab::{Process, Signal, Topology, run};
+
+use super::{
+    monitor::{ENDING, interrupt, ok, ping, pping, tool, watch_with},
+    net::Net,
+    records::Records,
+};
+
+/// Watches by filters.
+fn watch(net: &Net) -> Process {
+    let mut command = pping(&net.router, &format!("-v -i {} --rate-limit 0", Topology::WAN));
+    command.env("PPING_WITHOUT", "tcx");
+    watch_with(command, Topology::WAN)
+}
+
+/// What the programs have counted, of which there are only those of one run.
+fn counted() -> String {
+    let (is_there, dump) = tool("bpftool", &["map", "dump", "name", "COUNTERS"]);
+    assert!(is_there, "{dump}");
+    dump
+}
+
+#[test]
+fn measures_nothing_any_more_once_its_lease_has_run_out_and_is_cleaned_up() {
+    let net = Net::new();
+    let mut killed = watch(&net);
+    // Longer than the first lease.
+    thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
+    let before = counted();
+    ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
+    assert_ne!(counted(), before);
+
+    ok(killed.signal(Signal::SIGKILL));
+    ok(killed.wait_timeout(ENDING));
+    thread::sleep(Duration::from_secs(LEASE_SECONDS + 1));
+    let before = counted();
+    ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
+    assert_eq!(counted(), before);
+
+    let removed = ok(run(&mut pping(&net.router, "cleanup")));
+    assert!(removed.contains(&format!("{}: removed 2 filters of 1 run", Topology::WAN)), "{removed}");
+    assert_eq!(ok(run(&mut pping(&net.router, "cleanup"))), "nothing to remove\n");
+}
+
+#[test]
+fn is_replaced_by_the_next_which_spares_the_living() {
+    let net = Net::new();
+    let living = watch(&net);
+    let mut killed = watch(&net);
+    ok(killed.signal(Signal::SIGKILL));
+    ok(killed.wait_timeout(ENDING));
+    let next = watch(&net);
+    let said = ok(next.stderr());
+    assert!(said.contains("removed what a pping that was killed left on"), "{said}");
+    ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
+    for pping in [living, next] {
+        assert_eq!(Records::parse(&interrupt(pping)).samples.len(), 3);
+    }
+}

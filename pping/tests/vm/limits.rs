@@ -1,0 +1,99 @@
+//! What is bounded: flows that go, flows that find no room, events that nobody reads.
+
+use std::{thread, time::Duration};
+
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+use pping::source::{
+    drain::{Event, drain},
+    interfaces::Link,
+    load::{self, Settings},
+};
+use pping_common::{
+    abi::{Counters, Lost},
+    limits::UNANSWERED_IDLE_SECONDS,
+};
+use pping_lab::{Process, Topology};
+
+use super::{
+    features,
+    frames::{Ip, TCP, Tcp, v4},
+    http::{LISTEN, scrape},
+    monitor::{PATIENCE, interrupt, ok, ping, wait_until, watch},
+    net::{FAMILIES, Net},
+    records::Records,
+};
+
+/// Programs that make packets as they go and have pping see them, of which nobody reads the events.
+static TALK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
+static TALK_ADD_ONLY: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
+
+/// Entries of a map, as metrics tell.
+fn entries(net: &Net, map: &str) -> Option<f64> {
+    scrape(&net.router).sum("pping_map_entries", &[("map", map)])
+}
+
+#[test]
+fn idle_flows_are_swept() {
+    let net = Net::new();
+    let pping = watch(&net.router, Topology::WAN, &format!("{LISTEN} --format none"));
+    for family in FAMILIES {
+        ping(&net.client, family.server(), "-c3 -i0.1");
+    }
+    wait_until("a flow of each family", || {
+        ["FLOWS_V4", "FLOWS_V6"].iter().all(|map| entries(&net, map) == Some(1.0))
+    });
+    // The guest's clock makes it short.
+    thread::sleep(Duration::from_secs(u64::from(UNANSWERED_IDLE_SECONDS)));
+    wait_until("no flow", || ["FLOWS_V4", "FLOWS_V6"].iter().all(|map| entries(&net, map) == Some(0.0)));
+    interrupt(pping);
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_the_others_are_measured() {
+    let net = Net::new();
+    let pping = watch(&net.router, Topology::WAN, &format!("{LISTEN} --rate-limit 0 --max-flows 4"));
+    let ping = |options: &'static str| {
+        let mut ping = net.client.command("ping");
+        ping.args(options.split(' ')).arg(Topology::SERVER_IPV4.to_string());
+        ok(Process::spawn(ping))
+    };
+    let early: Vec<Process> = (0..4).map(|_| ping("-q -c20 -i0.2")).collect();
+    wait_until("the map is full", || entries(&net, "FLOWS_V4") == Some(4.0));
+    let late: Vec<Process> = (0..4).map(|_| ping("-q -c5 -i0.2")).collect();
+    for mut ping in early.into_iter().chain(late) {
+        ok(ping.wait_timeout(PATIENCE));
+    }
+    // Each request, and each reply.
+    let refused = || scrape(&net.router).sum("pping_untracked_packets_total", &[("reason", "map_full")]);
+    wait_until("all that found no room are counted", || refused() == Some(4.0 * 5.0 * 2.0));
+    assert!(ok(pping.stderr()).contains("raise --max-flows"), "{}", ok(pping.stderr()));
+    assert_eq!(Records::parse(&interrupt(pping)).samples.len(), 4 * 20);
+}
+
+#[test]
+fn events_that_nobody_reads_are_counted() {
+    /// More than there is room for.
+    const SAMPLES: u32 = 60_000;
+    let object = if features::has_fetch() { TALK } else { TALK_ADD_ONLY };
+    let mut kernel = load::open(object, &Settings { max_flows: 16, ..Settings::DEFAULT }).unwrap();
+    let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
+    let place = loopback.register(&mut kernel).unwrap();
+    let program: &mut SchedClassifier =
+        kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
+    program.load().unwrap();
+    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).octets());
+    let options = TestRunOptions { data_in: Some(&packet), repeat: SAMPLES, ..TestRunOptions::new() };
+    program.test_run(options).unwrap();
+
+    let mut counted = Counters::ZERO;
+    for cpu in kernel.counters.get(&u32::from(place), 0).unwrap().iter() {
+        counted.add(cpu);
+    }
+    let lost = counted.lost[Lost::Rtt as usize];
+    let mut read = 0;
+    while !drain(&mut kernel.events, |event| read += u64::from(matches!(event, Event::Rtt(_)))) {}
+    let samples: u64 = counted.samples.iter().flatten().sum();
+    assert!(lost > 0 && read > 0, "{read} events were read, and {lost} lost");
+    assert_eq!((samples, read + lost), (u64::from(SAMPLES) - 1, samples));
+}
