@@ -3,6 +3,7 @@
 use std::{
     io::{self, Read, Write},
     net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::fd::AsFd,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -11,9 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::{
+    poll::{PollFd, PollFlags, ppoll},
+    sys::time::TimeSpec,
+};
+
 use crate::{Error, Namespace, Result, error::Doing};
 
-/// How often a server looks for new connections and for its end.
+/// How often a server looks for its end.
 const POLL: Duration = Duration::from_millis(2);
 
 /// What a server does with what it gets.
@@ -81,7 +87,10 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
     let mut connections = Vec::new();
     while !shared.stop.load(Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
-            thread::sleep(POLL);
+            // Whoever comes is served at once, and does not measure how often somebody looks. A failed poll is one that
+            // ended early.
+            let mut listener = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+            ppoll(&mut listener, Some(TimeSpec::from_duration(POLL)), None).ok();
             continue;
         };
         let Ok(handle) = stream.try_clone() else { continue };
