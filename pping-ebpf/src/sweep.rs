@@ -168,6 +168,7 @@ fn fold<A: Flows>(key: &FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
             Side::High => (&high, &low),
         };
         aggregate::traffic(flow, timed, &belonging, counters, scratch, ways);
+        maps::settle(scratch);
     }
 }
 

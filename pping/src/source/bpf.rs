@@ -6,6 +6,8 @@ use std::{
     os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
 };
 
+use rustix::process::{Resource, Rlimit, setrlimit};
+
 // Of `enum bpf_cmd` in linux/bpf.h.
 const PROG_LOAD: libc::c_long = 5;
 const OBJ_GET: libc::c_long = 7;
@@ -55,6 +57,16 @@ struct LinkCreate {
 #[repr(C)]
 struct LinkDetach {
     link_fd: u32,
+}
+
+/// Lifts the limit of locked memory, if this process may: before Linux 5.11 programs and maps count as such, and those of
+/// other processes of the same user as well.
+pub(super) fn lift_memory_limit() {
+    let unlimited = Rlimit { current: None, maximum: None };
+    if let Err(error) = setrlimit(Resource::Memlock, unlimited) {
+        // From Linux 5.11 on that makes no difference.
+        tracing::debug!("the limit of locked memory stays: {error}");
+    }
 }
 
 /// Loads a tc program.

@@ -147,6 +147,7 @@ impl Features {
     /// # Errors
     /// When something cannot be found out, as without the capabilities to load a program.
     pub fn probe(without: Without) -> io::Result<Self> {
+        bpf::lift_memory_limit();
         let mut features = Self([false; Feature::ALL.len()]);
         for feature in Feature::ALL {
             features.0[feature as usize] = !without.has(feature) && feature.probe()?;

@@ -13,6 +13,17 @@ use super::{
 /// How long no line has to come before none is expected any more. The guest's clock makes it short.
 const QUIET: Duration = Duration::from_millis(1500);
 
+/// Has a process run only when nobody else wants to. There is one processor, and what pping does once a second would hold up
+/// packets, and so be measured.
+fn give_way(process: u32) {
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: a valid pointer to parameters.
+        assert_eq!(unsafe { libc::sched_setscheduler(task, libc::SCHED_IDLE, &raw const parameters) }, 0);
+    }
+}
+
 pub(super) struct Watched {
     pping: Process,
     /// Samples that were taken already.
@@ -20,9 +31,12 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Every sample of an interface, with more arguments.
+    /// Every sample of an interface, with more arguments. There are few flows, and room for few, so that a sweep holds nobody
+    /// up either.
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
-        Self { pping: watch(host, interface, &format!("--rate-limit 0 {arguments}")), taken: 0 }
+        let pping = watch(host, interface, &format!("--rate-limit 0 --max-flows 1024 {arguments}"));
+        give_way(pping.id());
+        Self { pping, taken: 0 }
     }
 
     /// The samples since the last time, once there are no more.
