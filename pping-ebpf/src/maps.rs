@@ -8,7 +8,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, entry},
+    abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
     flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6},
     group::{GroupKey, LabelKey},
     limits::{
@@ -19,7 +19,7 @@ use pping_common::{
     rtt::Measured,
 };
 
-use crate::emit::State;
+use crate::{emit::State, sweep::Sweep};
 
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
@@ -68,7 +68,21 @@ pub(crate) struct Scratch {
 
 /// The same for the sweep, which a packet may interrupt.
 #[map]
-static SWEEP_SCRATCH: PerCpuArray<SeriesKey> = PerCpuArray::with_max_entries(1, 0);
+static SWEEP_SCRATCH: PerCpuArray<SweepScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// The flow that a sweep is busy with.
+pub(crate) struct SweepScratch {
+    /// What the low side sent since the last sweep.
+    pub(crate) low: Traffic,
+    /// What the high side sent.
+    pub(crate) high: Traffic,
+    /// The series that it belongs to.
+    pub(crate) series: SeriesKey,
+}
+
+/// The present sweep.
+#[map]
+static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
 
 /// What the next run of the sweep is for, where it cannot walk.
 #[map]
@@ -167,6 +181,14 @@ pub(crate) fn settle<T>(scratch: &mut T) {
     unsafe { asm!("{0} = {0}", inout(reg) &raw mut *scratch => _, options(nostack)) };
 }
 
+/// The same of what is only read: where it is, without what was found out about it.
+#[inline(always)]
+pub(crate) fn anew<T>(mut place: *const T) -> *const T {
+    // SAFETY: a move to itself.
+    unsafe { asm!("{0} = {0}", inout(reg) place, options(nostack)) };
+    place
+}
+
 /// This CPU's counters of an interface.
 #[inline(always)]
 pub(crate) fn counters(place: u16) -> Option<*mut Counters> {
@@ -182,9 +204,15 @@ pub(crate) fn is_local(address: IpAddress) -> bool {
 
 /// The same for the sweep.
 #[inline(always)]
-pub(crate) fn sweep_scratch() -> Option<&'static mut SeriesKey> {
+pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
     // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
+}
+
+/// The present sweep.
+#[inline(always)]
+pub(crate) fn sweep() -> Option<*mut Sweep> {
+    SWEEP.get_ptr_mut(0)
 }
 
 /// What the next run of the sweep is for.

@@ -1,6 +1,6 @@
 //! Adding up what flows sent, and deleting idle ones.
 
-use core::ffi::c_void;
+use core::{ffi::c_void, ptr};
 
 use aya_ebpf::{
     EbpfContext,
@@ -30,18 +30,20 @@ const FOLD_SWEEPS: u32 = 2;
 const GO_ON: i64 = 0;
 const END: i64 = 1;
 
-/// What a sweep tells its callbacks.
+/// What a sweep tells its callbacks. In a map for the verifier's sake: what one callback finds out about a value on the stack
+/// of the sweep holds for the next, which is then verified once more.
+#[derive(Clone, Copy)]
 #[repr(C)]
-struct Sweep {
+pub(crate) struct Sweep {
     number: u32,
     cut_off: u32,
     now: u64,
 }
 
 impl Sweep {
-    /// Begins the next sweep, or goes on with it; `None` if the lease has run out.
+    /// Begins the next sweep, or goes on with it, and returns its number; `None` if the lease has run out.
     #[inline(always)]
-    fn new(begins: bool) -> Option<Self> {
+    fn go_on(begins: bool) -> Option<u32> {
         let control = maps::control()?;
         // SAFETY: a map value, valid for the program's run.
         let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
@@ -55,7 +57,10 @@ impl Sweep {
             _ => maps::sweeps(),
         };
         // SAFETY: this helper only reads a clock.
-        Some(Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() } })
+        let sweep = Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() } };
+        // SAFETY: a map value, valid for the program's run. Only the agent's one sweep at a time uses it.
+        unsafe { maps::sweep()?.write_volatile(sweep) };
+        Some(number)
     }
 }
 
@@ -63,10 +68,10 @@ impl Sweep {
 /// open. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    let Some(mut sweep) = Sweep::new(true) else { return };
-    walk((&raw const FLOWS_V4).cast(), visit_v4, &mut sweep);
-    walk((&raw const FLOWS_V6).cast(), visit_v6, &mut sweep);
-    debug!(ctx, "sweep {} done", sweep.number);
+    let Some(number) = Sweep::go_on(true) else { return };
+    walk((&raw const FLOWS_V4).cast(), visit_v4);
+    walk((&raw const FLOWS_V6).cast(), visit_v6);
+    debug!(ctx, "sweep {} done", number);
 }
 
 /// The same one flow at a time, as the agent says.
@@ -75,82 +80,119 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     let Some(errand) = maps::errand() else { return };
     // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
     let kind = unsafe { (&raw const errand.kind).read_volatile() };
-    let Some(sweep) = Sweep::new(kind == Errand::BEGIN) else { return };
+    let Some(number) = Sweep::go_on(kind == Errand::BEGIN) else { return };
     match kind {
-        Errand::V4 => look_up(&errand.v4, &sweep),
-        Errand::V6 => look_up(&errand.v6, &sweep),
-        _ => debug!(ctx, "sweep {} begins", sweep.number),
+        Errand::V4 => look_up(&errand.v4),
+        Errand::V6 => look_up(&errand.v6),
+        _ => debug!(ctx, "sweep {} begins", number),
     }
 }
 
 #[inline(always)]
-fn look_up<A: Flows>(key: &FlowKey<A>, sweep: &Sweep) {
+fn look_up<A: Flows>(key: &FlowKey<A>) {
     if let Some(flow) = A::map().get_ptr_mut(key) {
-        visit(key, flow, sweep);
+        visit(key, flow);
     }
 }
 
-type Visit<A> = extern "C" fn(*mut c_void, *const FlowKey<A>, *mut Flow, *mut Sweep) -> i64;
+type Visit<A> = extern "C" fn(*mut c_void, *const FlowKey<A>, *mut Flow, *mut c_void) -> i64;
 
 #[inline(always)]
-fn walk<A>(map: *const c_void, visit: Visit<A>, sweep: &mut Sweep) {
-    // SAFETY: `map` is a hash map whose keys and values are those of `visit`, and `sweep` outlives the
-    // walk. The verifier checks the callback against them.
+fn walk<A>(map: *const c_void, visit: Visit<A>) {
+    // SAFETY: `map` is a hash map whose keys and values are those of `visit`. The verifier checks the callback against them.
     unsafe {
-        bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, (&raw mut *sweep).cast(), 0);
+        bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
     }
 }
 
-extern "C" fn visit_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
-    visit(key, flow, sweep)
+extern "C" fn visit_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    visit(key, flow)
 }
 
-extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, sweep: *mut Sweep) -> i64 {
-    visit(key, flow, sweep)
+extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    visit(key, flow)
 }
 
 /// Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
-fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, sweep: *const Sweep) -> i64 {
-    // SAFETY: the kernel calls back with pointers to an element of the map and to the walk's own context.
-    let (key, sweep) = unsafe { (*key, &*sweep) };
-    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
-    let flow_ref = unsafe { &*flow };
-    let is_cut_off = sweep.cut_off != 0;
-    let is_expired = !is_cut_off && flow_ref.is_expired(key.protocol, sweep.number);
-    let idle = sweep.number.wrapping_sub(flow_ref.last_seen);
-    if !is_cut_off && !is_expired && idle > FOLD_SWEEPS {
+fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow) -> i64 {
+    let due = Due::of(key, flow);
+    if due == Due::Nothing {
         return GO_ON;
     }
-    let Some(counters) = maps::counters(key.interface) else { return GO_ON };
+    // SAFETY: the kernel calls back with pointers to an element of the map.
+    let Some(counters) = maps::counters(unsafe { (*key).interface }) else { return GO_ON };
     // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
     // in one instruction.
     let counters = unsafe { &mut *counters };
-    fold(&key, flow, counters);
-    if is_cut_off {
-        return cut_off(&key, flow_ref, sweep, counters);
+    fold(key, flow, counters);
+    // Looked at once more, since the verifier would follow what comes next for each way through the above.
+    let (key, flow) = (maps::anew(key), maps::anew(flow));
+    let due = Due::of(key, flow);
+    let Some(sweep) = maps::sweep() else { return END };
+    // SAFETY: as above, and the sweep has been written. Other CPUs may write to the flow meanwhile, but not so that a value
+    // read here was never in it.
+    let (key, flow, sweep) = unsafe { (&*key, &*flow, &sweep.read_volatile()) };
+    match due {
+        Due::CutOff => cut_off(key, flow, sweep, counters),
+        Due::Expiry => {
+            expire(key, flow, sweep, counters);
+            GO_ON
+        }
+        Due::Fold | Due::Nothing => GO_ON,
     }
-    if is_expired {
-        expire(&key, flow_ref, sweep, counters);
+}
+
+/// What is to be done about a flow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Nothing,
+    /// What it sent is added up.
+    Fold,
+    /// And it has been idle too long.
+    Expiry,
+    /// And nobody will look at it any more.
+    CutOff,
+}
+
+impl Due {
+    #[inline(always)]
+    fn of<A: Flows>(key: *const FlowKey<A>, flow: *const Flow) -> Self {
+        let Some(sweep) = maps::sweep() else { return Self::Nothing };
+        // SAFETY: an element of the map, and the sweep has been written.
+        let (protocol, flow, sweep) = unsafe { ((*key).protocol, &*flow, sweep.read_volatile()) };
+        if sweep.cut_off != 0 {
+            Self::CutOff
+        } else if flow.is_expired(protocol, sweep.number) {
+            Self::Expiry
+        } else if sweep.number.wrapping_sub(flow.last_seen) <= FOLD_SWEEPS {
+            Self::Fold
+        } else {
+            Self::Nothing
+        }
     }
-    GO_ON
 }
 
 /// Adds to its series what a flow sent since the last sweep.
 #[inline(always)]
-fn fold<A: Flows>(key: &FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
+fn fold<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
     let Some(scratch) = maps::sweep_scratch() else { return };
     // SAFETY: a map value, valid for the walk. Only the sweep writes to what is folded.
     let flow_ref = unsafe { &mut *flow };
-    let (low, high) = (flow_ref.low.fold(), flow_ref.high.fold());
-    if low.packets == 0 && high.packets == 0 {
+    scratch.low = flow_ref.low.fold();
+    scratch.high = flow_ref.high.fold();
+    maps::settle(scratch);
+    if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
-    let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
     for timed in [Side::Low, Side::High] {
+        maps::settle(scratch);
+        // SAFETY: as above.
+        let (key, flow_ref) = unsafe { (&*maps::anew(key), &*maps::anew(flow)) };
         if !flow_ref.may_have_samples(timed, config::rules().include_local) {
             continue;
         }
+        let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
         let (source, destination) = match timed {
             Side::Low => (key.high, key.low),
             Side::High => (key.low, key.high),
@@ -164,11 +206,10 @@ fn fold<A: Flows>(key: &FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
             destination: destination.to_address(),
         };
         let ways = match timed {
-            Side::Low => (&low, &high),
-            Side::High => (&high, &low),
+            Side::Low => (&scratch.low, &scratch.high),
+            Side::High => (&scratch.high, &scratch.low),
         };
-        aggregate::traffic(flow, timed, &belonging, counters, scratch, ways);
-        maps::settle(scratch);
+        aggregate::traffic(flow, timed, &belonging, counters, &mut scratch.series, ways);
     }
 }
 
