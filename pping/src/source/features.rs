@@ -121,7 +121,10 @@ impl Without {
     /// # Errors
     /// [`Error::Usage`] for a name that is none.
     pub fn from_environment() -> Result<Self, Error> {
-        let list = env::var(WITHOUT).unwrap_or_default();
+        Self::listed(&env::var(WITHOUT).unwrap_or_default())
+    }
+
+    fn listed(list: &str) -> Result<Self, Error> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
         let feature = |name: &str| {
             Feature::ALL.into_iter().find(|feature| feature.name() == name).ok_or_else(|| {
@@ -169,5 +172,20 @@ impl Features {
 impl fmt::Display for Feature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_of_features_and_of_nothing_else() {
+        assert_eq!(Without::listed("").unwrap(), Without::NOTHING);
+        let both = Without::listed("tcx, for-each").unwrap();
+        assert_eq!(both, Without::these(&[Feature::Tcx, Feature::ForEach]));
+        assert!(both.has(Feature::Tcx) && !both.has(Feature::Fetch));
+        let error = Without::listed("tcx,foreach").unwrap_err().to_string();
+        assert!(error.contains("PPING_WITHOUT=tcx,foreach") && error.contains("fetch, for-each"), "{error}");
     }
 }

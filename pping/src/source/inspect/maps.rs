@@ -9,14 +9,14 @@ const NO_PREALLOC: u32 = 1;
 
 /// A map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Map {
-    id: u32,
+pub(crate) struct Map {
+    pub(crate) id: u32,
     /// Entries it has room for.
     max_entries: u32,
     /// Octets of the kernel's memory.
-    octets: u64,
+    pub(crate) octets: u64,
     /// Whether it takes memory as it fills.
-    grows: bool,
+    pub(crate) grows: bool,
 }
 
 /// What maps take.
@@ -49,7 +49,7 @@ pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
 }
 
 /// The maps that this process has open.
-fn own() -> Vec<Map> {
+pub(crate) fn own() -> Vec<Map> {
     let Ok(entries) = fs::read_dir("/proc/self/fdinfo") else { return Vec::new() };
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
     let mut maps: Vec<Map> = texts.filter_map(|text| map(&text)).collect();
