@@ -38,6 +38,8 @@ pub(crate) struct Sweep {
     number: u32,
     cut_off: u32,
     now: u64,
+    /// Not 0 once a flow was found that is to be deleted.
+    ends: u64,
 }
 
 impl Sweep {
@@ -57,7 +59,7 @@ impl Sweep {
             _ => maps::sweeps(),
         };
         // SAFETY: this helper only reads a clock.
-        let sweep = Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() } };
+        let sweep = Self { number, cut_off, ends: 0, now: unsafe { bpf_ktime_get_ns() } };
         // SAFETY: a map value, valid for the program's run. Only the agent's one sweep at a time uses it.
         unsafe { maps::sweep()?.write_volatile(sweep) };
         Some(number)
@@ -69,8 +71,16 @@ impl Sweep {
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
     let Some(number) = Sweep::go_on(true) else { return };
-    walk((&raw const FLOWS_V4).cast(), visit_v4);
-    walk((&raw const FLOWS_V6).cast(), visit_v6);
+    let (v4, v6) = ((&raw const FLOWS_V4).cast(), (&raw const FLOWS_V6).cast());
+    walk(v4, fold_v4);
+    walk(v6, fold_v6);
+    // In walks of their own: else the verifier would follow each way through the end of a flow for each way through what is
+    // added up before.
+    // SAFETY: a map value, valid for the program's run.
+    if maps::sweep().is_some_and(|sweep| unsafe { (&raw const (*sweep).ends).read_volatile() } != 0) {
+        walk(v4, end_v4);
+        walk(v6, end_v6);
+    }
     debug!(ctx, "sweep {} done", number);
 }
 
@@ -91,7 +101,8 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 #[inline(always)]
 fn look_up<A: Flows>(key: &FlowKey<A>) {
     if let Some(flow) = A::map().get_ptr_mut(key) {
-        visit(key, flow);
+        fold(key, flow);
+        finish(maps::anew(key), maps::anew(flow));
     }
 }
 
@@ -105,42 +116,68 @@ fn walk<A>(map: *const c_void, visit: Visit<A>) {
     }
 }
 
-extern "C" fn visit_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    visit(key, flow)
+extern "C" fn fold_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    fold(key, flow);
+    GO_ON
 }
 
-extern "C" fn visit_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    visit(key, flow)
+extern "C" fn fold_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    fold(key, flow);
+    GO_ON
 }
 
-/// Says whether to go on with the walk (0) or to end it (1).
+extern "C" fn end_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    finish(key, flow)
+}
+
+extern "C" fn end_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
+    finish(key, flow)
+}
+
+/// Adds up what a flow sent, unless it sent nothing for a while.
 #[inline(always)]
-fn visit<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow) -> i64 {
+fn fold<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow) {
     let due = Due::of(key, flow);
     if due == Due::Nothing {
+        return;
+    }
+    if due != Due::Fold
+        && let Some(sweep) = maps::sweep()
+    {
+        // SAFETY: a map value, valid for the program's run.
+        unsafe { (&raw mut (*sweep).ends).write_volatile(1) };
+    }
+    if let Some(counters) = counters(key) {
+        add_up(key, flow, counters);
+    }
+}
+
+/// Deletes a flow if it is time. Says whether to go on with the walk (0) or to end it (1).
+#[inline(always)]
+fn finish<A: Flows>(key: *const FlowKey<A>, flow: *const Flow) -> i64 {
+    let due = Due::of(key, flow);
+    if due != Due::CutOff && due != Due::Expiry {
         return GO_ON;
     }
+    let (Some(counters), Some(sweep)) = (counters(key), maps::sweep()) else { return GO_ON };
+    // SAFETY: an element of the map, and the sweep has been written. Other CPUs may write to the flow meanwhile, but not so
+    // that a value read here was never in it.
+    let (key, flow, sweep) = unsafe { (&*key, &*flow, &sweep.read_volatile()) };
+    if due == Due::CutOff {
+        return cut_off(key, flow, sweep, counters);
+    }
+    expire(key, flow, sweep, counters);
+    GO_ON
+}
+
+/// The counters of a flow's interface.
+#[inline(always)]
+fn counters<A>(key: *const FlowKey<A>) -> Option<&'static mut Counters> {
     // SAFETY: the kernel calls back with pointers to an element of the map.
-    let Some(counters) = maps::counters(unsafe { (*key).interface }) else { return GO_ON };
+    let counters = maps::counters(unsafe { (*key).interface })?;
     // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
     // in one instruction.
-    let counters = unsafe { &mut *counters };
-    fold(key, flow, counters);
-    // Looked at once more, since the verifier would follow what comes next for each way through the above.
-    let (key, flow) = (maps::anew(key), maps::anew(flow));
-    let due = Due::of(key, flow);
-    let Some(sweep) = maps::sweep() else { return END };
-    // SAFETY: as above, and the sweep has been written. Other CPUs may write to the flow meanwhile, but not so that a value
-    // read here was never in it.
-    let (key, flow, sweep) = unsafe { (&*key, &*flow, &sweep.read_volatile()) };
-    match due {
-        Due::CutOff => cut_off(key, flow, sweep, counters),
-        Due::Expiry => {
-            expire(key, flow, sweep, counters);
-            GO_ON
-        }
-        Due::Fold | Due::Nothing => GO_ON,
-    }
+    Some(unsafe { &mut *counters })
 }
 
 /// What is to be done about a flow.
@@ -175,7 +212,7 @@ impl Due {
 
 /// Adds to its series what a flow sent since the last sweep.
 #[inline(always)]
-fn fold<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
+fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
     let Some(scratch) = maps::sweep_scratch() else { return };
     // SAFETY: a map value, valid for the walk. Only the sweep writes to what is folded.
     let flow_ref = unsafe { &mut *flow };
