@@ -13,16 +13,8 @@ use super::{
 /// How long no line has to come before none is expected any more. The guest's clock makes it short.
 const QUIET: Duration = Duration::from_millis(1500);
 
-/// Has a process run only when nobody else wants to. There is one processor, and what pping does once a second would hold up
-/// packets, and so be measured.
-fn give_way(process: u32) {
-    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
-        let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();
-        let parameters = libc::sched_param { sched_priority: 0 };
-        // SAFETY: a valid pointer to parameters.
-        assert_eq!(unsafe { libc::sched_setscheduler(task, libc::SCHED_IDLE, &raw const parameters) }, 0);
-    }
-}
+/// How long after a start nothing is timed. It costs next to nothing, as the guest's clock jumps.
+const SETTLING: Duration = Duration::from_secs(3);
 
 pub(super) struct Watched {
     pping: Process,
@@ -36,6 +28,8 @@ impl Watched {
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
         let pping = watch(host, interface, &format!("--rate-limit 0 --max-flows 1024 {arguments}"));
         give_way(pping.id());
+        // The kernel has a lot to tidy up after verifying programs, and does it in its own time.
+        thread::sleep(SETTLING);
         Self { pping, taken: 0 }
     }
 
@@ -59,5 +53,16 @@ impl Watched {
     pub(super) fn finish(self) {
         let all = Records::parse(&interrupt(self.pping)).samples;
         assert_eq!(all.len(), self.taken, "samples that nobody expected: {:?}", &all[self.taken..]);
+    }
+}
+
+/// Has a process run only when nobody else wants to. There is one processor, and what pping does once a second would hold up
+/// packets, and so be measured.
+fn give_way(process: u32) {
+    for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
+        let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        let parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: a valid pointer to parameters.
+        assert_eq!(unsafe { libc::sched_setscheduler(task, libc::SCHED_IDLE, &raw const parameters) }, 0);
     }
 }
