@@ -41,7 +41,8 @@ fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
 #[track_caller]
 fn assert_exact(samples: &[&Sample], expected: Duration) {
     for sample in samples {
-        assert!(sample.rtt().abs_diff(expected) <= EXACT, "not {expected:?}: {sample:?}");
+        let all = || samples.iter().map(|it| (it.timestamp % 10_000_000_000, it.rtt())).collect::<Vec<_>>();
+        assert!(sample.rtt().abs_diff(expected) <= EXACT, "not {expected:?}: {sample:?} of {:?}", all());
     }
 }
 
