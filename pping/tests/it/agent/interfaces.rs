@@ -123,8 +123,9 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     };
     wait_until(&format!("all packets, {sums:?}, of all of them"), || {
         let now = ["ingress", "egress"].map(count);
-        assert!(now[0] <= sums[0] && now[1] <= sums[1], "{now:?} and {sums:?}");
-        now == sums
+        // What the kernel sends of itself once the cable is out passes the programs, and is then dropped uncounted.
+        assert!(now[0] <= sums[0] && now[1] <= sums[1] + 12 * 5, "{now:?} and {sums:?}");
+        now[0] == sums[0] && now[1] >= sums[1]
     });
     assert!(sums.iter().all(|&sum| sum >= 12 * 5), "{sums:?}");
     let said = ok(pping.stderr());
