@@ -6,7 +6,7 @@ use pping_lab::{Namespace, Process, Signal, Topology, run};
 
 use super::{
     features,
-    monitor::{ENDING, PATIENCE, interrupt, ok, ping, tool, wait_until, watch},
+    monitor::{ENDING, PATIENCE, attachments, interrupt, ok, ping, tool, wait_until, watch},
     net::{FAMILIES, Net, ip},
     records::Records,
 };
@@ -23,18 +23,12 @@ struct Attached {
 impl Attached {
     fn see(host: &Namespace, interface: &str) -> Self {
         let show = |kind| tool("bpftool", &["--json", kind, "show"]).1;
-        let mut seen = String::new();
-        for command in [
-            &["tc", "qdisc", "show", "dev", interface][..],
-            &["tc", "filter", "show", "dev", interface, "ingress"],
-            &["tc", "filter", "show", "dev", interface, "egress"],
-            &["ip", "-details", "link", "show", "dev", interface],
-            &["bpftool", "net", "show"],
-        ] {
-            // Some say on standard error that there is no clsact to show filters of.
-            seen += &ok(run(host.command(command[0]).args(&command[1..])));
+        Self {
+            programs: show("prog"),
+            maps: show("map"),
+            links: show("link"),
+            interface: attachments(host, interface),
         }
-        Self { programs: show("prog"), maps: show("map"), links: show("link"), interface: seen }
     }
 }
 

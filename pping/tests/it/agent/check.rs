@@ -10,8 +10,7 @@ use super::{
     bpffs::Bpffs,
     copy::Copy,
     host::Host,
-    leftovers::attachments,
-    monitor::{PPING, interrupt, ok, pping, repository, tool, watch},
+    monitor::{PPING, attachments, interrupt, ok, pping, repository, tool, watch},
     strangers::{Foreign, Kind, Place},
 };
 

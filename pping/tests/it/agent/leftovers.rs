@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, fs};
 
-use pping_lab::{Namespace, Process, Signal, Topology, run};
+use pping_lab::{Process, Signal, Topology};
 
-use super::monitor::{ENDING, endless_ping, ok, tool, topology, wait_until, watch};
+use super::monitor::{ENDING, attachments, endless_ping, ok, tool, topology, wait_until, watch};
 
 /// An object of the kernel's BPF subsystem: its kind as bpftool calls it, and its number.
 pub(super) type Object = (&'static str, u32);
@@ -31,22 +31,6 @@ fn object(line: &str) -> Option<Object> {
 
 fn exists((kind, number): &Object) -> bool {
     tool("bpftool", &[kind, "show", "id", &number.to_string()]).0
-}
-
-/// What `tc`, `ip` and `bpftool` see attached to an interface.
-pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
-    let mut seen = String::new();
-    for command in [
-        &["tc", "qdisc", "show", "dev", interface][..],
-        &["tc", "filter", "show", "dev", interface, "ingress"],
-        &["tc", "filter", "show", "dev", interface, "egress"],
-        &["ip", "-details", "link", "show", "dev", interface],
-        &["bpftool", "net", "show"],
-    ] {
-        // Some say on standard error that there is no clsact to show filters of.
-        seen += &ok(run(host.command(command[0]).args(&command[1..])));
-    }
-    seen
 }
 
 fn assert_leaves_nothing(ingress: &str, signal: Signal) {

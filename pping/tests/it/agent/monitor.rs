@@ -115,3 +115,19 @@ pub(super) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> (bool, Str
     let written = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8_lossy(&written).into_owned())
 }
+
+/// What `tc`, `ip` and `bpftool` see attached to an interface.
+pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
+    let mut seen = String::new();
+    for command in [
+        &["tc", "qdisc", "show", "dev", interface][..],
+        &["tc", "filter", "show", "dev", interface, "ingress"],
+        &["tc", "filter", "show", "dev", interface, "egress"],
+        &["ip", "-details", "link", "show", "dev", interface],
+        &["bpftool", "net", "show"],
+    ] {
+        // Some say on standard error that there is no clsact to show filters of.
+        seen += &ok(run(host.command(command[0]).args(&command[1..])));
+    }
+    seen
+}

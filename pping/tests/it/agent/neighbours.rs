@@ -7,8 +7,7 @@ use pping_lab::{Process, Signal, Topology, run};
 
 use super::{
     foreign::{Foreign, WHERE, order},
-    leftovers::attachments,
-    monitor::{ENDING, PATIENCE, PPING, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{ENDING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with},
     verdict,
 };
 

@@ -13,13 +13,13 @@
 //! What is handed over is emptied only when the caller says that it is booked. Where the maps are pinned, an agent may be
 //! killed at any time in between, and the next one finds in them what is not booked yet.
 
+mod shared;
+
 use std::{
     collections::HashMap as StdHashMap,
     io,
     mem::{self, offset_of},
     sync::atomic::{AtomicU32, Ordering},
-    thread,
-    time::Duration,
 };
 
 use aya::{
@@ -32,11 +32,9 @@ use pping_common::{
     rtt::Method,
 };
 
+use self::shared::{key, life, tally, used, wait_for_programs};
 use super::{load::take_map, memory::Elements};
 use crate::Error;
-
-/// How long programs that run are given to end, where the kernel cannot say when they have: many times as long as they take.
-const QUIESCENCE: Duration = Duration::from_millis(50);
 
 /// What is known of a place in the array.
 #[derive(Clone, Copy, Debug)]
@@ -395,41 +393,6 @@ impl SeriesTable {
         // of this size, and only accessed as atomics.
         unsafe { AtomicU32::from_ptr(self.control.first().byte_add(offset).cast()) }
     }
-}
-
-/// Waits until every program that runs at present has ended.
-fn wait_for_programs() {
-    // This waits for what the kernel calls an RCU grace period (kernel/sched/membarrier.c, since Linux 4.3), and BPF
-    // programs run within RCU read-side critical sections.
-    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
-    // SAFETY: it takes no pointers.
-    if unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } != 0 {
-        // Where CPUs run without ticks (nohz_full) there is no such thing.
-        thread::sleep(QUIESCENCE);
-    }
-}
-
-/// The tally of an interval that has ended.
-fn tally<'a>(series: *mut Series, ended: u32) -> &'a mut Tally {
-    // SAFETY: inside the mapping, which lives as long as the table. No program writes to this tally any more, and the
-    // table has one reference at a time.
-    unsafe { &mut (*series).tallies[ended as usize & 1] }
-}
-
-/// What a series is of, once it is used.
-fn key(series: *mut Series) -> SeriesKey {
-    // SAFETY: inside the mapping, and written before `used` was.
-    unsafe { (&raw const (*series).key).read_volatile() }
-}
-
-fn used<'a>(series: *mut Series) -> &'a AtomicU32 {
-    // SAFETY: inside the mapping, which lives as long as the table, aligned, and only accessed as an atomic.
-    unsafe { AtomicU32::from_ptr(&raw mut (*series).used) }
-}
-
-fn life<'a>(series: *mut Series) -> &'a AtomicU32 {
-    // SAFETY: as above.
-    unsafe { AtomicU32::from_ptr(&raw mut (*series).life) }
 }
 
 fn absent_is_fine(error: MapError) -> Result<(), MapError> {
