@@ -22,7 +22,7 @@ use pping_common::{
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
     parse::Decap,
-    rtt::Rules,
+    rtt::{Method, Methods, Rules},
 };
 
 use crate::{
@@ -142,7 +142,9 @@ fn older_kernels(
 impl Rounds {
     /// What a new `TSval` and its echo cost together, over making the two packets.
     fn echo(self, settings: Settings, packet: &[u8]) -> Result<Figure> {
-        let mut kernel = load::open(BASELINE, &settings)?;
+        // The program has all of pping in it twice, and has use for this method only.
+        let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules };
+        let mut kernel = load::open(BASELINE, &Settings { rules, ..settings })?;
         load_all(&mut kernel.programs)?;
         register(&mut kernel)?;
         let Kernel { programs, events, series, .. } = &mut kernel;

@@ -2,8 +2,9 @@
 //!
 //! A packet's way through this crate is the way through its modules: [`octets`] reads a frame without
 //! ever leaving it, [`parse`] finds the addresses and the transport header, [`flow`] names the flow and
-//! keeps what is known of it, [`rtt`] decides what is recorded and what is matched, [`group`] says with whom a
-//! sample is taken together and [`hist`] where it is counted, and [`abi`] fixes what kernel and agent exchange.
+//! keeps what is known of it, [`rtt`] decides what is recorded and what is matched, [`dns`] the same of queries, which
+//! belong to no flow, [`group`] says with whom a sample is taken together and [`hist`] where it is counted, and [`abi`]
+//! fixes what kernel and agent exchange.
 //! [`limits`] holds every number that both sides need.
 //!
 //! Nothing here allocates, panics, or reads a clock, so the same code runs under the BPF verifier, in
@@ -14,6 +15,7 @@
 extern crate std;
 
 pub mod abi;
+pub mod dns;
 pub mod flow;
 pub mod group;
 pub mod hist;

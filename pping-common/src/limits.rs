@@ -61,12 +61,13 @@ pub const LEASE_SECONDS: u64 = 5;
 /// Groups that are told apart, unless `--max-groups` says otherwise.
 pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
 
-/// Series that there is room for per group: most have samples of one method, and each method matches at one or two
-/// hooks. A group with more uses what others leave.
-pub const SERIES_PER_GROUP: u32 = 2;
+/// Series that there is room for per group: most have samples of two methods (a handshake, and what follows), and each
+/// method matches at one or two hooks. A group with more uses what others leave.
+pub const SERIES_PER_GROUP: u32 = 4;
 
-/// Series that there is room for beside: those of no group, and of the group of what there was no room for.
-pub const RESERVED_SERIES: u32 = 1_024;
+/// Series that there is room for beside: those of no group, or of the group of what there was no room for, for all methods
+/// at both hooks.
+pub const RESERVED_SERIES: u32 = INTERFACE_PLACES * crate::rtt::Method::ALL.len() as u32 * 2;
 
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
 /// the other's place.
@@ -86,3 +87,26 @@ pub const UNANSWERED_IDLE_SECONDS: u32 = 30;
 
 /// Seconds a closed flow is kept, so that its last ACK does not look like a new flow.
 pub const CLOSED_IDLE_SECONDS: u32 = 10;
+
+/// Seconds that a flow of QUIC may be idle: connections end without a word that others understand.
+pub const QUIC_IDLE_SECONDS: u32 = 60;
+
+/// The part of all flows that may be such as nobody has answered yet: one in so many. Beyond, the oldest of them makes
+/// room, so that a flood of SYNs does not keep others out.
+pub const UNANSWERED_SHARE: u32 = 8;
+
+/// Segments without timestamps after which a flow that began before it was watched counts as one without.
+pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
+
+/// The port of DNS servers (RFC 1035, 4.2).
+pub const DNS_PORT: u16 = 53;
+
+/// Ports of DNS servers that can be given.
+pub const MAX_DNS_PORTS: usize = 7;
+
+/// DNS queries per address family that may wait for their response at the same time. The one that was asked about least
+/// recently makes room.
+pub const MAX_QUERIES: u32 = 32_768;
+
+/// Seconds after which a DNS query counts as not answered. Resolvers give up after five to ten (resolv.conf(5)).
+pub const DNS_TIMEOUT_SECONDS: u64 = 10;

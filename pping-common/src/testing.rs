@@ -6,10 +6,12 @@ mod frames;
 
 use std::vec::Vec;
 
-pub(crate) use conversation::{Conversation, MS, data, pure_ack, reply, request, rtt, segment, unwatched};
+pub(crate) use conversation::{
+    Conversation, MS, bare, data, pure_ack, reply, request, rtt, samples, segment, unwatched,
+};
 pub(crate) use frames::{Network, Tcp, echo, ethernet, extension};
 
-use crate::parse::{Decap, Frame, LinkType, Untracked, Vlan};
+use crate::parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan};
 
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
@@ -34,13 +36,13 @@ pub(crate) fn parse(octets: &[u8]) -> Result<Frame, Untracked> {
 /// Parses a frame of either kind of link.
 pub(crate) fn parse_on(octets: &[u8], link: LinkType) -> Result<Frame, Untracked> {
     let mut frame = Frame::EMPTY;
-    frame.parse(octets, link, Vlan::NONE, Decap::NONE).map(|()| frame)
+    frame.parse(octets, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
 }
 
 /// What a frame is counted as, parsed or not.
 pub(crate) fn parse_anyway(octets: &[u8]) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE);
+    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
     (frame, parsed)
 }
 

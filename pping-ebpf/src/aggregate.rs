@@ -44,6 +44,27 @@ pub(crate) fn sample(
     let Some((series, tally, index)) = tally(flow, timed, belonging, counters, key) else {
         return RttEvent::NO_SERIES;
     };
+    take(series, tally, rtt);
+    index
+}
+
+/// The same of what belongs to no flow.
+#[inline(always)]
+pub(crate) fn sample_without_flow(
+    belonging: &Belonging,
+    counters: &mut Counters,
+    key: &mut SeriesKey,
+    rtt: u64,
+) -> u32 {
+    let Some((control, phase, _)) = control() else { return RttEvent::NO_SERIES };
+    let Some(index) = find(control, belonging, counters, key) else { return RttEvent::NO_SERIES };
+    let Some(series) = maps::series(index) else { return RttEvent::NO_SERIES };
+    take(series, tally_of(series, phase), rtt);
+    index
+}
+
+#[inline(always)]
+fn take(series: *mut Series, tally: *mut Tally, rtt: u64) {
     let bin = bounds::opaque(hist::bin(rtt));
     // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
     let (sum, max, min_complement, bins) = unsafe {
@@ -60,7 +81,6 @@ pub(crate) fn sample(
     }
     sync::add(sum, rtt);
     sync::raise(series, [(max, rtt), (min_complement, !rtt)]);
-    index
 }
 
 /// Adds what both sides of a flow sent to the series of what `timed` sends.
@@ -102,14 +122,10 @@ fn tally(
     counters: &mut Counters,
     key: &mut SeriesKey,
 ) -> Option<(*mut Series, *mut Tally, u32)> {
-    let control = maps::control()?;
-    // SAFETY: a map value, valid for the program's run. The agent writes to it one number at a time.
-    let (phase, epoch) = unsafe {
-        ((&raw const (*control).phase).read_volatile(), (&raw const (*control).epoch).read_volatile())
-    };
+    let (control, phase, epoch) = control()?;
     let dscp = if config::grouping().by_dscp != 0 { belonging.dscp } else { 0 };
     let purpose = Purpose::new(epoch, belonging.method, belonging.hook, dscp);
-    // SAFETY: as above. One number, so never half of one and half of another.
+    // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let reference = unsafe {
         match timed {
             Side::Low => &raw mut (*flow).low.series,
@@ -131,10 +147,25 @@ fn tally(
         unsafe { reference.write_volatile(SeriesRef::new(index, life(series), purpose)) };
         (series, index)
     };
-    // SAFETY: as above, and inside the array.
-    let tally =
-        unsafe { if phase & 1 == 0 { &raw mut (*series).tallies[0] } else { &raw mut (*series).tallies[1] } };
-    Some((series, tally, index))
+    Some((series, tally_of(series, phase), index))
+}
+
+/// What the agent tells, its phase and its epoch.
+#[inline(always)]
+fn control() -> Option<(*mut Control, u32, u32)> {
+    let control = maps::control()?;
+    // SAFETY: a map value, valid for the program's run. The agent writes to it one number at a time.
+    let (phase, epoch) = unsafe {
+        ((&raw const (*control).phase).read_volatile(), (&raw const (*control).epoch).read_volatile())
+    };
+    Some((control, phase, epoch))
+}
+
+/// The tally that is written to at present.
+#[inline(always)]
+fn tally_of(series: *mut Series, phase: u32) -> *mut Tally {
+    // SAFETY: a map value, valid for the program's run, and inside the array.
+    unsafe { if phase & 1 == 0 { &raw mut (*series).tallies[0] } else { &raw mut (*series).tallies[1] } }
 }
 
 #[inline(always)]
@@ -143,7 +174,7 @@ fn life(series: *mut Series) -> u32 {
     unsafe { (&raw const (*series).life).read_volatile() }
 }
 
-/// The place of the series of a flow direction, which is made if there is room for it. Else it is that of the group of
+/// The place of the series of a flow direction or a query, which is made if there is room for it. Else it is that of the group of
 /// others.
 #[inline(always)]
 fn find(

@@ -14,7 +14,7 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::Hook,
-    parse::{Decap, Frame, LinkType, Vlan},
+    parse::{Decap, Frame, LinkType, Scope, Vlan},
 };
 use pping_ebpf::octets::Linear;
 
@@ -52,7 +52,7 @@ pub fn baseline_parse(ctx: TcContext) -> i32 {
     let mut frame = Frame::EMPTY;
     // Looks at what was parsed, so that none of it is optimised away.
     core::hint::black_box(
-        frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, Decap::NONE).is_ok(),
+        frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).is_ok(),
     );
     core::hint::black_box(frame.transport.segment.timestamps.tsecr);
     // SAFETY: this helper only reads a clock.

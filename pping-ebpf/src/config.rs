@@ -2,15 +2,41 @@
 //! are constants, and what they switch off costs nothing.
 
 use aya_ebpf::Global;
-use pping_common::{abi::Emit, group::Grouping, limits::RESERVED_SERIES, parse::Decap, rtt::Rules};
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    limits::RESERVED_SERIES,
+    parse::{Decap, Scope},
+    rtt::Rules,
+};
+
+use crate::maps;
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
 
-/// How often to record, and whether packets to this host are timed.
+/// How to measure and how often to record, and whether packets to this host are timed.
 #[inline(always)]
-pub(crate) fn rules() -> Rules {
-    RULES.load()
+pub(crate) fn rules() -> &'static Rules {
+    in_place(&RULES)
+}
+
+#[unsafe(no_mangle)]
+static SCOPE: Global<Scope> = Global::new(Scope::ALL);
+
+/// Which packets to look into.
+#[inline(always)]
+pub(crate) fn scope() -> &'static Scope {
+    in_place(&SCOPE)
+}
+
+/// What the agent set, read where it is: what is copied to the stack octet by octet is no constant any more to older
+/// verifiers.
+#[inline(always)]
+fn in_place<T>(global: &'static Global<T>) -> &'static T {
+    // SAFETY: a `Global` is its value and nothing else, and only changes before the programs are loaded. The compiler, which knows
+    // what it is before that, loses sight of it here.
+    unsafe { &*maps::anew((&raw const *global).cast()) }
 }
 
 #[unsafe(no_mangle)]
@@ -65,4 +91,13 @@ static LEASE: Global<u64> = Global::new(0);
 #[inline(always)]
 pub(crate) fn lease() -> u64 {
     LEASE.load()
+}
+
+#[unsafe(no_mangle)]
+static UNANSWERED: Global<u32> = Global::new(1);
+
+/// Flows for each CPU and address family that nobody need have answered; not 0.
+#[inline(always)]
+pub(crate) fn unanswered() -> u32 {
+    UNANSWERED.load()
 }

@@ -39,6 +39,7 @@ impl Context<'_> {
             protocol: match transport.kind {
                 Kind::Tcp => Protocol::Tcp as u8,
                 Kind::Echo => A::ECHO as u8,
+                Kind::Dns | Kind::Quic => Protocol::Udp as u8,
             },
             reserved: 0,
         }
@@ -86,6 +87,7 @@ pub(crate) fn rtt<A: Address>(
         vlan: context.frame.vlan,
         series,
         reserved: 0,
+        side_rtt: sample.side_rtt,
     });
     counters.lost[Lost::Rtt as usize] += u64::from(!sent);
 }

@@ -1,6 +1,6 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
 //! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow and lets
-//! `pping-common` decide, [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
+//! `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
 //! flows sent, and deletes what is idle. [`lease`] ends all of it when the agent is gone and cannot take it along.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
@@ -16,6 +16,7 @@
 mod aggregate;
 mod bounds;
 mod config;
+mod dns;
 mod emit;
 mod lease;
 mod maps;

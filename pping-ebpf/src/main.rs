@@ -32,7 +32,7 @@ pub fn pping_egress(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Deletes idle flows. Never attached: the agent has it run once per sweep. A raw tracepoint, since the
+/// Deletes idle flows and queries that nobody answers. Never attached: the agent has it run once per sweep. A raw tracepoint, since the
 /// kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep.
 #[raw_tracepoint]
 pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
@@ -40,7 +40,7 @@ pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
     0
 }
 
-/// The same for kernels that cannot walk through a map: the agent has it run once for each flow.
+/// The same for kernels that cannot walk through a map: the agent has it run once for each flow and each query.
 #[raw_tracepoint]
 pub fn pping_sweep_one(ctx: RawTracePointContext) -> i32 {
     pping_ebpf::sweep_one(&ctx);

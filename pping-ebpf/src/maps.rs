@@ -5,18 +5,19 @@ use core::arch::asm;
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
     macros::map,
-    maps::{Array, HashMap, LpmTrie, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
 };
 use pping_common::{
     abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
-    flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6},
+    dns::{Query, QueryKey},
+    flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
     limits::{
         DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_EXCLUDED_PREFIXES,
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
     },
     parse::{Frame, IpAddress},
-    rtt::Measured,
+    rtt::{Measured, Work},
 };
 
 use crate::{emit::State, sweep::Sweep};
@@ -31,6 +32,22 @@ pub(crate) static FLOWS_V4: HashMap<FlowKey<Ipv4>, Flow> = HashMap::with_max_ent
 
 #[map]
 pub(crate) static FLOWS_V6: HashMap<FlowKey<Ipv6>, Flow> = HashMap::with_max_entries(DEFAULT_MAX_FLOWS, 0);
+
+/// The flows that this CPU made, the last of them: a ring, so that each finds out whether the one in its place was ever
+/// answered.
+#[map]
+static BEGUN_V4: PerCpuArray<FlowKey<Ipv4>> = PerCpuArray::with_max_entries(1, 0);
+
+#[map]
+static BEGUN_V6: PerCpuArray<FlowKey<Ipv6>> = PerCpuArray::with_max_entries(1, 0);
+
+/// The DNS queries that wait for their response. One that was asked long ago makes room. The agent makes this larger if it
+/// is used at all.
+#[map]
+pub(crate) static QUERIES_V4: LruHashMap<QueryKey<Ipv4>, Query> = LruHashMap::with_max_entries(1, 0);
+
+#[map]
+pub(crate) static QUERIES_V6: LruHashMap<QueryKey<Ipv6>, Query> = LruHashMap::with_max_entries(1, 0);
 
 #[map]
 static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, 0);
@@ -56,14 +73,22 @@ pub(crate) struct Scratch {
     pub(crate) frame: Frame,
     /// What it changed in the life of its flow.
     pub(crate) changes: Changes,
+    /// What it means for its flow beside that.
+    pub(crate) noted: Noted,
+    /// What is to be done to measure.
+    pub(crate) work: Work,
     /// What it matched and recorded.
     pub(crate) measured: Measured,
+    /// And by its sequence numbers, where it was measured by timestamps before.
+    pub(crate) second: Measured,
     /// What its flow was like then.
     pub(crate) state: State,
     /// The series of its sample.
     pub(crate) series: SeriesKey,
     /// The place of that.
     pub(crate) series_index: u32,
+    /// Where the last new flow was noted, by family.
+    pub(crate) begun: [u32; 2],
 }
 
 /// The same for the sweep, which a packet may interrupt.
@@ -128,10 +153,16 @@ static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
 /// What a new flow starts as. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
 
-/// An address family's flows.
-pub(crate) trait Flows: Address + 'static {
+/// An address family's flows, and its queries.
+pub(crate) trait Flows: Address + PartialEq + 'static {
     /// The flow map.
     fn map() -> &'static HashMap<FlowKey<Self>, Flow>;
+
+    /// The queries that wait.
+    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
+
+    /// The flows that this CPU made.
+    fn begun() -> &'static PerCpuArray<FlowKey<Self>>;
 }
 
 impl Flows for Ipv4 {
@@ -139,12 +170,32 @@ impl Flows for Ipv4 {
     fn map() -> &'static HashMap<FlowKey<Self>, Flow> {
         &FLOWS_V4
     }
+
+    #[inline(always)]
+    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
+        &QUERIES_V4
+    }
+
+    #[inline(always)]
+    fn begun() -> &'static PerCpuArray<FlowKey<Self>> {
+        &BEGUN_V4
+    }
 }
 
 impl Flows for Ipv6 {
     #[inline(always)]
     fn map() -> &'static HashMap<FlowKey<Self>, Flow> {
         &FLOWS_V6
+    }
+
+    #[inline(always)]
+    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
+        &QUERIES_V6
+    }
+
+    #[inline(always)]
+    fn begun() -> &'static PerCpuArray<FlowKey<Self>> {
+        &BEGUN_V6
     }
 }
 

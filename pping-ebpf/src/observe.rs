@@ -8,12 +8,13 @@ use pping_common::{
     abi::{Counters, Hook},
     flow::{Ipv4, Ipv6},
     octets::Octets,
-    parse::{Family, Frame, LinkType, Protocol, Untracked, Vlan},
+    parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
+    rtt::Method,
 };
 
 use crate::{
     bounds::within,
-    config, lease,
+    config, dns, lease,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
     track::track,
@@ -69,7 +70,8 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
         maps::settle(frame);
         frame.refuse_tunnel(packet, decap)?;
     }
-    frame.parse_transport(packet)
+    maps::settle(frame);
+    frame.parse_transport(packet, config::scope())
 }
 
 #[inline(always)]
@@ -87,7 +89,10 @@ fn observe(
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
     count(counters, hook, len, &scratch.frame);
+    let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (parsed, scratch.frame.family) {
+        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch),
+        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch),
         (Ok(()), Family::V4) => track::<Ipv4>(ctx, hook, place, counters, scratch),
         (Ok(()), Family::V6) => track::<Ipv6>(ctx, hook, place, counters, scratch),
         (Err(reason), _) => Err(reason),

@@ -8,7 +8,10 @@ use aya_ebpf::{
 };
 use pping_common::octets::Octets;
 
-use crate::bounds::within;
+use crate::{
+    bounds::{opaque, within},
+    maps,
+};
 
 /// The part of a packet that lies in one piece in memory, read in place.
 pub struct Linear {
@@ -42,7 +45,8 @@ impl Octets for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
-        if at + N > self.end {
+        // Else the compiler would compute with the end of the packet, which the verifier does not let it.
+        if opaque(at + N) > self.end {
             return None;
         }
         // SAFETY: `at` to `at + N` lies within the packet; the verifier makes sure of that comparison.
@@ -52,6 +56,11 @@ impl Octets for Linear {
     #[inline(always)]
     fn below<const N: usize>(value: usize) -> usize {
         within::<N>(value)
+    }
+
+    #[inline(always)]
+    fn settle<T>(value: &mut T) {
+        maps::settle(value);
     }
 
     #[inline(always)]
@@ -110,6 +119,11 @@ impl Octets for Scattered<'_> {
     #[inline(always)]
     fn below<const N: usize>(value: usize) -> usize {
         within::<N>(value)
+    }
+
+    #[inline(always)]
+    fn settle<T>(value: &mut T) {
+        maps::settle(value);
     }
 
     #[inline(always)]

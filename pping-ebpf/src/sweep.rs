@@ -1,4 +1,4 @@
-//! Adding up what flows sent, and deleting idle ones.
+//! Adding up what flows sent, and deleting idle ones; giving up on DNS queries that nobody answers.
 
 use core::{ffi::c_void, ptr};
 
@@ -9,16 +9,17 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Control, Counters, Emit, EndEvent, Endpoints, Errand, FlowEventKind, Lost, TriggeredBy},
+    dns::{Query, QueryKey, is_unanswered},
     flow::{Flow, FlowKey, Ipv4, Ipv6, Lifecycle, Reason, Side},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
-    parse::{Protocol, Segment},
+    parse::{Datagram, Protocol, Segment},
     rtt::Method,
 };
 
 use crate::{
     aggregate::{self, Belonging},
     config, emit, lease,
-    maps::{self, FLOWS_V4, FLOWS_V6, Flows},
+    maps::{self, FLOWS_V4, FLOWS_V6, Flows, QUERIES_V4, QUERIES_V6},
     sync,
 };
 
@@ -67,7 +68,7 @@ impl Sweep {
 }
 
 /// Begins the next sweep: adds to the series what flows sent, deletes the flows that have been idle too long and reports those that were
-/// open. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
+/// open; deletes the queries that have waited too long. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
     let Some(number) = Sweep::go_on(true) else { return };
@@ -81,10 +82,14 @@ pub fn sweep(ctx: &impl EbpfContext) {
         walk(v4, end_v4);
         walk(v6, end_v6);
     }
+    if config::rules().methods.has(Method::Dns) {
+        walk((&raw const QUERIES_V4).cast(), give_up_v4);
+        walk((&raw const QUERIES_V6).cast(), give_up_v6);
+    }
     debug!(ctx, "sweep {} done", number);
 }
 
-/// The same one flow at a time, as the agent says.
+/// The same one flow, or query, at a time, as the agent says.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
     let Some(errand) = maps::errand() else { return };
@@ -94,6 +99,8 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     match kind {
         Errand::V4 => look_up(&errand.v4),
         Errand::V6 => look_up(&errand.v6),
+        Errand::QUERY_V4 => look_up_query(&errand.query_v4),
+        Errand::QUERY_V6 => look_up_query(&errand.query_v6),
         _ => debug!(ctx, "sweep {} begins", number),
     }
 }
@@ -106,10 +113,17 @@ fn look_up<A: Flows>(key: &FlowKey<A>) {
     }
 }
 
-type Visit<A> = extern "C" fn(*mut c_void, *const FlowKey<A>, *mut Flow, *mut c_void) -> i64;
+#[inline(always)]
+fn look_up_query<A: Flows>(key: &QueryKey<A>) {
+    if let Some(query) = A::queries().get_ptr_mut(key) {
+        give_up(key, query);
+    }
+}
+
+type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
 
 #[inline(always)]
-fn walk<A>(map: *const c_void, visit: Visit<A>) {
+fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
     // SAFETY: `map` is a hash map whose keys and values are those of `visit`. The verifier checks the callback against them.
     unsafe {
         bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
@@ -132,6 +146,45 @@ extern "C" fn end_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow,
 
 extern "C" fn end_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
     finish(key, flow)
+}
+
+extern "C" fn give_up_v4(
+    _: *mut c_void,
+    key: *const QueryKey<Ipv4>,
+    query: *mut Query,
+    _: *mut c_void,
+) -> i64 {
+    give_up(key, query);
+    GO_ON
+}
+
+extern "C" fn give_up_v6(
+    _: *mut c_void,
+    key: *const QueryKey<Ipv6>,
+    query: *mut Query,
+    _: *mut c_void,
+) -> i64 {
+    give_up(key, query);
+    GO_ON
+}
+
+/// Deletes a query if it has waited too long, or if nobody will look at it any more.
+#[inline(always)]
+fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
+    let Some(sweep) = maps::sweep() else { return };
+    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so never half of one and half of
+    // another.
+    let (interface, since, sweep) =
+        unsafe { ((*key).interface, query.read_volatile().since(), sweep.read_volatile()) };
+    if sweep.cut_off == 0 && !is_unanswered(since, sweep.now) {
+        return;
+    }
+    let Some(counters) = maps::counters(interface) else { return };
+    // SAFETY: an element of the map. It may be another query's by now, which then gives no sample.
+    if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
+        // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so it is added in one instruction.
+        sync::add(unsafe { &raw mut (*counters).dns_unanswered }, 1);
+    }
 }
 
 /// Adds up what a flow sent, unless it sent nothing for a while.
@@ -229,7 +282,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
         if !flow_ref.may_have_samples(timed, config::rules().include_local) {
             continue;
         }
-        let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
+        let method = flow_ref.method(key.protocol, config::rules().methods);
         let (source, destination) = match timed {
             Side::Low => (key.high, key.low),
             Side::High => (key.low, key.high),
@@ -322,7 +375,11 @@ fn high_to_low<A: Flows>(key: &FlowKey<A>) -> Endpoints {
         source_port: key.high_port,
         destination_port: key.low_port,
         interface: key.interface,
-        protocol: if key.protocol == Segment::NUMBER { Protocol::Tcp as u8 } else { A::ECHO as u8 },
+        protocol: match key.protocol {
+            Segment::NUMBER => Protocol::Tcp as u8,
+            Datagram::NUMBER => Protocol::Udp as u8,
+            _ => A::ECHO as u8,
+        },
         reserved: 0,
     }
 }

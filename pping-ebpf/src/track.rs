@@ -4,9 +4,9 @@ use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Counters, Hook},
-    flow::{Flow, FlowKey, Noted, Reason, Side},
+    flow::{Flow, FlowKey, Reason, Side},
     parse::{Transport, Untracked},
-    rtt::Method,
+    rtt::{Method, Turn},
 };
 
 use crate::{
@@ -31,18 +31,20 @@ pub(crate) fn track<A: Flows>(
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
     let flow = match A::map().get_ptr_mut(&key) {
         Some(flow) => flow,
-        None => begin(ctx, counters, &key, transport)?,
+        None => begin(ctx, counters, &key, transport, &mut scratch.begun[A::FAMILY as usize])?,
     };
-    let noted = count(flow, from, hook, scratch);
-    counters.retransmissions[hook as usize] += u64::from(noted.is_retransmission);
+    count(flow, from, hook, scratch);
+    maps::settle(scratch);
+    counters.retransmissions[hook as usize] += u64::from(scratch.noted.is_retransmission);
+    counters.overtaken[hook as usize] += u64::from(scratch.noted.is_overtaken);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
-    if unsafe { &*flow }.concerns(from, transport) {
+    if unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules()) {
         step::<A>(hook, place, counters, scratch, flow, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
-    scratch.frame.transport.begins_flow().or_else(|reason| match reason {
+    scratch.frame.transport.begins_flow(config::rules().methods).or_else(|reason| match reason {
         Untracked::NoTimestamp => Err(reason),
         _ => Ok(()),
     })
@@ -55,13 +57,14 @@ fn begin<A: Flows>(
     counters: &mut Counters,
     key: &FlowKey<A>,
     transport: &Transport,
+    begun: &mut u32,
 ) -> Result<*mut Flow, Untracked> {
     if config::excludes()
         && (maps::is_excluded(key.low.to_address()) || maps::is_excluded(key.high.to_address()))
     {
         return Err(Untracked::Excluded);
     }
-    transport.begins_flow()?;
+    transport.begins_flow(config::rules().methods)?;
     let is_made = maps::insert_flow(key);
     // When it was not made here, another CPU may have been faster.
     let Some(flow) = A::map().get_ptr_mut(key) else {
@@ -74,13 +77,36 @@ fn begin<A: Flows>(
             | u32::from(maps::is_local(key.high.to_address())) << Side::High as u32;
         // SAFETY: a map value, valid for the program's run.
         unsafe { (*flow).local = local };
-        debug!(ctx, "new flow in place {} with ports {} and {}", key.interface, key.low_port, key.high_port);
+        push_out(counters, key, begun);
     }
     Ok(flow)
 }
 
+/// Notes a new flow in place of one that this CPU made long before, and deletes that if nobody has answered it since.
 #[inline(always)]
-fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &Scratch) -> Noted {
+fn push_out<A: Flows>(counters: &mut Counters, key: &FlowKey<A>, begun: &mut u32) {
+    *begun = if *begun + 1 < config::unanswered() { *begun + 1 } else { 0 };
+    maps::settle(begun);
+    let Some(place) = A::begun().get_ptr_mut(*begun) else { return };
+    // SAFETY: a map value of this CPU's own, valid for the program's run.
+    let old = unsafe { place.read() };
+    // SAFETY: as above.
+    unsafe { place.write(*key) };
+    if old.protocol == 0 || old == *key {
+        return;
+    }
+    let Some(flow) = A::map().get_ptr_mut(&old) else { return };
+    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
+    if unsafe { &*flow }.is_unanswered() {
+        let _ = A::map().remove(&old);
+        counters.entries_deleted[A::FAMILY as usize] += 1;
+        counters.pushed_out += 1;
+    }
+}
+
+/// Counts a packet, and notes what it means for its flow.
+#[inline(always)]
+fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
     let sweeps = maps::sweeps();
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
     let (direction, last_seen) = unsafe {
@@ -91,13 +117,16 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &Scratch) -> Noted {
         (direction, &raw mut (*flow).last_seen)
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted = unsafe { &mut *direction }.note(&scratch.frame, hook as u8);
+    let noted =
+        unsafe { &mut *direction }.note(&scratch.frame.transport, scratch.frame.traffic_class, hook as u8);
+    scratch.noted = noted;
     // SAFETY: as above.
-    let (packets, bytes, retransmissions, ce_packets) = unsafe {
+    let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
             &raw mut (*direction).packets,
             &raw mut (*direction).bytes,
             &raw mut (*direction).retransmissions,
+            &raw mut (*direction).overtaken,
             &raw mut (*direction).ce_packets,
         )
     };
@@ -105,6 +134,9 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &Scratch) -> Noted {
     sync::add(bytes, u64::from(scratch.frame.transport.payload()));
     if noted.is_retransmission {
         sync::add_32(retransmissions, 1);
+    }
+    if noted.is_overtaken {
+        sync::add_32(overtaken, 1);
     }
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
@@ -115,7 +147,6 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &Scratch) -> Noted {
             *last_seen = sweeps;
         }
     }
-    noted
 }
 
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
@@ -141,7 +172,12 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(&mut scratch.changes);
-    scratch.measured = flow_ref.measure(from, &scratch.frame.transport, now, &config::rules());
+    measure(flow, from, now, Turn::First, scratch);
+    if config::rules().methods.has_both() {
+        measure(flow, from, now, Turn::Second, scratch);
+    }
+    // SAFETY: as above.
+    let flow_ref = unsafe { &*flow };
     // What the record tells of the two directions, before another CPU can change it.
     let (timed, other) = match from {
         Side::Low => (&flow_ref.high, &flow_ref.low),
@@ -160,6 +196,9 @@ fn step<A: Flows>(
     maps::settle(scratch);
 
     counters.slots_full += u64::from(scratch.measured.slots_full);
+    if config::rules().methods.has_both() {
+        counters.slots_full += u64::from(scratch.second.slots_full);
+    }
     if scratch.changes.opened {
         let reason = within::<{ Reason::PLACES }>(scratch.changes.opened_by as usize);
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
@@ -167,15 +206,11 @@ fn step<A: Flows>(
         emit::opening::<A>(&context, counters, &scratch.changes);
         maps::settle(scratch);
     }
-    if scratch.measured.has_sample {
-        let method = within::<{ Method::PLACES }>(scratch.measured.sample.method as usize);
-        counters.samples[hook as usize][method] += 1;
-        aggregate(hook, place, counters, scratch, flow, from);
+    report::<A>(hook, place, counters, scratch, flow, from, now);
+    if config::rules().methods.has_both() {
+        scratch.measured = scratch.second;
         maps::settle(scratch);
-        let context = Context { hook, place, frame: &scratch.frame };
-        let sample = &scratch.measured.sample;
-        emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series_index);
-        maps::settle(scratch);
+        report::<A>(hook, place, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
         let reason = within::<{ Reason::PLACES }>(scratch.changes.closed_by as usize);
@@ -183,6 +218,53 @@ fn step<A: Flows>(
         let context = Context { hook, place, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
+}
+
+/// Measures by the packet, in steps that are verified one after the other.
+#[inline(always)]
+fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scratch) {
+    let rules = config::rules();
+    let flow = maps::anew(flow).cast_mut();
+    // SAFETY: a map value, valid for the program's run, of which the lock is held.
+    let flow_ref = unsafe { &mut *flow };
+    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, turn, &mut scratch.work);
+    maps::settle(scratch);
+    let flow = maps::anew(flow).cast_mut();
+    // SAFETY: as above.
+    let flow_ref = unsafe { &mut *flow };
+    let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
+    flow_ref.find(from, now, rules, turn, &mut scratch.work, measured);
+    maps::settle(scratch);
+    let flow = maps::anew(flow).cast_mut();
+    // SAFETY: as above.
+    let flow_ref = unsafe { &mut *flow };
+    let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
+    flow_ref.record(from, now, rules, turn, &scratch.work, measured);
+    maps::settle(scratch);
+}
+
+/// Counts a sample, adds it to its series and tells the agent, if there is one.
+#[inline(always)]
+fn report<A: Flows>(
+    hook: Hook,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+    flow: *mut Flow,
+    from: Side,
+    now: u64,
+) {
+    if !scratch.measured.has_sample {
+        return;
+    }
+    let method = within::<{ Method::PLACES }>(scratch.measured.sample.method as usize);
+    counters.samples[hook as usize][method] += 1;
+    aggregate(hook, place, counters, scratch, flow, from);
+    maps::settle(scratch);
+    let context = Context { hook, place, frame: &scratch.frame };
+    let sample = &scratch.measured.sample;
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series_index);
+    maps::settle(scratch);
 }
 
 /// Adds the sample of a packet that `from` sent to the series of what it echoes.

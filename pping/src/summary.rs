@@ -63,7 +63,7 @@ impl fmt::Display for Summary {
             let [p50, p90, p99] = quantiles.map(|rtt| rtt as f64 / 1e6);
             writeln!(
                 f,
-                "{:<10} {:<7} {:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms",
+                "{:<14} {:<7} {:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms",
                 method_name(method),
                 matched.map_or("-", hook_name),
                 distribution.count(),
@@ -78,6 +78,7 @@ impl fmt::Display for Summary {
         if !untracked.is_empty() {
             writeln!(f, "not measured: {}", untracked.join(", "))?;
         }
+        self.write_unanswered(f)?;
         match &self.capture {
             Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
             Some(Replayed { skipped, .. }) => {
@@ -88,5 +89,45 @@ impl fmt::Display for Summary {
                 writeln!(f, "lost: {lost} events, {} lines", self.lines_lost)
             }
         }
+    }
+}
+
+impl Summary {
+    /// What nobody answered, if there is anything.
+    fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = &self.counters;
+        let queries: u64 = counters.dns_queries.iter().sum();
+        if counters.dns_unanswered > 0 {
+            writeln!(f, "not answered: {} of {queries} DNS queries", counters.dns_unanswered)?;
+        }
+        if counters.pushed_out > 0 {
+            writeln!(f, "pushed out: {} flows that nobody had answered", counters.pushed_out)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(counters: &Counters) -> String {
+        let duration = Duration::from_millis(1500);
+        let totals = Totals::default();
+        Summary { duration, counters: *counters, totals, lines_lost: 0, capture: None }.to_string()
+    }
+
+    #[test]
+    fn what_nobody_answered_is_told_only_where_there_is_some() {
+        assert_eq!(
+            summary(&Counters { dns_queries: [1, 2], ..Counters::ZERO }),
+            "1.5 s, 0 packets, 0 samples\nlost: 0 events, 0 lines\n"
+        );
+        let counters = Counters { dns_queries: [4, 3], dns_unanswered: 2, pushed_out: 9, ..Counters::ZERO };
+        assert_eq!(
+            summary(&counters),
+            "1.5 s, 0 packets, 0 samples\nnot answered: 2 of 7 DNS queries\n\
+             pushed out: 9 flows that nobody had answered\nlost: 0 events, 0 lines\n"
+        );
     }
 }

@@ -70,6 +70,16 @@ pub struct Counters {
     pub contended: u64,
     /// TCP segments sent again, of flows that are followed, by [`Hook`].
     pub retransmissions: [u64; 2],
+    /// TCP segments that others overtook on the way, of flows that are followed, by [`Hook`].
+    pub overtaken: [u64; 2],
+    /// Flows that nobody had answered, deleted to make room for others.
+    pub pushed_out: u64,
+    /// DNS queries by [`Hook`].
+    pub dns_queries: [u64; 2],
+    /// DNS queries that nobody answered in time.
+    pub dns_unanswered: u64,
+    /// DNS responses to queries that waited, by response code.
+    pub dns_responses: [u64; 16],
     /// Flow directions aggregated as those of another group for want of room.
     pub groups_refused: u64,
     /// Samples that no series had room for.
@@ -93,6 +103,11 @@ impl Counters {
         slots_full: 0,
         contended: 0,
         retransmissions: [0; 2],
+        overtaken: [0; 2],
+        pushed_out: 0,
+        dns_queries: [0; 2],
+        dns_unanswered: 0,
+        dns_responses: [0; 16],
         groups_refused: 0,
         unaggregated: 0,
         lost: [0; Lost::PLACES],
@@ -114,6 +129,11 @@ impl Counters {
         self.slots_full += other.slots_full;
         self.contended += other.contended;
         add(&mut self.retransmissions, &other.retransmissions);
+        add(&mut self.overtaken, &other.overtaken);
+        self.pushed_out += other.pushed_out;
+        add(&mut self.dns_queries, &other.dns_queries);
+        self.dns_unanswered += other.dns_unanswered;
+        add(&mut self.dns_responses, &other.dns_responses);
         self.groups_refused += other.groups_refused;
         self.unaggregated += other.unaggregated;
         add(&mut self.lost, &other.lost);
@@ -128,10 +148,25 @@ fn add<const N: usize>(sum: &mut [u64; N], other: &[u64; N]) {
 
 const _: () = {
     assert!(
-        size_of::<Counters>() == 8 * (2 * 8 + 2 * 8 + 2 * 4 + 16 + 2 * 8 + 8 + 8 + 2 + 2 + 1 + 1 + 2 + 2 + 4)
+        size_of::<Counters>()
+            == 8 * (2 * 8
+                + 2 * 8
+                + 2 * 4
+                + 16
+                + 2 * 8
+                + 8
+                + 8
+                + 2
+                + 2
+                + 1
+                + 1
+                + 2
+                + (2 + 1 + 2 + 1 + 16)
+                + 2
+                + 4)
     );
     assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
-    assert!(core::mem::offset_of!(Counters, lost) == 8 * 98);
+    assert!(core::mem::offset_of!(Counters, lost) == 8 * 120);
 };
 
 #[cfg(test)]
@@ -153,6 +188,11 @@ mod tests {
         ones.slots_full = 1;
         ones.contended = 1;
         ones.retransmissions = [1; 2];
+        ones.overtaken = [1; 2];
+        ones.pushed_out = 1;
+        ones.dns_queries = [1; 2];
+        ones.dns_unanswered = 1;
+        ones.dns_responses = [1; 16];
         ones.groups_refused = 1;
         ones.unaggregated = 1;
         ones.lost = [1; 4];

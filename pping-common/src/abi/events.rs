@@ -116,7 +116,7 @@ pub struct RttEvent {
     pub hook: u8,
     /// Differentiated services codepoint (RFC 2474) of the matching packet.
     pub dscp: u8,
-    /// What was echoed: the `TSval`, or the sequence number.
+    /// What was echoed: the `TSval`, a sequence number, the ID of a query, or what else the method has.
     pub identifier: u32,
     /// When it matched, ns of `CLOCK_MONOTONIC`.
     pub timestamp: u64,
@@ -142,6 +142,8 @@ pub struct RttEvent {
     pub series: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
+    /// The part of the round-trip time beyond `source`, ns, where the method tells; else 0.
+    pub side_rtt: u64,
 }
 
 impl RttEvent {
@@ -181,6 +183,10 @@ pub struct Volume {
     pub retransmissions: u32,
     /// Packets marked for congestion.
     pub ce_packets: u32,
+    /// TCP segments that others overtook on the way.
+    pub overtaken: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
 }
 
 /// A flow is over, and forgotten.
@@ -219,6 +225,8 @@ impl From<&Direction> for Volume {
             bytes: direction.bytes,
             retransmissions: direction.retransmissions,
             ce_packets: direction.ce_packets,
+            overtaken: direction.overtaken,
+            reserved: 0,
         }
     }
 }
@@ -241,18 +249,18 @@ from_number! {
     TriggeredBy: Source, Destination, GarbageCollection;
     Hook: Ingress, Egress;
     Protocol: NonIp, Other, Tcp, Udp, Icmp, Icmpv6;
-    Method: TcpTs, IcmpEcho;
+    Method: TcpTs, IcmpEcho, TcpSeq, TcpHandshake, Dns, QuicSpin, QuicHandshake;
     Reason: FirstObserved, Syn, SynAck, Fin, Rst, Timeout;
 }
 
 const _: () = {
     assert!(size_of::<Endpoints>() == 40);
-    assert!(size_of::<RttEvent>() == 128);
+    assert!(size_of::<RttEvent>() == 136);
     assert!(core::mem::offset_of!(RttEvent, endpoints) == 16);
     assert!(core::mem::offset_of!(RttEvent, rtt) == 56);
     assert!(core::mem::offset_of!(RttEvent, vlan) == 112);
     assert!(core::mem::offset_of!(RttEvent, series) == 120);
-    assert!(size_of::<EndEvent>() == 112);
+    assert!(size_of::<EndEvent>() == 128);
     assert!(core::mem::offset_of!(EndEvent, endpoints) == 24);
     assert!(core::mem::offset_of!(EndEvent, sent) == 64);
     assert!(size_of::<FlowEvent>() == 56);

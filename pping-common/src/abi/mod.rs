@@ -24,7 +24,7 @@ pub use sweep::Errand;
 pub const LAYOUT: u64 = {
     use crate::flow::{Flow, FlowKey, Ipv4, Ipv6};
     let parts = [
-        1,
+        2,
         size_of::<FlowKey<Ipv4>>(),
         size_of::<FlowKey<Ipv6>>(),
         size_of::<Flow>(),
@@ -55,9 +55,10 @@ pub const LAYOUT: u64 = {
 mod pod {
     use super::{Control, Counters, Emit, Interface, PlaceName, SeriesKey};
     use crate::{
+        dns::{Query, QueryKey},
         flow::{FlowKey, Ipv4, Ipv6},
         group::{GroupKey, Grouping, LabelKey},
-        parse::Decap,
+        parse::{Decap, Scope},
         rtt::Rules,
     };
 
@@ -69,6 +70,8 @@ mod pod {
     unsafe impl aya::Pod for PlaceName {}
     // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
     unsafe impl aya::Pod for Rules {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for Scope {}
     // SAFETY: a number.
     unsafe impl aya::Pod for Decap {}
     // SAFETY: a number.
@@ -87,4 +90,10 @@ mod pod {
     unsafe impl aya::Pod for FlowKey<Ipv4> {}
     // SAFETY: as above.
     unsafe impl aya::Pod for FlowKey<Ipv6> {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for QueryKey<Ipv4> {}
+    // SAFETY: as above.
+    unsafe impl aya::Pod for QueryKey<Ipv6> {}
+    // SAFETY: a number.
+    unsafe impl aya::Pod for Query {}
 }

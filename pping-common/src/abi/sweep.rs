@@ -1,12 +1,15 @@
-//! A sweep of one flow after the other, where the kernel cannot walk through a map by itself.
+//! A sweep of one flow, and one DNS query, after the other, where the kernel cannot walk through a map by itself.
 
-use crate::flow::{FlowKey, Ipv4, Ipv6};
+use crate::{
+    dns::QueryKey,
+    flow::{FlowKey, Ipv4, Ipv6},
+};
 
 /// What the next run of the sweep is for. The agent writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Errand {
-    /// [`Errand::BEGIN`], [`Errand::V4`] or [`Errand::V6`].
+    /// [`Errand::BEGIN`], or what the sweep comes to.
     pub kind: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -14,6 +17,10 @@ pub struct Errand {
     pub v4: FlowKey<Ipv4>,
     /// The flow of IPv6 to look at.
     pub v6: FlowKey<Ipv6>,
+    /// The query over IPv4 to look at.
+    pub query_v4: QueryKey<Ipv4>,
+    /// The query over IPv6 to look at.
+    pub query_v6: QueryKey<Ipv6>,
 }
 
 impl Errand {
@@ -25,6 +32,12 @@ impl Errand {
 
     /// It comes to a flow of IPv6.
     pub const V6: u32 = 6;
+
+    /// It comes to a query over IPv4.
+    pub const QUERY_V4: u32 = 14;
+
+    /// It comes to a query over IPv6.
+    pub const QUERY_V6: u32 = 16;
 }
 
-const _: () = assert!(size_of::<Errand>() == 64);
+const _: () = assert!(size_of::<Errand>() == 120);

@@ -2,7 +2,7 @@
 
 use crate::{
     flow::Direction,
-    parse::{Frame, Kind, Segment},
+    parse::{Kind, Segment, Transport},
     rtt::{self, TsvalState},
 };
 
@@ -26,11 +26,31 @@ pub struct Latest {
     pub reserved: u8,
 }
 
+/// What a packet means for the sequence numbers of its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Progress {
+    /// It is no segment that consumes sequence space.
+    None,
+    /// It is the first such segment, or the SYN of another connection.
+    First,
+    /// It goes beyond all before it.
+    Advance,
+    /// It does, but begins with octets that were sent before.
+    Overlap,
+    /// It does not.
+    Behind,
+}
+
 /// What there is to count of a packet beside itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
+    /// How far the direction got with it.
+    pub progress: Progress,
     /// Whether it is a segment that was sent before.
     pub is_retransmission: bool,
+    /// Whether it is a segment that others overtook on the way.
+    pub is_overtaken: bool,
     /// Whether it was marked for congestion.
     pub is_ce: bool,
 }
@@ -39,39 +59,44 @@ impl Latest {
     /// Nothing was seen yet.
     pub const EMPTY: Self = Self { sequence_end: 0, has_sequence: false, hook: 0, dscp: 0, reserved: 0 };
 
-    /// Whether the segment was sent before. That is so when all its octets were, unless it is
-    /// - a keep-alive: at most one octet, the one before the next to be sent (RFC 9293, 3.8.4);
-    /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
-    ///   tick of the sender's clock the two cannot be told apart, and count as sent again.
+    /// Notes how far a segment gets.
     #[inline(always)]
-    fn is_retransmission(&mut self, segment: &Segment, newest_tsval: u32, tsval_state: TsvalState) -> bool {
-        if !segment.consumes_sequence_space() {
-            return false;
+    fn advance(&mut self, segment: &Segment) -> Progress {
+        // The number of a RST need not be one of the connection.
+        if !segment.consumes_sequence_space() || segment.flags.rst() {
+            return Progress::None;
         }
         let end = segment.sequence_end();
         // A SYN with another number begins another connection.
-        let is_first = !self.has_sequence || segment.flags.syn() && end != self.sequence_end;
-        if is_first || rtt::is_newer(end, self.sequence_end) {
-            self.sequence_end = end;
-            self.has_sequence = true;
-            return false;
-        }
-        let is_keep_alive =
-            segment.payload <= 1 && end == self.sequence_end && !segment.flags.syn() && !segment.flags.fin();
-        let is_late = segment.has_timestamps
-            && tsval_state != TsvalState::Unknown
-            && rtt::is_newer(newest_tsval, segment.timestamps.tsval);
-        !is_keep_alive && !is_late
+        let progress = if !self.has_sequence || segment.flags.syn() && end != self.sequence_end {
+            Progress::First
+        } else if rtt::is_newer(end, self.sequence_end) {
+            if rtt::is_newer(self.sequence_end, segment.sequence) {
+                Progress::Overlap
+            } else {
+                Progress::Advance
+            }
+        } else {
+            return Progress::Behind;
+        };
+        self.sequence_end = end;
+        self.has_sequence = true;
+        progress
     }
 }
 
 impl Direction {
     /// Looks at a packet that the direction sent at a hook, before anything else does.
+    ///
+    /// A segment was sent before when all its octets were, unless it is
+    /// - a keep-alive: at most one octet, the one before the next to be sent (RFC 9293, 3.8.4);
+    /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
+    ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
     #[inline(always)]
-    pub fn note(&mut self, frame: &Frame, hook: u8) -> Noted {
+    pub fn note(&mut self, transport: &Transport, traffic_class: u8, hook: u8) -> Noted {
         let (newest_tsval, tsval_state) = (self.newest_tsval, self.tsval_state);
         let latest = &mut self.latest;
-        let dscp = frame.traffic_class >> 2;
+        let dscp = traffic_class >> 2;
         // Written only when they change, which leaves the cache line alone.
         if latest.hook != hook {
             latest.hook = hook;
@@ -79,11 +104,22 @@ impl Direction {
         if latest.dscp != dscp {
             latest.dscp = dscp;
         }
-        let transport = &frame.transport;
-        Noted {
-            is_retransmission: transport.kind == Kind::Tcp
-                && latest.is_retransmission(&transport.segment, newest_tsval, tsval_state),
-            is_ce: frame.traffic_class & 3 == CE,
+        let (mut progress, mut is_retransmission, mut is_overtaken) = (Progress::None, false, false);
+        if transport.kind == Kind::Tcp {
+            let segment = &transport.segment;
+            progress = latest.advance(segment);
+            if progress == Progress::Behind {
+                let is_late = segment.has_timestamps
+                    && tsval_state != TsvalState::Unknown
+                    && rtt::is_newer(newest_tsval, segment.timestamps.tsval);
+                let is_keep_alive = segment.payload <= 1
+                    && segment.sequence_end() == latest.sequence_end
+                    && !segment.flags.syn()
+                    && !segment.flags.fin();
+                is_overtaken = is_late && !is_keep_alive;
+                is_retransmission = !is_late && !is_keep_alive;
+            }
         }
+        Noted { progress, is_retransmission, is_overtaken, is_ce: traffic_class & 3 == CE }
     }
 }

@@ -3,8 +3,9 @@
 
 use super::{Direction, TsvalState};
 use crate::{
-    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
-    parse::{Kind, Segment, TcpFlags, Transport},
+    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
+    parse::{Datagram, Kind, Segment, TcpFlags, Transport},
+    rtt::Leg,
 };
 
 /// How far the life of a direction is.
@@ -88,7 +89,7 @@ impl Changes {
 
 impl Lifecycle {
     #[inline(always)]
-    fn is_live(self) -> bool {
+    pub(super) fn is_live(self) -> bool {
         matches!(self, Self::Unanswered | Self::Open)
     }
 }
@@ -103,6 +104,7 @@ pub(super) fn concerns(forward: &Direction, reverse: &Direction, transport: &Tra
                 !forward.established || flags.syn() || flags.fin() || flags.rst()
             }
             Kind::Echo => forward.lifecycle == Lifecycle::Unseen && !transport.echo.is_reply,
+            Kind::Quic | Kind::Dns => forward.lifecycle == Lifecycle::Unseen,
         }
 }
 
@@ -123,7 +125,7 @@ pub(super) fn step(
     }
     let is_reset = is_tcp && flags.rst();
     // A reply asks for no answer, so its direction never opens.
-    let begins = is_tcp || !transport.echo.is_reply;
+    let begins = transport.kind != Kind::Echo || !transport.echo.is_reply;
     let mut changes = Changes::NONE;
     if reverse.lifecycle == Lifecycle::Unanswered && !is_reset {
         reverse.lifecycle = Lifecycle::Open;
@@ -173,7 +175,7 @@ fn opening_reason(transport: &Transport) -> Reason {
     match transport.kind {
         Kind::Tcp if flags.syn() && flags.ack() => Reason::SynAck,
         Kind::Tcp if flags.syn() => Reason::Syn,
-        Kind::Tcp | Kind::Echo => Reason::FirstObserved,
+        Kind::Tcp | Kind::Echo | Kind::Quic | Kind::Dns => Reason::FirstObserved,
     }
 }
 
@@ -186,6 +188,7 @@ fn forget(direction: &mut Direction) {
     direction.recorded_at = 0;
     direction.min_rtt = Direction::NO_RTT;
     direction.smoothed_rtt = 0;
+    direction.leg = Leg::UNSEEN;
     direction.slots.clear();
 }
 
@@ -194,6 +197,8 @@ fn forget(direction: &mut Direction) {
 pub(super) fn idle_limit(low: &Direction, high: &Direction, number: u8) -> u32 {
     if !low.lifecycle.is_live() && !high.lifecycle.is_live() {
         CLOSED_IDLE_SECONDS
+    } else if number == Datagram::NUMBER {
+        QUIC_IDLE_SECONDS
     } else if number != Segment::NUMBER
         || low.lifecycle != Lifecycle::Open && high.lifecycle != Lifecycle::Open
     {

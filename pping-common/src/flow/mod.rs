@@ -7,13 +7,16 @@ mod lifecycle;
 mod tests;
 
 pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
-pub use latest::{Latest, Noted};
+pub use latest::{Latest, Noted, Progress};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 
 use crate::{
     abi::{Hook, SeriesKey, SeriesRef, Traffic},
-    parse::Transport,
-    rtt::{self, Measured, Rules, Slots, TsvalState},
+    parse::{Datagram, Kind, Segment, Transport},
+    rtt::{
+        self, Connection, Leg, Measured, Method, Methods, Options, Part, Rules, Slots, Spin, TsvalState,
+        Turn, Work,
+    },
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
@@ -35,8 +38,14 @@ pub struct Flow {
     pub closed_at: u64,
     /// Why it closed.
     pub closed_by: Reason,
-    /// Fills up to a multiple of 8.
-    pub reserved: [u8; 7],
+    /// Whether its segments carry timestamps.
+    pub options: Options,
+    /// Segments without timestamps while that was not known.
+    pub without_timestamps: u8,
+    /// Whether it is QUIC, and how far its spin bits are trusted.
+    pub connection: Connection,
+    /// The version of the latest long header while it is not recognised.
+    pub version: u32,
     /// What the lower endpoint sends.
     pub low: Direction,
     /// What the higher endpoint sends.
@@ -87,8 +96,12 @@ pub struct Direction {
     pub folded_retransmissions: u32,
     /// As much of `ce_packets`.
     pub folded_ce_packets: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// Segments that others overtook on the way.
+    pub overtaken: u32,
+    /// What it began a handshake with.
+    pub leg: Leg,
+    /// What its spin bit is like.
+    pub spin: Spin,
 }
 
 /// What a packet brought about.
@@ -96,6 +109,8 @@ pub struct Direction {
 pub struct Outcome {
     /// What it matched and recorded.
     pub measured: Measured,
+    /// And by its sequence numbers, where it was measured by timestamps before.
+    pub second: Measured,
     /// What it opened and closed.
     pub changes: Changes,
 }
@@ -109,7 +124,10 @@ impl Flow {
         local: 0,
         closed_at: 0,
         closed_by: Reason::Timeout,
-        reserved: [0; 7],
+        options: Options::Unknown,
+        without_timestamps: 0,
+        connection: Connection::UNKNOWN,
+        version: 0,
         low: Direction::EMPTY,
         high: Direction::EMPTY,
     };
@@ -132,31 +150,43 @@ impl Flow {
     /// Whether [`Flow::step`] could do anything but return nothing. Most packets end here, before a
     /// lock is taken or a clock is read.
     #[inline(always)]
-    pub fn concerns(&self, from: Side, transport: &Transport) -> bool {
-        let (forward, reverse) = match from {
-            Side::Low => (&self.low, &self.high),
-            Side::High => (&self.high, &self.low),
-        };
-        lifecycle::concerns(forward, reverse, transport) || rtt::concerns(forward, reverse, transport)
+    pub fn concerns(&self, from: Side, transport: &Transport, noted: &Noted, rules: &Rules) -> bool {
+        let (forward, reverse) = self.both(from);
+        lifecycle::concerns(forward, reverse, transport) || rtt::concerns(self, from, transport, noted, rules)
     }
 
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0): follows the flow's
-    /// life, matches what the packet echoes and records what will be echoed. A pure function but for the
-    /// flow itself.
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`Direction::note`]: follows the
+    /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
     #[inline(always)]
-    pub fn step(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Outcome {
+    pub fn step(
+        &mut self,
+        from: Side,
+        transport: &Transport,
+        noted: &Noted,
+        now: u64,
+        rules: &Rules,
+    ) -> Outcome {
         let changes = self.follow(from, transport, now);
-        Outcome { measured: self.measure(from, transport, now, rules), changes }
+        let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
+        let mut work = Work::NOTHING;
+        for (turn, measured) in [(Turn::First, &mut outcome.measured), (Turn::Second, &mut outcome.second)] {
+            if turn == Turn::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
+                self.plan(from, transport, noted, now, rules, turn, &mut work);
+                self.find(from, now, rules, turn, &mut work, measured);
+                self.record(from, now, rules, turn, &work, measured);
+            }
+        }
+        outcome
     }
 
-    /// The first half of [`Flow::step`]: what the packet opens and closes.
+    /// The first part of [`Flow::step`]: what the packet opens and closes.
     #[inline(always)]
     pub fn follow(&mut self, from: Side, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
             self.contended = 0;
             self.doubt();
         }
-        let (forward, reverse) = self.directions(from);
+        let (forward, reverse) = self.both_mut(from);
         let changes = lifecycle::step(forward, reverse, transport, now);
         if changes.opened {
             self.closed_at = 0;
@@ -175,6 +205,8 @@ impl Flow {
         for direction in [&mut self.low, &mut self.high] {
             direction.slots.clear();
             direction.tsval_state.doubt();
+            direction.leg.give_up();
+            direction.spin.doubt();
         }
     }
 
@@ -185,17 +217,55 @@ impl Flow {
         self.high.recorded_at = 0;
     }
 
-    /// The second half of [`Flow::step`]: what the packet matches and records.
+    /// The second part of [`Flow::step`]: what is to be done to measure, in a turn.
     #[inline(always)]
-    pub fn measure(&mut self, from: Side, transport: &Transport, now: u64, rules: &Rules) -> Measured {
-        let timed = self.is_timed(from, rules.include_local);
-        let (forward, reverse) = self.directions(from);
-        rtt::step(forward, reverse, transport, now, timed, rules)
+    #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
+    pub fn plan(
+        &mut self,
+        from: Side,
+        transport: &Transport,
+        noted: &Noted,
+        now: u64,
+        rules: &Rules,
+        turn: Turn,
+        work: &mut Work,
+    ) {
+        rtt::plan(self, from, transport, noted, now, rules, turn, work);
+    }
+
+    /// The third part of [`Flow::step`]: what the packet echoes.
+    #[inline(always)]
+    pub fn find(
+        &mut self,
+        from: Side,
+        now: u64,
+        rules: &Rules,
+        turn: Turn,
+        work: &mut Work,
+        measured: &mut Measured,
+    ) {
+        let (_, reverse) = self.both_mut(from);
+        rtt::find(reverse, now, Part::of(rules.methods, turn), work, measured);
+    }
+
+    /// The last part of [`Flow::step`]: what is to be echoed.
+    #[inline(always)]
+    pub fn record(
+        &mut self,
+        from: Side,
+        now: u64,
+        rules: &Rules,
+        turn: Turn,
+        work: &Work,
+        measured: &mut Measured,
+    ) {
+        let (forward, _) = self.both_mut(from);
+        rtt::record(forward, now, Part::of(rules.methods, turn), rules, work, measured);
     }
 
     /// Whether what `from` sends is timed, unless it asks for no answer.
     #[inline(always)]
-    fn is_timed(&self, from: Side, include_local: bool) -> bool {
+    pub(crate) fn is_timed(&self, from: Side, include_local: bool) -> bool {
         include_local || !self.is_local(from.other())
     }
 
@@ -238,11 +308,44 @@ impl Flow {
 
     /// What `from` sends, and what it is sent.
     #[inline(always)]
-    fn directions(&mut self, from: Side) -> (&mut Direction, &mut Direction) {
+    pub(crate) fn both(&self, from: Side) -> (&Direction, &Direction) {
+        match from {
+            Side::Low => (&self.low, &self.high),
+            Side::High => (&self.high, &self.low),
+        }
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub(crate) fn both_mut(&mut self, from: Side) -> (&mut Direction, &mut Direction) {
         match from {
             Side::Low => (&mut self.low, &mut self.high),
             Side::High => (&mut self.high, &mut self.low),
         }
+    }
+
+    /// How most samples of the flow are measured, `number` being that of its protocol: what it sends is told in the series of
+    /// that.
+    #[inline(always)]
+    pub fn method(&self, number: u8, methods: Methods) -> Method {
+        match number {
+            Segment::NUMBER if methods.has(Method::TcpTs) && self.options != Options::Without => {
+                Method::TcpTs
+            }
+            Segment::NUMBER if methods.has(Method::TcpSeq) => Method::TcpSeq,
+            Segment::NUMBER => Method::TcpHandshake,
+            Datagram::NUMBER if methods.has(Method::QuicSpin) => Method::QuicSpin,
+            Datagram::NUMBER => Method::QuicHandshake,
+            _ => Method::IcmpEcho,
+        }
+    }
+
+    /// Whether nobody has answered yet: one of those that make room when there are too many.
+    #[inline(always)]
+    pub fn is_unanswered(&self) -> bool {
+        let is_begun =
+            |direction: &Direction| matches!(direction.lifecycle, Lifecycle::Open | Lifecycle::Closed);
+        !is_begun(&self.low) && !is_begun(&self.high)
     }
 
     /// Whether the flow has been idle too long, `now` being the number of the present sweep.
@@ -279,7 +382,9 @@ impl Direction {
         folded_packets: 0,
         folded_retransmissions: 0,
         folded_ce_packets: 0,
-        reserved: 0,
+        overtaken: 0,
+        leg: Leg::UNSEEN,
+        spin: Spin::UNSEEN,
     };
 
     /// What was sent since this was last asked for, and for one asker only. Less than 2^32 packets, since those are
@@ -316,10 +421,10 @@ impl Direction {
 }
 
 const _: () = {
-    assert!(size_of::<Direction>() == 208);
-    assert!(size_of::<Flow>() == 448);
+    assert!(size_of::<Direction>() == 240);
+    assert!(size_of::<Flow>() == 512);
     assert!(core::mem::offset_of!(Flow, low) == 32);
-    assert!(core::mem::offset_of!(Flow, high) == 240);
+    assert!(core::mem::offset_of!(Flow, high) == 272);
     assert!(core::mem::offset_of!(Direction, slots) == 72);
     assert!(core::mem::offset_of!(Direction, series) == 176);
 };

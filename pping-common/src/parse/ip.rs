@@ -5,7 +5,7 @@ use crate::{limits::MAX_EXTENSION_HEADERS, octets::Octets};
 
 pub(super) const ICMP: u8 = 1;
 pub(super) const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(super) const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 
 const HOP_BY_HOP: u8 = 0;

@@ -3,21 +3,32 @@
 //! Every length and offset is the sender's word and is treated as such: a read that would leave the
 //! frame ends the parse with a reason, loops are bounded, and nothing is believed that was not read.
 
+mod dns;
 mod icmp;
 mod ip;
 mod link;
+mod quic;
+mod scope;
 mod tcp;
 #[cfg(test)]
 mod tests;
 mod tunnel;
+mod udp;
 
+pub use dns::Dns;
 pub use icmp::Echo;
 pub use ip::{Family, IpAddress};
 pub use link::{LinkType, Vlan};
+pub use quic::{Quic, QuicForm};
+pub use scope::Scope;
 pub use tcp::{Segment, TcpFlags, Timestamps};
 pub use tunnel::Decap;
+pub use udp::Datagram;
 
-use crate::octets::Octets;
+use crate::{
+    octets::Octets,
+    rtt::{Method, Methods},
+};
 
 /// What a packet carries, as far as counting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +144,8 @@ pub struct Transport {
     pub segment: Segment,
     /// The ICMP or `ICMPv6` echo.
     pub echo: Echo,
+    /// The UDP datagram.
+    pub datagram: Datagram,
 }
 
 /// What a transport header is.
@@ -143,10 +156,15 @@ pub enum Kind {
     Tcp,
     /// An echo request or reply.
     Echo,
+    /// A DNS message. It belongs to no flow.
+    Dns,
+    /// What may be a QUIC packet.
+    Quic,
 }
 
 impl Transport {
-    const EMPTY: Self = Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY };
+    pub(crate) const EMPTY: Self =
+        Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY, datagram: Datagram::EMPTY };
 
     /// IP protocol number; that of ICMP for echoes of both families, whose addresses tell them apart.
     #[inline(always)]
@@ -154,6 +172,7 @@ impl Transport {
         match self.kind {
             Kind::Tcp => ip::TCP,
             Kind::Echo => ip::ICMP,
+            Kind::Dns | Kind::Quic => ip::UDP,
         }
     }
 
@@ -163,6 +182,7 @@ impl Transport {
         match self.kind {
             Kind::Tcp => (self.segment.source_port, self.segment.destination_port),
             Kind::Echo => (self.echo.id, self.echo.id),
+            Kind::Dns | Kind::Quic => (self.datagram.source_port, self.datagram.destination_port),
         }
     }
 
@@ -172,17 +192,19 @@ impl Transport {
         match self.kind {
             Kind::Tcp => self.segment.payload,
             Kind::Echo => self.echo.payload,
+            Kind::Dns | Kind::Quic => self.datagram.payload,
         }
     }
 
     /// Whether a flow may begin with this packet: one that leads to a sample sooner or later.
     #[inline(always)]
-    pub fn begins_flow(&self) -> Result<(), Untracked> {
+    pub fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
         match self.kind {
-            Kind::Tcp if self.segment.flags.rst() => Err(Untracked::NoFlow),
-            Kind::Tcp if !self.segment.has_timestamps => Err(Untracked::NoTimestamp),
+            Kind::Tcp => self.segment.begins_flow(methods),
             Kind::Echo if self.echo.is_reply => Err(Untracked::NoFlow),
-            Kind::Tcp | Kind::Echo => Ok(()),
+            Kind::Echo => Ok(()),
+            Kind::Quic if matches!(self.datagram.quic.form, QuicForm::Long | QuicForm::Initial) => Ok(()),
+            Kind::Quic | Kind::Dns => Err(Untracked::NoFlow),
         }
     }
 }
@@ -204,7 +226,7 @@ impl Frame {
     };
 
     /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels
-    /// of which the inside is measured.
+    /// of which the inside is measured, and `scope` says what of that.
     ///
     /// # Errors
     /// Why it has no flow that can be measured; what was found up to there is filled in.
@@ -215,6 +237,7 @@ impl Frame {
         link: LinkType,
         vlan: Vlan,
         decap: Decap,
+        scope: &Scope,
     ) -> Result<(), Untracked> {
         self.parse_link(octets, link, vlan)?;
         self.parse_network(octets)?;
@@ -222,7 +245,7 @@ impl Frame {
             self.parse_network(octets)?;
             self.refuse_tunnel(octets, decap)?;
         }
-        self.parse_transport(octets)
+        self.parse_transport(octets, scope)
     }
 
     /// The first step of [`Frame::parse`]: down to the IP header.
@@ -239,6 +262,7 @@ impl Frame {
         self.protocol = Protocol::NonIp;
         self.traffic_class = 0;
         self.transport.segment.has_timestamps = false;
+        self.transport.segment.has_sack = false;
         link::parse(octets, link, self)
     }
 
@@ -270,13 +294,22 @@ impl Frame {
 
     /// The last step: the transport header.
     #[inline(always)]
-    pub fn parse_transport<O: Octets + ?Sized>(&mut self, octets: &O) -> Result<(), Untracked> {
+    pub fn parse_transport<O: Octets + ?Sized>(
+        &mut self,
+        octets: &O,
+        scope: &Scope,
+    ) -> Result<(), Untracked> {
         let offset = self.transport_offset::<O>();
         let len = self.transport_len as usize;
+        let transport = &mut self.transport;
+        let methods = scope.methods;
         match self.protocol {
-            Protocol::Tcp => tcp::parse(octets, offset, len, &mut self.transport),
-            Protocol::Icmp => icmp::parse_v4(octets, offset, len, &mut self.transport),
-            Protocol::Icmpv6 => icmp::parse_v6(octets, offset, len, &mut self.transport),
+            Protocol::Tcp if methods.has_tcp() => tcp::parse(octets, offset, len, transport),
+            Protocol::Udp => udp::parse(octets, offset, len, scope, transport),
+            Protocol::Icmp if methods.has(Method::IcmpEcho) => icmp::parse_v4(octets, offset, len, transport),
+            Protocol::Icmpv6 if methods.has(Method::IcmpEcho) => {
+                icmp::parse_v6(octets, offset, len, transport)
+            }
             _ => Err(Untracked::Unsupported),
         }
     }

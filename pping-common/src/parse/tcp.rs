@@ -1,14 +1,24 @@
-//! TCP segments (RFC 9293) and their timestamps option (RFC 7323, 3.2).
+//! TCP segments (RFC 9293) and their options: timestamps (RFC 7323, 3.2) and selective acknowledgement (RFC 2018).
 
 use super::{Kind, Transport, Untracked};
-use crate::{limits::MAX_TCP_OPTION_OCTETS, octets::Octets};
+use crate::{
+    limits::MAX_TCP_OPTION_OCTETS,
+    octets::Octets,
+    rtt::{Method, Methods},
+};
 
 const HEADER: usize = 20;
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
+const OPTION_SACK: u8 = 5;
+/// With one block (RFC 2018, 3).
+const OPTION_SACK_MIN_LEN: u8 = 10;
 const OPTION_TIMESTAMPS: u8 = 8;
 const OPTION_TIMESTAMPS_LEN: u8 = 10;
+/// Steps after which one that matters has begun, if it is there: that has ten octets, and of those before it each two steps
+/// pass over at least three.
+const MOST_STEPS: usize = (MAX_TCP_OPTION_OCTETS - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
 /// Two octets of padding, so that the values behind kind and length are aligned.
 const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
@@ -63,12 +73,20 @@ pub struct Segment {
     pub flags: TcpFlags,
     /// Sequence number of the first octet, or of the SYN.
     pub sequence: u32,
+    /// The next octet that the sender expects, where ACK is set.
+    pub acknowledgement: u32,
     /// Octets of payload, by the IP header: padding of short frames is none.
     pub payload: u32,
+    /// Whether octets beyond `acknowledgement` are acknowledged, or some for a second time (RFC 2883).
+    pub has_sack: bool,
     /// Whether there is a well-formed timestamps option.
     pub has_timestamps: bool,
     /// The timestamps option, if there is one.
     pub timestamps: Timestamps,
+    /// Octets of options.
+    pub(super) options_len: u8,
+    /// How many of those were looked at.
+    pub(super) looked_at: u8,
 }
 
 impl Segment {
@@ -77,9 +95,13 @@ impl Segment {
         destination_port: 0,
         flags: TcpFlags(0),
         sequence: 0,
+        acknowledgement: 0,
         payload: 0,
+        has_sack: false,
         has_timestamps: false,
         timestamps: Timestamps { tsval: 0, tsecr: 0 },
+        options_len: 0,
+        looked_at: 0,
     };
 
     /// The IP protocol number of TCP.
@@ -98,6 +120,25 @@ impl Segment {
             .wrapping_add(self.payload)
             .wrapping_add(u32::from(self.flags.syn()))
             .wrapping_add(u32::from(self.flags.fin()))
+    }
+
+    /// Whether a flow may begin with this segment.
+    #[inline(always)]
+    pub(super) fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
+        let has_method = if self.has_timestamps {
+            methods.has(Method::TcpTs) || methods.has_seq_always()
+        } else {
+            methods.has(Method::TcpSeq)
+        };
+        if self.flags.rst() {
+            Err(Untracked::NoFlow)
+        } else if has_method || self.flags.syn() && methods.has(Method::TcpHandshake) {
+            Ok(())
+        } else if self.has_timestamps {
+            Err(Untracked::NoFlow)
+        } else {
+            Err(Untracked::NoTimestamp)
+        }
     }
 
     /// Whether the other side must acknowledge this segment: it has payload, SYN or FIN.
@@ -126,13 +167,14 @@ pub(super) fn parse<O: Octets + ?Sized>(
     segment.destination_port = u16::from_be_bytes([header[2], header[3]]);
     segment.flags = TcpFlags(header[13]);
     segment.sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
+    segment.acknowledgement = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
     segment.payload = (len - header_len) as u32;
-    parse_timestamps(octets, offset + HEADER, header_len - HEADER, segment)
+    parse_options(octets, offset + HEADER, header_len - HEADER, segment)
 }
 
-/// Finds the timestamps option among the `len` octets of options at `offset`.
+/// Finds what matters among the `len` octets of options at `offset`.
 #[inline(always)]
-fn parse_timestamps<O: Octets + ?Sized>(
+fn parse_options<O: Octets + ?Sized>(
     octets: &O,
     offset: usize,
     len: usize,
@@ -145,27 +187,41 @@ fn parse_timestamps<O: Octets + ?Sized>(
             return take_timestamps(octets, offset + USUAL_OPTIONS.len(), segment);
         }
     }
-    let mut at = 0;
-    for _ in 0..MAX_TCP_OPTION_OCTETS {
-        // The options are at most 40 octets. With one range for all rounds the verifier need not look at
-        // every way of getting here.
-        at = O::below::<64>(at);
+    segment.looked_at = 0;
+    segment.options_len = len as u8;
+    for _ in 0..MOST_STEPS {
+        // The options are at most 40 octets. From memory, so that the verifier need not look at every way of getting here.
+        O::settle(segment);
+        let (at, len) = (O::below::<64>(usize::from(segment.looked_at)), usize::from(segment.options_len));
         // The last octet alone can only be padding.
         if at + 2 > len {
             return Ok(());
         }
-        let [kind, option_len] = octets.read(offset + at).ok_or(Untracked::Truncated)?;
+        let Some([kind, option_len]) = octets.read(offset + at) else {
+            // A capture may end here: what matters most is known.
+            return if segment.has_timestamps { Ok(()) } else { Err(Untracked::Truncated) };
+        };
         match kind {
             OPTION_END => return Ok(()),
-            OPTION_NOP => at += 1,
-            OPTION_TIMESTAMPS => {
-                let is_whole = option_len == OPTION_TIMESTAMPS_LEN && at + usize::from(option_len) <= len;
-                return if is_whole { take_timestamps(octets, offset + at + 2, segment) } else { Ok(()) };
-            }
+            // What looks like its length is the option behind it: often the same, and then both are passed over.
+            OPTION_NOP => segment.looked_at = (at + 1 + usize::from(option_len == OPTION_NOP)) as u8,
             // A length that does not even cover its own two octets, or that leaves the header: nothing
             // behind it can be trusted.
             _ if option_len < 2 || at + usize::from(option_len) > len => return Ok(()),
-            _ => at += usize::from(option_len),
+            OPTION_TIMESTAMPS => {
+                if option_len != OPTION_TIMESTAMPS_LEN {
+                    return Ok(());
+                }
+                take_timestamps(octets, offset + at + 2, segment)?;
+                segment.looked_at = (at + usize::from(OPTION_TIMESTAMPS_LEN)) as u8;
+            }
+            OPTION_SACK => {
+                if option_len >= OPTION_SACK_MIN_LEN {
+                    segment.has_sack = true;
+                }
+                segment.looked_at = (at + usize::from(option_len)) as u8;
+            }
+            _ => segment.looked_at = (at + usize::from(option_len)) as u8,
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! How often timestamps are recorded.
 
+use super::Methods;
 use crate::flow::Direction;
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
@@ -25,24 +26,28 @@ pub struct Rules {
     /// Whether packets to this host itself are timed.
     pub include_local: bool,
     /// Fills up to a multiple of 8.
-    pub reserved: [u8; 3],
+    pub reserved: u8,
+    /// How to measure.
+    pub methods: Methods,
 }
 
 impl Rules {
-    /// No limit, and packets to this host left out.
+    /// No limit, all methods, and packets to this host left out.
     pub const UNLIMITED: Self = Self {
         rate_limit: 0,
         rtt_rate: 0,
         rtt_basis: Basis::Smoothed,
         include_local: false,
-        reserved: [0; 3],
+        reserved: 0,
+        methods: Methods::ALL,
     };
 
     /// Whether `direction` may record at `now`. The stricter limit wins.
     #[inline(always)]
     pub(super) fn allow(&self, direction: &Direction, now: u64) -> bool {
         let since = now.saturating_sub(direction.recorded_at);
-        if direction.recorded_at == 0 {
+        // At the same moment: what is measured by two methods is recorded for both.
+        if direction.recorded_at == 0 || self.methods.has_both() && direction.recorded_at == now {
             return true;
         }
         if since < self.rate_limit {

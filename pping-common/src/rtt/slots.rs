@@ -1,6 +1,34 @@
 //! Identifiers that wait for their echo.
 
+use super::{Methods, Turn, Work};
 use crate::limits::{SLOT_LIFETIME, SLOTS};
+
+/// Some of the slots of a direction, side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    first: usize,
+    end: usize,
+}
+
+impl Part {
+    /// All of them.
+    pub const WHOLE: Self = Self { first: 0, end: SLOTS };
+
+    /// Those of a turn: half of them where there are two.
+    #[inline(always)]
+    pub fn of(methods: Methods, turn: Turn) -> Self {
+        match turn {
+            _ if !methods.has_both() => Self::WHOLE,
+            Turn::First => Self { first: 0, end: SLOTS / 2 },
+            Turn::Second => Self { first: SLOTS / 2, end: SLOTS },
+        }
+    }
+
+    #[inline(always)]
+    fn has(self, slot: usize) -> bool {
+        slot >= self.first && slot < self.end
+    }
+}
 
 /// The identifiers of one flow direction that wait for their echo, each with the time it was seen.
 ///
@@ -28,12 +56,12 @@ impl Slots {
 
     /// Whether something waits that a condition holds for.
     #[inline(always)]
-    pub(super) fn any(&self, condition: impl Fn(u32) -> bool) -> bool {
+    pub(super) fn any(&self, part: Part, condition: impl Fn(u32) -> bool) -> bool {
         if self.waiting == 0 {
             return false;
         }
         for slot in 0..SLOTS {
-            if self.times[slot] != 0 && condition(self.identifiers[slot]) {
+            if part.has(slot) && self.times[slot] != 0 && condition(self.identifiers[slot]) {
                 return true;
             }
         }
@@ -44,11 +72,11 @@ impl Slots {
     /// of the one that has waited longest, if that has done so for [`SLOT_LIFETIME`]; otherwise nothing
     /// happens and the answer is `false`.
     #[inline(always)]
-    pub(super) fn put(&mut self, identifier: u32, now: u64) -> bool {
+    pub(super) fn put(&mut self, part: Part, identifier: u32, now: u64) -> bool {
         let mut oldest = u64::MAX;
         for slot in 0..SLOTS {
             // A free slot is older than any.
-            if self.times[slot] < oldest {
+            if part.has(slot) && self.times[slot] < oldest {
                 oldest = self.times[slot];
             }
         }
@@ -56,7 +84,7 @@ impl Slots {
             return false;
         }
         for slot in 0..SLOTS {
-            if self.times[slot] == oldest {
+            if part.has(slot) && self.times[slot] == oldest {
                 self.identifiers[slot] = identifier;
                 self.times[slot] = now;
                 self.waiting = 1;
@@ -66,40 +94,43 @@ impl Slots {
         false
     }
 
-    /// Sets the time of a waiting identifier anew.
+    /// Frees what is echoed, and finds what the sample is of.
     #[inline(always)]
-    pub(super) fn renew(&mut self, identifier: u32, now: u64) {
-        for slot in 0..SLOTS {
-            if self.times[slot] != 0 && self.identifiers[slot] == identifier {
-                self.times[slot] = now;
-                return;
-            }
+    pub(super) fn take(&mut self, part: Part, work: &mut Work) {
+        if self.waiting == 0 {
+            return;
         }
-    }
-
-    /// Frees the slot of an identifier, and returns since when it waited: 0 when it did not.
-    #[inline(always)]
-    pub(super) fn take(&mut self, identifier: u32) -> u64 {
         for slot in 0..SLOTS {
-            if self.times[slot] != 0 && self.identifiers[slot] == identifier {
-                let since = self.times[slot];
-                self.times[slot] = 0;
-                self.note_waiting();
-                return since;
-            }
-        }
-        0
-    }
-
-    /// Frees the slots of identifiers that a condition holds for.
-    #[inline(always)]
-    pub(super) fn free(&mut self, condition: impl Fn(u32) -> bool) {
-        for slot in 0..SLOTS {
-            if condition(self.identifiers[slot]) {
+            let distance = work.echoed.wrapping_sub(self.identifiers[slot]);
+            if part.has(slot) && self.times[slot] != 0 && distance < work.reach {
+                if distance < work.gives {
+                    // None that is farther gives one any more.
+                    work.gives = distance;
+                    work.since = self.times[slot];
+                    work.found = self.identifiers[slot];
+                }
                 self.times[slot] = 0;
             }
         }
         self.note_waiting();
+    }
+
+    /// Frees what is at most so far above an identifier, and says whether there was any.
+    #[inline(always)]
+    pub(super) fn free(&mut self, part: Part, from: u32, span: u64) -> bool {
+        if self.waiting == 0 {
+            return false;
+        }
+        let mut is_any = false;
+        for slot in 0..SLOTS {
+            let distance = self.identifiers[slot].wrapping_sub(from);
+            if part.has(slot) && self.times[slot] != 0 && u64::from(distance) < span {
+                self.times[slot] = 0;
+                is_any = true;
+            }
+        }
+        self.note_waiting();
+        is_any
     }
 
     /// Frees all slots.

@@ -1,5 +1,6 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
+use super::Part;
 use crate::{flow::Direction, parse::Segment};
 
 /// What is known of a direction's newest `TSval`.
@@ -31,10 +32,10 @@ pub(crate) fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn concerns(forward: &Direction, reverse: &Direction, segment: &Segment) -> bool {
+pub(super) fn concerns(forward: &Direction, reverse: &Direction, part: Part, segment: &Segment) -> bool {
     let Some(timestamps) = segment.timestamps() else { return false };
     is_first_seen(forward, timestamps.tsval)
-        || reverse.slots.any(|recorded| !is_newer(recorded, timestamps.tsecr))
+        || reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr))
 }
 
 #[inline(always)]
@@ -42,27 +43,12 @@ fn is_first_seen(forward: &Direction, tsval: u32) -> bool {
     forward.tsval_state == TsvalState::Unknown || is_newer(tsval, forward.newest_tsval)
 }
 
-/// Matches the `TSecr` against what the other side sent, and frees what it makes hopeless: since when
-/// that waited, 0 when nothing matched.
-#[inline(always)]
-pub(super) fn match_echo(reverse: &mut Direction, segment: &Segment) -> u64 {
-    let tsecr = segment.timestamps.tsecr;
-    // Without ACK a TSecr means nothing (RFC 7323, 3.2), and a RST may be anybody's.
-    if !segment.has_timestamps || !segment.flags.ack() || segment.flags.rst() {
-        return 0;
-    }
-    let since = reverse.slots.take(tsecr);
-    // TSecr does not go back, so what is older can never match.
-    reverse.slots.free(|recorded| is_newer(tsecr, recorded));
-    since
-}
-
-/// Notes the `TSval`, and returns it if its echo can be timed: it is the first of its tick, on a segment
+/// Notes the `TSval` of a segment without RST, and returns it if its echo can be timed: it is the first of its tick, on a segment
 /// that must be acknowledged.
 #[inline(always)]
 pub(super) fn identifier(forward: &mut Direction, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
-    if segment.flags.rst() || !is_first_seen(forward, tsval) {
+    if !is_first_seen(forward, tsval) {
         return None;
     }
     let is_first_of_tick = match forward.tsval_state {

@@ -3,7 +3,13 @@
 mod icmp_echo;
 mod limits;
 mod locality;
+mod methods;
 mod model;
 mod properties;
+mod quic;
+mod quic_properties;
 mod slots;
+mod tcp_handshake;
+mod tcp_options;
+mod tcp_seq;
 mod tcp_ts;

@@ -1,32 +1,37 @@
 //! Two hosts that talk, and a flow that listens.
 
-use std::{format, string::String};
+use std::{format, string::String, vec::Vec};
 
 use super::{ACK, PSH};
 use crate::{
     flow::{Changes, Flow, Outcome, Side},
-    parse::{Echo, Kind, Segment, TcpFlags, Timestamps, Transport},
-    rtt::Rules,
+    parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
+    rtt::{Method, Methods, Rules},
 };
 
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: u64 = 1_000_000;
 
+/// Where packets pass.
+const HOOK: u8 = 1;
+
 /// A segment with timestamps.
 pub(crate) fn segment(flags: u8, payload: u32, tsval: u32, tsecr: u32) -> Transport {
-    Transport {
-        kind: Kind::Tcp,
-        segment: Segment {
-            sequence: 0,
-            source_port: 40_000,
-            destination_port: 443,
-            flags: TcpFlags(flags),
-            payload,
-            has_timestamps: true,
-            timestamps: Timestamps { tsval, tsecr },
-        },
-        echo: Echo { id: 0, sequence: 0, is_reply: false, payload: 0 },
-    }
+    let mut transport = bare(flags, 0, payload, 0);
+    transport.segment.has_timestamps = true;
+    transport.segment.timestamps = Timestamps { tsval, tsecr };
+    transport
+}
+
+/// A segment without timestamps.
+pub(crate) fn bare(flags: u8, sequence: u32, payload: u32, acknowledgement: u32) -> Transport {
+    let mut transport = Transport::EMPTY;
+    let segment = &mut transport.segment;
+    (segment.source_port, segment.destination_port) = (40_000, 443);
+    segment.flags = TcpFlags(flags);
+    (segment.sequence, segment.payload) = (sequence, payload);
+    segment.acknowledgement = acknowledgement;
+    transport
 }
 
 /// A segment with payload.
@@ -74,6 +79,12 @@ pub(crate) fn unwatched(flow: &Flow) -> String {
     text
 }
 
+/// All that was measured by one packet: how, what was echoed, and the RTT in ms.
+pub(crate) fn samples(outcome: Outcome) -> Vec<(Method, u32, u64)> {
+    let samples = [outcome.measured.sample(), outcome.second.sample()];
+    samples.into_iter().flatten().map(|sample| (sample.method, sample.identifier, sample.rtt / MS)).collect()
+}
+
 /// A flow and the rules it is measured by.
 pub(crate) struct Conversation {
     pub(crate) flow: Flow,
@@ -81,9 +92,14 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Nothing was said yet.
+    /// Nothing was said yet, and only timestamps and echoes are looked at.
     pub(crate) fn new() -> Self {
-        Self { flow: Flow::EMPTY, rules: Rules::UNLIMITED }
+        Self::by(Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho))
+    }
+
+    /// Nothing was said yet.
+    pub(crate) fn by(methods: Methods) -> Self {
+        Self { flow: Flow::EMPTY, rules: Rules { methods, ..Rules::UNLIMITED } }
     }
 
     /// Both sides have said something earlier: the low one with `TSval` 100, the high one with 500.
@@ -105,15 +121,20 @@ impl Conversation {
         self.packet(Side::High, ms * MS, &transport)
     }
 
-    /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about.
+    /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about, but for
+    /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Side, now: u64, transport: &Transport) -> Outcome {
-        let is_concerned = self.flow.concerns(from, transport) || self.flow.contended != 0;
-        let before = unwatched(&self.flow);
-        let outcome = self.flow.step(from, transport, now, &self.rules);
+        let noted = self.flow.both_mut(from).0.note(transport, 0, HOOK);
+        let is_concerned =
+            self.flow.concerns(from, transport, &noted, &self.rules) || self.flow.contended != 0;
+        let before = self.flow;
+        let outcome = self.flow.step(from, transport, &noted, now, &self.rules);
         if !is_concerned {
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
-            assert!(!outcome.measured.has_sample && !outcome.measured.slots_full, "{transport:?}");
-            assert_eq!(before, unwatched(&self.flow), "{transport:?}");
+            for measured in [outcome.measured, outcome.second] {
+                assert!(!measured.has_sample && !measured.slots_full, "{transport:?}");
+            }
+            assert_eq!(unwatched(&before), unwatched(&self.flow), "{transport:?}");
         }
         outcome
     }

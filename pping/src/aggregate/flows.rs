@@ -7,6 +7,7 @@ use pping_common::{
     abi::{Endpoints, RttEvent},
     hist,
     limits::{IDLE_SECONDS, SECOND},
+    rtt::Method,
 };
 
 use crate::record::Rtts;
@@ -63,8 +64,11 @@ impl Flows {
         Self { capacity: flows.saturating_mul(2), ..Self::default() }
     }
 
-    /// Takes a sample.
+    /// Takes a sample. DNS has none for summaries: there is no flow, and so nothing would ever end it.
     pub(super) fn sample(&mut self, event: &RttEvent) {
+        if event.method == Method::Dns as u8 {
+            return;
+        }
         let key = Key::from(&event.endpoints);
         if self.directions.len() >= self.capacity && !self.directions.contains_key(&key) {
             self.make_room(event.timestamp);
@@ -175,6 +179,7 @@ mod tests {
             vlan: Vlan::NONE,
             series: RttEvent::NO_SERIES,
             reserved: 0,
+            side_rtt: 0,
         }
     }
 
@@ -199,6 +204,13 @@ mod tests {
         assert_eq!((destination.samples, destination.p50, destination.p99), (1, 7, 7));
         assert_eq!(flows.end(&flow), [None, None]);
         assert_eq!(flows.directions.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_flow_takes_no_room() {
+        let mut flows = Flows::with_room_for(10);
+        flows.sample(&RttEvent { method: Method::Dns as u8, ..sample(endpoints(1), 5, 7) });
+        assert_eq!((flows.directions.len(), flows.end(&endpoints(1))), (0, [None, None]));
     }
 
     #[test]

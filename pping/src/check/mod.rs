@@ -4,6 +4,7 @@ mod configuration;
 mod interface;
 mod kernel;
 mod memory;
+mod methods;
 mod neighbours;
 mod offloads;
 mod pins;
@@ -63,7 +64,8 @@ async fn report(reload: &Reload, arguments: Arguments) -> Result<Report, Error> 
     let Source::Interfaces(live) = &config.source else { return Err(captures) };
     let capabilities = privileges::capabilities();
     let may_load = capabilities.status == Status::Ok;
-    let mut checks = vec![kernel::release(), capabilities, configuration];
+    let mut checks =
+        vec![kernel::release(), capabilities, configuration, methods::methods(config.rules.methods)];
     let (features, found) = programs::features(may_load);
     checks.extend(features);
     let loaded = programs::programs(&config, live, may_load);

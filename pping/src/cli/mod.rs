@@ -10,23 +10,25 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, ArgGroup, Parser};
 use ipnet::IpNet;
-use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS};
+use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
 
 use self::values::{
-    address, aggregate, interface, max_flows, max_groups, prefix, prometheus_groups, rate_limit, rtt_rate,
-    time,
+    address, aggregate, interface, max_flows, max_groups, port, prefix, prometheus_groups, rate_limit,
+    rtt_rate, time,
 };
 pub use self::{
     commands::{CheckArguments, Command, ConfigCommand, Page},
-    values::{Format, Ingress, RttType, Tunnel},
+    values::{Format, Ingress, MethodName, RttType, TcpMethod, Tunnel},
 };
 
 /// What is typed for what.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  pping -i eth0                            samples of every TCP flow and ping that passes eth0
+  pping -i eth0                            samples of all flows, pings and DNS queries that pass eth0
   pping -i eth0 --rate-limit 0             every sample there is
   pping -i eth0 --format jsonl | jq .rtt   one JSON record a line
+  pping -i eth0 --methods tcp-handshake,dns
+                                           how long connections and names take to begin with
   pping -r trace.pcapng                    samples of a capture, without root
   ssh gw tcpdump -w - | pping -r -         samples of a capture that is being made
   pping -i eth0 --aggregate 10s --group-by /24,/48
@@ -85,6 +87,22 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
         help_heading = "Source")]
     pub max_flows: u32,
+
+    /// Measure in these ways alone, separated by commas; in all of them, unless given
+    ///
+    /// What is left out is not in the kernel programs, and costs nothing.
+    #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::ALL,
+        hide_default_value = true, help_heading = "Measuring")]
+    pub methods: Vec<MethodName>,
+
+    /// Which of `tcp-ts` and `tcp-seq` measures a TCP flow
+    #[arg(long, value_enum, value_name = "METHOD", default_value = "auto", help_heading = "Measuring")]
+    pub tcp_method: TcpMethod,
+
+    /// UDP ports that DNS servers listen at, separated by commas; up to seven
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', default_values_t = [DNS_PORT], value_parser = port,
+        help_heading = "Measuring")]
+    pub dns_ports: Vec<u16>,
 
     /// Time packets to this host itself too, which measures little but its own processing
     #[arg(long, help_heading = "Measuring")]

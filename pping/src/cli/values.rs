@@ -63,6 +63,10 @@ pub(super) fn rtt_rate(text: &str) -> Result<f64, &'static str> {
     rate.ok_or("give a number from 0 to 255")
 }
 
+pub(super) fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse().ok().filter(|&port| port != 0).ok_or("give a port from 1 to 65535")
+}
+
 pub(super) fn prefix(text: &str) -> Result<IpNet, &'static str> {
     text.parse::<IpNet>()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
@@ -106,6 +110,51 @@ pub enum Ingress {
     Xdp,
     /// XDP where the driver runs it natively, else tc
     Auto,
+}
+
+/// A way to measure round-trip times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MethodName {
+    /// TCP: timestamps and their echo
+    TcpTs,
+    /// TCP: sequence numbers and the ACK that covers them
+    TcpSeq,
+    /// TCP: SYN and SYN-ACK, and SYN-ACK and the ACK that completes the handshake
+    TcpHandshake,
+    /// ICMP and ICMPv6: echo request and reply
+    IcmpEcho,
+    /// DNS over UDP: query and response
+    Dns,
+    /// QUIC: the spin bit, where a connection has it
+    QuicSpin,
+    /// QUIC: the client's first Initial and the server's answer
+    QuicHandshake,
+}
+
+impl MethodName {
+    /// All of them, in the order of the help.
+    pub(super) const ALL: [Self; 7] = [
+        Self::TcpTs,
+        Self::TcpSeq,
+        Self::TcpHandshake,
+        Self::IcmpEcho,
+        Self::Dns,
+        Self::QuicSpin,
+        Self::QuicHandshake,
+    ];
+}
+
+/// Which method measures a TCP flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TcpMethod {
+    /// For each flow the best that is on: timestamps where it has them, else sequence numbers
+    Auto,
+    /// Timestamps alone; flows without them are not measured
+    Ts,
+    /// Sequence numbers alone, whether there are timestamps or not
+    Seq,
+    /// Sequence numbers always, and timestamps where there are any: for comparison
+    Both,
 }
 
 /// Which RTT of a flow direction `--rtt-rate` counts in.

@@ -151,8 +151,15 @@ fn texts<'a, 'v>(
     value: &'a Spanned<DeValue<'v>>,
 ) -> Vec<(&'a Spanned<DeValue<'v>>, Result<OsString, String>)> {
     match (definition.kind, value.get_ref()) {
+        (Kind::List, DeValue::Array(values)) if values.is_empty() && definition.has_default() => {
+            vec![(value, Err("it is empty; give a value, or leave the option out".to_owned()))]
+        }
+        (Kind::List, DeValue::Integer(_)) if definition.has_numbers() => vec![(value, scalar(value))],
         (Kind::List, DeValue::Array(values)) => values.iter().map(|value| (value, scalar(value))).collect(),
         (Kind::List, DeValue::String(_)) => vec![(value, scalar(value))],
+        (Kind::List, _) if definition.has_numbers() => {
+            vec![(value, Err("give a list of numbers: [1, 2]".to_owned()))]
+        }
         (Kind::List, _) => vec![(value, Err("give a list of texts: [\"...\", \"...\"]".to_owned()))],
         (Kind::Switch, DeValue::Boolean(is_on)) => vec![(value, Ok(is_on.to_string().into()))],
         (Kind::Switch, _) => vec![(value, Err("give true or false, without quotation marks".to_owned()))],
@@ -200,6 +207,9 @@ mod tests {
             ("max-groups = \"7\"", "max-groups", &["7"]),
             ("interface = \"eth0\"", "interface", &["eth0"]),
             ("interface = []", "interface", &[]),
+            ("dns-ports = [53, 0x15_1d]", "dns-ports", &["53", "5405"]),
+            ("dns-ports = 53", "dns-ports", &["53"]),
+            ("methods = \"dns\"", "methods", &["dns"]),
             ("write = 'a b'\r\n", "write", &["a b"]),
         ] {
             assert_eq!(values(text), [(key.to_owned(), expected.iter().map(Into::into).collect())]);

@@ -8,6 +8,7 @@ mod decisions;
 mod environment;
 mod file;
 mod grouping;
+mod methods;
 mod offline;
 pub(crate) mod option;
 mod reload;
@@ -22,8 +23,9 @@ use ipnet::IpNet;
 use pping_common::{
     abi::Emit,
     group::Grouping,
+    limits::MAX_DNS_PORTS,
     parse::Decap,
-    rtt::{Basis, Rules},
+    rtt::{Basis, Methods, Rules},
 };
 
 pub use self::{
@@ -35,7 +37,7 @@ pub use self::{
 use self::{decisions::on_reload, grouping::grouping};
 use crate::{
     Error,
-    cli::{Arguments, Format, Ingress, RttType, Tunnel},
+    cli::{Arguments, Format, Ingress, RttType, TcpMethod, Tunnel},
 };
 
 /// The file that is read where none is named.
@@ -48,8 +50,14 @@ pub struct Config {
     pub source: Source,
     /// Flows per address family.
     pub max_flows: u32,
-    /// How often to record.
+    /// How to measure, and how often to record.
     pub rules: Rules,
+    /// The methods that were asked for, of which `rules` has what [`Self::tcp_method`] leaves.
+    pub methods: Methods,
+    /// Which of them measures a TCP flow.
+    pub tcp_method: TcpMethod,
+    /// Ports that DNS servers listen at, in order; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
     /// What is aggregated, and how.
@@ -165,6 +173,7 @@ impl TryFrom<Arguments> for Config {
             return Err(error);
         }
         let aggregation = aggregation(&arguments)?;
+        let methods = methods::listed(&arguments.methods);
         let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
             source: source(&arguments),
@@ -177,8 +186,12 @@ impl TryFrom<Arguments> for Config {
                     RttType::Min => Basis::Min,
                 },
                 include_local: arguments.include_local,
-                reserved: [0; 3],
+                reserved: 0,
+                methods: methods::wanted(methods, arguments.tcp_method)?,
             },
+            methods,
+            tcp_method: arguments.tcp_method,
+            dns_ports: methods::dns_ports(&arguments.dns_ports, methods)?,
             decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
             aggregation,
             format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
@@ -192,6 +205,9 @@ impl TryFrom<Arguments> for Config {
 fn contradictions(arguments: &Arguments) -> Vec<Error> {
     let mut found = Vec::new();
     found.extend(grouping(&arguments.group_by, arguments.groups.is_some()).err());
+    let methods = methods::listed(&arguments.methods);
+    found.extend(methods::wanted(methods, arguments.tcp_method).err());
+    found.extend(methods::dns_ports(&arguments.dns_ports, methods).err());
     let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
     if arguments.format == Some(Format::Ppviz) && is_aggregate && !arguments.with_samples {
         found.push(invalid("--format", "ppviz", "it has lines for samples only; add --with-samples"));

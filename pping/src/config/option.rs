@@ -112,17 +112,25 @@ impl Definition {
         values.iter().map(|value| (value.get_name().to_owned(), meaning(value))).collect()
     }
 
-    /// The value it has where nobody says otherwise, as texts. A list has none then.
+    /// The value it has where nobody says otherwise, as texts. Most lists have none then.
     pub(crate) fn default(&self) -> Option<Vec<String>> {
         match self.kind {
             Kind::Switch => Some(vec!["false".to_owned()]),
             Kind::Count => Some(vec!["0".to_owned()]),
-            Kind::List => Some(Vec::new()),
+            Kind::List => {
+                let values = self.arg.get_default_values().iter();
+                Some(values.filter_map(|value| value.to_str().map(ToOwned::to_owned)).collect())
+            }
             Kind::Number | Kind::Text => {
                 let default = self.arg.get_default_values().first()?;
                 Some(vec![default.to_str()?.to_owned()])
             }
         }
+    }
+
+    /// Whether it has a value where nobody says otherwise.
+    pub(crate) fn has_default(&self) -> bool {
+        self.default().is_some_and(|values| !values.is_empty())
     }
 
     /// What separates the values of a list in one text.
@@ -145,12 +153,18 @@ impl Definition {
         TYPED_ONLY.iter().find(|(refused, _)| *refused == key).map(|(_, reason)| *reason)
     }
 
+    /// Whether the texts of a list are numbers.
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.arg.get_value_parser().type_id() == TypeId::of::<u16>()
+    }
+
     /// A value as a file has it.
     pub(crate) fn written(&self, values: &[impl AsRef<str>]) -> String {
         let quoted = |value: &str| serde_json::Value::from(value).to_string();
         match (self.kind, values) {
             (Kind::List, values) => {
-                let values: Vec<String> = values.iter().map(|value| quoted(value.as_ref())).collect();
+                let plain = |value: &str| if self.has_numbers() { value.to_owned() } else { quoted(value) };
+                let values: Vec<String> = values.iter().map(|value| plain(value.as_ref())).collect();
                 format!("[{}]", values.join(", "))
             }
             (Kind::Text, [value]) => quoted(value.as_ref()),

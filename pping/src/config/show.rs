@@ -4,6 +4,9 @@ use std::{fmt::Write as _, path::Path};
 
 use super::settings::{Setting, Settings};
 
+/// Columns of the longest assignment that the comments of others are aligned with.
+const WIDEST: usize = 60;
+
 /// Options that say what is read, and are no part of a file.
 const NOT_IN_FILES: [&str; 2] = ["config", "read"];
 
@@ -21,7 +24,8 @@ pub(super) fn show(settings: &Settings, file: Option<&Path>) -> String {
     }
     let lines: Vec<(String, String)> =
         inside.iter().map(|setting| (assignment(setting), setting.origin.to_string())).collect();
-    let width = lines.iter().map(|(assignment, _)| assignment.chars().count()).max().unwrap_or(0);
+    let widths = lines.iter().map(|(assignment, _)| assignment.chars().count());
+    let width = widths.filter(|&width| width <= WIDEST).max().unwrap_or(0);
     for (assignment, origin) in lines {
         writeln!(text, "{assignment:width$}   # {origin}").ok();
     }

@@ -28,13 +28,21 @@ fn wrong_values_name_the_option_and_what_would_be_right() {
         (["--rtt-rate", "256"], "--rtt-rate"),
         (["--rtt-rate", "NaN"], "--rtt-rate"),
         (["--max-flows", "0"], "--max-flows"),
+        (["--methods", "tcp"], "--methods"),
+        (["--dns-ports", "0"], "--dns-ports"),
+        (["--dns-ports", "65536"], "--dns-ports"),
         (["--interface", "a-name-that-is-too-long"], "--interface"),
         (["--interface", "eth[0"], "--interface"),
         (["--interface", "ppp***"], "--interface"),
     ] {
         let message = arguments(&given).unwrap_err().to_string();
         assert!(message.contains(option) && message.contains(given[1]), "{message}");
-        assert!(message.contains("give") || message.contains("has 1 to 15"), "{message}");
+        assert!(
+            message.contains("give")
+                || message.contains("possible values")
+                || message.contains("has 1 to 15"),
+            "{message}"
+        );
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{
 
 const DESCRIPTION: [&str; 4] = [
     "pping watches the packets that pass network interfaces of this machine, with programs that run in the kernel, and \
-     tells the round-trip times of every flow from what is there anyway, like TCP timestamps and ICMP echoes. It sends \
-     nothing, and holds nothing up.",
+     tells the round-trip times of every flow from what is there anyway, like TCP timestamps, acknowledgements, \
+     answers of DNS and the spin bit of QUIC. It sends nothing, and holds nothing up.",
     "A round-trip time lies between this machine and the host that replied. The two directions of a connection are \
      measured apart, so that a router sees the part of the path on either side of it.",
     "What is measured is written as records to standard output or a file, summed up by network, host or customer, or \

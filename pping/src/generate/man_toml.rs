@@ -6,10 +6,7 @@ use super::{
     example,
     page::{Page, written},
 };
-use crate::config::{
-    DEFAULT_FILE,
-    option::{Definition, Kind},
-};
+use crate::config::{DEFAULT_FILE, option::Definition};
 
 const DESCRIPTION: [&str; 4] = [
     "The configuration of `pping`(1) is a TOML file. Each of its lines sets an option, which is named as on the command \
@@ -33,7 +30,7 @@ const VALUES: [(&str, &str); 4] = [
     ("Switches", "Options without a value on the command line are `true` or `false` here."),
     (
         "Lists",
-        "Options that can be given several times have a list of texts. One text without brackets does as well.",
+        "Options that can be given several times have a list of texts or numbers. One without brackets does as well.",
     ),
 ];
 
@@ -94,7 +91,7 @@ fn options(page: &mut Page) {
 /// What there is to say of an option beside what it means.
 fn more(option: &Definition) -> String {
     let default = match option.default() {
-        Some(default) if option.kind != Kind::List => {
+        Some(default) if !default.is_empty() => {
             format!("The default is `{}`.", option.written(&default))
         }
         _ => format!("It is not set by default. An example: `{}`.", example::value(option)),

@@ -38,6 +38,10 @@ pub struct FlowSummaryRecord {
     pub sent_retransmissions: u32,
     /// TCP segments that were sent to `dest_ip` again.
     pub rec_retransmissions: u32,
+    /// TCP segments from `dest_ip` that others overtook on the way, as far as timestamps tell.
+    pub sent_out_of_order: u32,
+    /// TCP segments to `dest_ip` that others overtook.
+    pub rec_out_of_order: u32,
     /// Packets from `dest_ip` that were marked for congestion on their way.
     pub sent_ce_packets: u32,
     /// Packets to `dest_ip` with the mark.
@@ -81,7 +85,7 @@ impl FlowSummaryRecord {
         [src_rtt, dest_rtt]: [Option<Rtts>; 2],
         epoch: impl Fn(u64) -> u64,
     ) -> Option<Self> {
-        let Volume { packets, bytes, retransmissions, ce_packets } = event.sent;
+        let Volume { packets, bytes, retransmissions, ce_packets, overtaken, .. } = event.sent;
         let end = epoch(event.ended);
         Some(Self {
             timestamp: end,
@@ -99,6 +103,8 @@ impl FlowSummaryRecord {
             rec_bytes: event.received.bytes,
             sent_retransmissions: retransmissions,
             rec_retransmissions: event.received.retransmissions,
+            sent_out_of_order: overtaken,
+            rec_out_of_order: event.received.overtaken,
             sent_ce_packets: ce_packets,
             rec_ce_packets: event.received.ce_packets,
             src_rtt,

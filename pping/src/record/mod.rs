@@ -44,7 +44,7 @@ pub struct Tuple {
     pub dest_ip: IpAddr,
     /// Its port, or the echo identifier.
     pub dest_port: u16,
-    /// `TCP`, `ICMP` or `ICMPv6`.
+    /// `TCP`, `UDP`, `ICMP` or `ICMPv6`.
     pub protocol: &'static str,
 }
 
@@ -56,7 +56,7 @@ pub struct RttRecord {
     /// The flow.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// Round-trip time between here and `src_ip`, ns.
+    /// Round-trip time between here and `src_ip`, ns; by the spin bit of QUIC that between `dest_ip` and `src_ip`.
     pub rtt: u64,
     /// Lowest so far in this flow direction, ns.
     pub min_rtt: u64,
@@ -83,6 +83,12 @@ pub struct RttRecord {
     pub interface: Option<Arc<str>>,
     /// Smoothed RTT of this flow direction, ns.
     pub smoothed_rtt: u64,
+    /// The ID of the query, of DNS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dns_id: Option<u16>,
+    /// The part of `rtt` between here and `src_ip`, ns, where the method tells it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub side_rtt: Option<u64>,
     /// VLAN identifiers of the echo, outermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub vlan: Vec<u16>,
@@ -141,9 +147,14 @@ impl RttRecord {
         group: Option<Arc<str>>,
         timestamp: u64,
     ) -> Option<Self> {
+        let method = Method::from_number(event.method)?;
+        let mut tuple = Tuple::new(&event.endpoints)?;
+        if method == Method::Dns {
+            tuple.protocol = "DNS";
+        }
         Some(Self {
             timestamp,
-            tuple: Tuple::new(&event.endpoints)?,
+            tuple,
             rtt: event.rtt,
             min_rtt: event.min_rtt,
             sent_packets: event.sent_packets,
@@ -151,9 +162,12 @@ impl RttRecord {
             rec_packets: event.rec_packets,
             rec_bytes: event.rec_bytes,
             matched: Hook::from_number(event.hook),
-            method: Method::from_number(event.method)?,
+            method,
             interface,
             smoothed_rtt: event.smoothed_rtt,
+            // The ID has 16 bits.
+            dns_id: (method == Method::Dns).then_some(event.identifier as u16),
+            side_rtt: (event.side_rtt != 0).then_some(event.side_rtt),
             vlan: event.vlan.identifiers().collect(),
             dscp: event.dscp,
             group,
@@ -194,7 +208,9 @@ impl Tuple {
                 Protocol::Tcp => "TCP",
                 Protocol::Icmp => "ICMP",
                 Protocol::Icmpv6 => "ICMPv6",
-                Protocol::NonIp | Protocol::Other | Protocol::Udp => return None,
+                // The only flows of UDP there are.
+                Protocol::Udp => "QUIC",
+                Protocol::NonIp | Protocol::Other => return None,
             },
         })
     }
@@ -217,6 +233,11 @@ pub fn method_name(method: Method) -> &'static str {
     match method {
         Method::TcpTs => "tcp-ts",
         Method::IcmpEcho => "icmp-echo",
+        Method::TcpSeq => "tcp-seq",
+        Method::TcpHandshake => "tcp-handshake",
+        Method::Dns => "dns",
+        Method::QuicSpin => "quic-spin",
+        Method::QuicHandshake => "quic-handshake",
     }
 }
 
@@ -261,4 +282,57 @@ fn serialize_method<S: serde::Serializer>(method: &Method, serializer: S) -> Res
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_default_dscp(dscp: &u8) -> bool {
     *dscp == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::{abi::EventKind, parse::Vlan};
+
+    use super::*;
+
+    fn record(method: Method, identifier: u32, side_rtt: u64) -> serde_json::Value {
+        let event = RttEvent {
+            kind: EventKind::Rtt as u8,
+            method: method as u8,
+            hook: Hook::Ingress as u8,
+            dscp: 0,
+            identifier,
+            timestamp: 5,
+            endpoints: Endpoints {
+                source: [1; 16],
+                destination: [2; 16],
+                source_port: 53,
+                destination_port: 40_000,
+                interface: 0,
+                protocol: Protocol::Udp as u8,
+                reserved: 0,
+            },
+            rtt: 9,
+            min_rtt: 9,
+            smoothed_rtt: 9,
+            sent_packets: 0,
+            sent_bytes: 0,
+            rec_packets: 0,
+            rec_bytes: 0,
+            vlan: Vlan::NONE,
+            series: RttEvent::NO_SERIES,
+            reserved: 0,
+            side_rtt,
+        };
+        serde_json::to_value(RttRecord::new(&event, None, None, 5).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn fields_that_a_method_has_are_there_with_it_alone() {
+        let dns = record(Method::Dns, 0, 0);
+        assert_eq!(
+            (&dns["method"], &dns["dns_id"], &dns["protocol"]),
+            (&"dns".into(), &0.into(), &"DNS".into())
+        );
+        assert!(dns.get("side_rtt").is_none(), "{dns}");
+        let spin = record(Method::QuicSpin, 7, 4);
+        assert_eq!((&spin["method"], &spin["side_rtt"]), (&"quic-spin".into(), &4.into()));
+        assert!(spin.get("dns_id").is_none(), "{spin}");
+        assert!(record(Method::QuicSpin, 7, 0).get("side_rtt").is_none());
+    }
 }

@@ -5,6 +5,7 @@ mod engine;
 mod input;
 mod intervals;
 mod progress;
+mod queries;
 mod report;
 mod series;
 mod table;
@@ -270,6 +271,7 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
         max_groups: aggregation.max_groups,
         exclude: aggregation.exclude.clone(),
         emit: config.emit(),
+        dns_ports: config.dns_ports,
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };
     Ok((settings, names))

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pping_common::{
     abi::{
         Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, RttEvent, SeriesKey,
-        TriggeredBy,
+        SeriesRef, TriggeredBy,
     },
     flow::{Address, Changes, Flow, FlowKey, Lifecycle, Reason, Side},
-    parse::{Frame, Kind, Protocol, Segment},
-    rtt::Sample,
+    parse::{Datagram, Frame, Protocol, Segment},
+    rtt::{Rules, Sample},
 };
 
 use super::{
@@ -44,7 +44,7 @@ pub struct Report {
     pub events: Vec<Event>,
     pub(super) series: Series,
     emit: Emit,
-    include_local: bool,
+    rules: Rules,
 }
 
 impl Report {
@@ -55,7 +55,7 @@ impl Report {
             events: Vec::new(),
             series: Series::new(*grouping, Arc::clone(labels), *max_groups),
             emit: *emit,
-            include_local: rules.include_local,
+            rules: *rules,
         }
     }
 
@@ -90,12 +90,41 @@ impl Report {
         seen: Seen,
         endpoints: Endpoints,
     ) {
-        let hook = seen.hook.unwrap_or(Hook::Ingress);
-        self.counters.samples[hook as usize][sample.method as usize] += 1;
         let cached = match from.other() {
             Side::Low => &mut flow.low.series,
             Side::High => &mut flow.high.series,
         };
+        let place = self.count(sample, cached, frame, seen);
+        let (timed, other) = (flow.direction(from.other()), flow.direction(from));
+        let event = of_sample(sample, frame, seen, endpoints, place);
+        self.tell(RttEvent {
+            min_rtt: timed.min_rtt,
+            smoothed_rtt: timed.smoothed_rtt,
+            sent_packets: timed.packets,
+            sent_bytes: timed.bytes,
+            rec_packets: other.packets,
+            rec_bytes: other.bytes,
+            ..event
+        });
+    }
+
+    /// A sample of a packet that belongs to no flow.
+    pub(super) fn sample_without_flow(
+        &mut self,
+        sample: &Sample,
+        frame: &Frame,
+        seen: Seen,
+        endpoints: Endpoints,
+    ) {
+        let mut none = SeriesRef::NONE;
+        let place = self.count(sample, &mut none, frame, seen);
+        self.tell(of_sample(sample, frame, seen, endpoints, place));
+    }
+
+    /// Adds a sample to its series, and returns the place of that.
+    fn count(&mut self, sample: &Sample, cached: &mut SeriesRef, frame: &Frame, seen: Seen) -> Option<u32> {
+        let hook = seen.hook.unwrap_or(Hook::Ingress);
+        self.counters.samples[hook as usize][sample.method as usize] += 1;
         let belonging = Belonging {
             interface: seen.place,
             method: sample.method,
@@ -104,35 +133,18 @@ impl Report {
             source: frame.source,
             destination: frame.destination,
         };
-        let place = self.series.sample(cached, &belonging, sample.rtt, &mut self.counters);
-        if !self.emit.has(Emit::SAMPLES) {
-            return;
+        self.series.sample(cached, &belonging, sample.rtt, &mut self.counters)
+    }
+
+    fn tell(&mut self, event: RttEvent) {
+        if self.emit.has(Emit::SAMPLES) {
+            self.events.push(Event::Rtt(event));
         }
-        let (timed, other) = (flow.direction(from.other()), flow.direction(from));
-        self.events.push(Event::Rtt(RttEvent {
-            kind: EventKind::Rtt as u8,
-            method: sample.method as u8,
-            hook: seen.hook_number(),
-            dscp: frame.traffic_class >> 2,
-            identifier: sample.identifier,
-            timestamp: seen.now - 1,
-            endpoints,
-            rtt: sample.rtt,
-            min_rtt: timed.min_rtt,
-            smoothed_rtt: timed.smoothed_rtt,
-            sent_packets: timed.packets,
-            sent_bytes: timed.bytes,
-            rec_packets: other.packets,
-            rec_bytes: other.bytes,
-            vlan: frame.vlan,
-            series: place.unwrap_or(RttEvent::NO_SERIES),
-            reserved: 0,
-        }));
     }
 
     /// Adds what a flow has sent to the series it belongs to.
     pub(super) fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
-        self.series.fold(key, flow, self.include_local, &mut self.counters);
+        self.series.fold(key, flow, &self.rules, &mut self.counters);
     }
 
     /// A flow that has been idle too long, and is forgotten; its newest packet came at `newest`.
@@ -206,6 +218,36 @@ impl Report {
     }
 }
 
+/// The event of a sample of which no more is known than what its packet says.
+fn of_sample(
+    sample: &Sample,
+    frame: &Frame,
+    seen: Seen,
+    endpoints: Endpoints,
+    place: Option<u32>,
+) -> RttEvent {
+    RttEvent {
+        kind: EventKind::Rtt as u8,
+        method: sample.method as u8,
+        hook: seen.hook_number(),
+        dscp: frame.traffic_class >> 2,
+        identifier: sample.identifier,
+        timestamp: seen.now - 1,
+        endpoints,
+        rtt: sample.rtt,
+        min_rtt: sample.rtt,
+        smoothed_rtt: sample.rtt,
+        sent_packets: 0,
+        sent_bytes: 0,
+        rec_packets: 0,
+        rec_bytes: 0,
+        vlan: frame.vlan,
+        series: place.unwrap_or(RttEvent::NO_SERIES),
+        reserved: 0,
+        side_rtt: sample.side_rtt,
+    }
+}
+
 /// The flow of a packet, whose sender is the one that replied.
 pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
     let (source_port, destination_port) = frame.transport.ports();
@@ -215,7 +257,7 @@ pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
         source_port,
         destination_port,
         interface: place,
-        protocol: protocol::<A>(frame.transport.kind == Kind::Tcp),
+        protocol: protocol::<A>(frame.transport.number()),
         reserved: 0,
     }
 }
@@ -228,11 +270,16 @@ fn endpoints_of_low<A: Address>(key: &FlowKey<A>) -> Endpoints {
         source_port: key.high_port,
         destination_port: key.low_port,
         interface: key.interface,
-        protocol: protocol::<A>(key.protocol == Segment::NUMBER),
+        protocol: protocol::<A>(key.protocol),
         reserved: 0,
     }
 }
 
-fn protocol<A: Address>(is_tcp: bool) -> u8 {
-    if is_tcp { Protocol::Tcp as u8 } else { A::ECHO as u8 }
+/// What a flow's protocol number stands for in events.
+fn protocol<A: Address>(number: u8) -> u8 {
+    match number {
+        Segment::NUMBER => Protocol::Tcp as u8,
+        Datagram::NUMBER => Protocol::Udp as u8,
+        _ => A::ECHO as u8,
+    }
 }

@@ -8,8 +8,8 @@ use pping_common::{
     abi::{Counters, Purpose, SeriesKey, SeriesRef, Tally, Traffic},
     flow::{Address, Flow, FlowKey, Side},
     group::{GroupKey, Grouping},
-    parse::{IpAddress, Segment},
-    rtt::Method,
+    parse::IpAddress,
+    rtt::{Method, Rules},
 };
 
 use crate::groups::Lookup;
@@ -116,20 +116,20 @@ impl Series {
         &mut self,
         key: &FlowKey<A>,
         flow: &mut Flow,
-        include_local: bool,
+        rules: &Rules,
         counters: &mut Counters,
     ) {
         let (low, high) = (flow.low.fold(), flow.high.fold());
         if (low, high) == (Traffic::default(), Traffic::default()) {
             return;
         }
-        let method = if key.protocol == Segment::NUMBER { Method::TcpTs } else { Method::IcmpEcho };
+        let method = flow.method(key.protocol, rules.methods);
         let addresses = |side| match side {
             Side::Low => (key.high.to_address(), key.low.to_address()),
             Side::High => (key.low.to_address(), key.high.to_address()),
         };
         for (side, sent, received) in [(Side::Low, low, high), (Side::High, high, low)] {
-            if !flow.may_have_samples(side, include_local) {
+            if !flow.may_have_samples(side, rules.include_local) {
                 continue;
             }
             let (source, destination) = addresses(side);

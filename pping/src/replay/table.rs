@@ -44,11 +44,15 @@ pub(super) struct Table<A> {
     flows: IndexMap<FlowKey<A>, Entry, RandomState>,
     /// The second of the last sweep.
     swept: u32,
+    /// The flows that were made, the last of them: a ring, so that each finds out whether the one in its place was ever answered.
+    begun: Vec<FlowKey<A>>,
+    /// Where the next is noted.
+    next_begun: usize,
 }
 
 impl<A> Default for Table<A> {
     fn default() -> Self {
-        Self { flows: IndexMap::default(), swept: 0 }
+        Self { flows: IndexMap::default(), swept: 0, begun: Vec::new(), next_begun: 0 }
     }
 }
 
@@ -80,6 +84,30 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.get_index_mut(index).map(|(_, entry)| entry)
     }
 
+    /// The index of a flow that is there.
+    pub(super) fn index(&self, key: &FlowKey<A>) -> Option<usize> {
+        self.flows.get_index_of(key)
+    }
+
+    /// Notes a new flow in place of one that was made `places` flows before, and deletes that if nobody has answered it since.
+    pub(super) fn push_out(&mut self, key: FlowKey<A>, places: usize, report: &mut Report) {
+        let Some(place) = self.begun.get_mut(self.next_begun % places) else {
+            self.begun.push(key);
+            self.next_begun += 1;
+            return;
+        };
+        self.next_begun = (self.next_begun + 1) % places;
+        let old = std::mem::replace(place, key);
+        if old != key
+            && let Some((index, _, entry)) = self.flows.get_full(&old)
+            && entry.flow.is_unanswered()
+        {
+            self.flows.swap_remove_index(index);
+            report.counters.entries_deleted[A::FAMILY as usize] += 1;
+            report.counters.pushed_out += 1;
+        }
+    }
+
     /// Adds a flow; `None` when there are `max_flows` already, and all of them live.
     pub(super) fn insert(
         &mut self,
@@ -88,7 +116,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         max_flows: usize,
         (now, second): (u64, u32),
         report: &mut Report,
-    ) -> Option<usize> {
+    ) -> Option<()> {
         // Within a second no flow comes to be idle too long.
         if self.len() >= max_flows && self.swept != second {
             self.sweep(now, second, report);
@@ -96,8 +124,8 @@ impl<A: Address + Eq + Hash> Table<A> {
         if self.len() >= max_flows {
             return None;
         }
-        let (index, _) = self.flows.insert_full(key, entry);
-        Some(index)
+        self.flows.insert(key, entry);
+        Some(())
     }
 
     /// Forgets the flows that have been idle too long.

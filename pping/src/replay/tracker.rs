@@ -6,14 +6,16 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 use ipnet::IpNet;
 use pping_common::{
     abi::{Emit, Hook, SeriesKey, Tally},
-    flow::{Address, Flow, FlowKey, Side},
+    dns::QueryKey,
+    flow::{Address, Flow, FlowKey, Noted, Side},
     group::Grouping,
-    limits::DEFAULT_MAX_GROUPS,
-    parse::{Decap, Family, Frame, IpAddress, Protocol, Untracked, Vlan},
-    rtt::Rules,
+    limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
+    parse::{Decap, Family, Frame, IpAddress, Kind, Protocol, Scope, Untracked, Vlan},
+    rtt::{Method, Rules, Sample},
 };
 
 use super::{
+    queries::{BothQueries, Elapsed, Queries},
     report::{Report, Seen, endpoints},
     table::{Entry, Table, Tables},
 };
@@ -22,10 +24,14 @@ use crate::{capture::Packet, groups::Lookup};
 /// What is fixed before the first packet.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How often to record.
+    /// How to measure, and how often to record.
     pub rules: Rules,
+    /// Ports that DNS servers listen at; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
+    /// Of those, how many need not have been answered by anybody.
+    pub max_unanswered: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
     /// How flow directions are grouped.
@@ -45,7 +51,9 @@ impl Settings {
     pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
         Self {
             rules,
+            dns_ports: Scope::ALL.dns_ports,
             max_flows,
+            max_unanswered: max_flows / UNANSWERED_SHARE,
             decap,
             grouping: Grouping::NONE,
             labels: Arc::default(),
@@ -56,15 +64,17 @@ impl Settings {
     }
 }
 
-/// Follows flows. It knows no time but what it is told.
+/// Follows flows, and DNS queries. It knows no time but what it is told.
 pub struct Tracker {
     /// What it counts and reports.
     pub report: Report,
     settings: Settings,
+    scope: Scope,
     local: HashSet<[u8; 16]>,
     excluded: Lookup,
     frame: Frame,
     tables: Tables,
+    queries: BothQueries,
 }
 
 impl Tracker {
@@ -73,10 +83,12 @@ impl Tracker {
         Self {
             report: Report::new(&settings),
             excluded: Lookup::new(settings.exclude.iter().map(|&prefix| (prefix, 1))),
+            scope: Scope { methods: settings.rules.methods, dns_ports: settings.dns_ports },
             settings,
             local: HashSet::new(),
             frame: Frame::EMPTY,
             tables: Tables::default(),
+            queries: BothQueries::default(),
         }
     }
 
@@ -93,8 +105,9 @@ impl Tracker {
     /// Takes a packet, in the second `second` of the count that flows are idle by.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u32) {
-        let Self { report, settings, local, excluded, frame, tables } = self;
-        let parsed = frame.parse(&packet.octets, packet.link, Vlan::NONE, settings.decap);
+        let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
+        queries.elapsed.advance(packet.time);
+        let parsed = frame.parse(&packet.octets, packet.link, Vlan::NONE, settings.decap, scope);
         let (hook, protocol) = (packet.hook.unwrap_or(Hook::Ingress) as usize, frame.protocol as usize);
         let counters = &mut report.counters;
         counters.packets[hook][protocol] += 1;
@@ -106,7 +119,10 @@ impl Tracker {
             Seen { hook: packet.hook, place: packet.interface, now: packet.time.saturating_add(1), second };
         let family = frame.family;
         let mut packet = Tracked { frame, seen, settings, local, excluded, report };
+        let is_dns = packet.frame.transport.kind == Kind::Dns;
         let tracked = parsed.and_then(|()| match family {
+            Family::V4 if is_dns => packet.message(&mut queries.v4, queries.elapsed),
+            Family::V6 if is_dns => packet.message(&mut queries.v6, queries.elapsed),
             Family::V4 => packet.track(&mut tables.v4),
             Family::V6 => packet.track(&mut tables.v6),
         });
@@ -115,11 +131,14 @@ impl Tracker {
         }
     }
 
-    /// Forgets the flows that have been idle too long by this second, and says so as of `time`.
+    /// Forgets the flows that have been idle too long by this second, and says so as of `time`, and the queries that have
+    /// waited too long by then.
     pub fn sweep(&mut self, time: u64, second: u32) {
         let now = time.saturating_add(1);
         self.tables.v4.sweep(now, second, &mut self.report);
         self.tables.v6.sweep(now, second, &mut self.report);
+        self.queries.elapsed.advance(time);
+        self.give_up();
     }
 
     /// Adds what all flows have sent so far to the series that they belong to.
@@ -130,8 +149,13 @@ impl Tracker {
 
     /// Forgets all flows as there is nothing more to come, and reports their end.
     pub fn finish(&mut self) {
+        self.give_up();
         self.tables.v4.finish(&mut self.report);
         self.tables.v6.finish(&mut self.report);
+    }
+
+    fn give_up(&mut self) {
+        self.report.counters.dns_unanswered += self.queries.give_up();
     }
 
     /// The series that have got something, in the order in which they began.
@@ -178,19 +202,25 @@ impl Tracked<'_> {
             Side::Low => &mut entry.flow.low,
             Side::High => &mut entry.flow.high,
         };
-        let noted = direction.note(self.frame, self.seen.hook_number());
+        let noted = direction.note(transport, self.frame.traffic_class, self.seen.hook_number());
+        let (counters, hook) = (&mut self.report.counters, self.seen.hook.unwrap_or(Hook::Ingress) as usize);
         if noted.is_retransmission {
             direction.retransmissions = direction.retransmissions.wrapping_add(1);
-            self.report.counters.retransmissions[self.seen.hook.unwrap_or(Hook::Ingress) as usize] += 1;
+            counters.retransmissions[hook] += 1;
+        }
+        if noted.is_overtaken {
+            direction.overtaken = direction.overtaken.wrapping_add(1);
+            counters.overtaken[hook] += 1;
         }
         direction.ce_packets = direction.ce_packets.wrapping_add(u32::from(noted.is_ce));
         direction.packets += 1;
         direction.bytes += u64::from(transport.payload());
-        if entry.flow.concerns(from, transport) {
-            self.step::<A>(&mut entry.flow, from);
+        let rules = &self.settings.rules;
+        if entry.flow.concerns(from, transport, &noted, rules) {
+            self.step::<A>(&mut entry.flow, from, noted);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
-        match transport.begins_flow() {
+        match transport.begins_flow(self.settings.rules.methods) {
             Err(Untracked::NoTimestamp) => Err(Untracked::NoTimestamp),
             _ => Ok(()),
         }
@@ -202,19 +232,57 @@ impl Tracked<'_> {
         table: &mut Table<A>,
         key: FlowKey<A>,
     ) -> Result<usize, Untracked> {
-        if [self.frame.source, self.frame.destination].into_iter().any(|end| self.excluded.contains(end)) {
+        if self.is_excluded() {
             return Err(Untracked::Excluded);
         }
-        self.frame.transport.begins_flow()?;
+        self.frame.transport.begins_flow(self.settings.rules.methods)?;
         let Seen { now, second, .. } = self.seen;
         let local = u32::from(self.is_local(key.low.to_address()))
             | u32::from(self.is_local(key.high.to_address())) << 1;
         let entry = Entry::new(local, now);
         let max_flows = self.settings.max_flows as usize;
-        let index =
-            table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
+        table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
         self.report.counters.entries_made[A::FAMILY as usize] += 1;
-        Ok(index)
+        let unanswered = self.settings.max_unanswered.max(1) as usize;
+        table.push_out(key, unanswered, self.report);
+        table.index(&key).ok_or(Untracked::MapFull)
+    }
+
+    /// Counts a DNS message, has a query wait and matches a response. An error says why it is not measured.
+    fn message<A: Address + Eq + Hash>(
+        &mut self,
+        queries: &mut Queries<A>,
+        elapsed: Elapsed,
+    ) -> Result<(), Untracked> {
+        if self.is_excluded() {
+            return Err(Untracked::Excluded);
+        }
+        let (frame, Seen { hook, place, now, .. }) = (self.frame, self.seen);
+        let dns = frame.transport.datagram.dns;
+        let key = QueryKey::<A>::new(place, frame);
+        if !dns.is_response {
+            self.report.counters.dns_queries[hook.unwrap_or(Hook::Ingress) as usize] += 1;
+            if self.settings.rules.include_local || !self.is_local(frame.destination) {
+                self.report.counters.dns_unanswered += queries.ask(key, now, elapsed);
+            }
+            return Ok(());
+        }
+        let Some((query, is_late)) = queries.answer(&key, elapsed) else { return Ok(()) };
+        let counters = &mut self.report.counters;
+        if is_late {
+            counters.dns_unanswered += 1;
+            return Ok(());
+        }
+        counters.dns_responses[usize::from(dns.rcode)] += 1;
+        if let Some(rtt) = query.rtt(now) {
+            let sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
+            self.report.sample_without_flow(&sample, frame, self.seen, endpoints::<A>(place, frame));
+        }
+        Ok(())
+    }
+
+    fn is_excluded(&self) -> bool {
+        [self.frame.source, self.frame.destination].into_iter().any(|end| self.excluded.contains(end))
     }
 
     fn is_local(&self, address: IpAddress) -> bool {
@@ -222,14 +290,16 @@ impl Tracked<'_> {
     }
 
     /// The rare packet that matches, records, opens or closes.
-    fn step<A: Address>(&mut self, flow: &mut Flow, from: Side) {
+    fn step<A: Address>(&mut self, flow: &mut Flow, from: Side, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
-        let outcome = flow.step(from, &frame.transport, now, &self.settings.rules);
+        let outcome = flow.step(from, &frame.transport, &noted, now, &self.settings.rules);
         let endpoints = endpoints::<A>(self.seen.place, frame);
-        self.report.counters.slots_full += u64::from(outcome.measured.slots_full);
         self.report.opened(&outcome.changes, endpoints);
-        if let Some(sample) = outcome.measured.sample() {
-            self.report.sample(&sample, (flow, from), frame, self.seen, endpoints);
+        for measured in [outcome.measured, outcome.second] {
+            self.report.counters.slots_full += u64::from(measured.slots_full);
+            if let Some(sample) = measured.sample() {
+                self.report.sample(&sample, (flow, from), frame, self.seen, endpoints);
+            }
         }
         self.report.closed(&outcome.changes, endpoints, now);
     }

@@ -68,6 +68,8 @@ mod tests {
             method: Method::TcpTs,
             interface: None,
             smoothed_rtt: 5_200_000,
+            dns_id: None,
+            side_rtt: None,
             vlan: Vec::new(),
             dscp: 0,
             group: None,

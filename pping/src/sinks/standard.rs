@@ -124,7 +124,7 @@ fn aggregate(
 ) -> std::io::Result<()> {
     write!(
         out,
-        "{clock}.{:03} {}{:<widest$} {:<9} {:<7} {:>7} samples",
+        "{clock}.{:03} {}{:<widest$} {:<14} {:<7} {:>7} samples",
         fraction / 1_000_000,
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
@@ -205,6 +205,8 @@ mod tests {
             method: Method::TcpTs,
             interface: Some("eth0".into()),
             smoothed_rtt: 5_200_000,
+            dns_id: None,
+            side_rtt: None,
             vlan: Vec::new(),
             dscp: 0,
             group: None,
@@ -246,13 +248,13 @@ mod tests {
         };
         assert_eq!(
             series("192.0.2.0/24", Some(5_425_440)),
-            "22:13:20.000 192.0.2.0/24       icmp-echo egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
+            "22:13:20.000 192.0.2.0/24       icmp-echo      egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
              p99   5.425  max   5.425 ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
              0 bytes    0 again\n"
         );
         assert_eq!(
             series("all", None),
-            "22:13:20.000 all                icmp-echo egress        0 samples  min       -  p50       -  p95       -  \
+            "22:13:20.000 all                icmp-echo      egress        0 samples  min       -  p50       -  p95       -  \
              p99       -  max       - ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
              0 bytes    0 again\n"
         );
@@ -282,6 +284,8 @@ mod tests {
             rec_bytes: 4,
             sent_retransmissions: 5,
             rec_retransmissions: 6,
+            sent_out_of_order: 9,
+            rec_out_of_order: 10,
             sent_ce_packets: 7,
             rec_ce_packets: 8,
             src_rtt: Some(rtts),

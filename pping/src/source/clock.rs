@@ -69,7 +69,11 @@ pub fn wall() -> io::Result<u64> {
     Ok(WallClock::now()?.epoch(now))
 }
 
-fn monotonic() -> io::Result<u64> {
+/// Nanoseconds of `CLOCK_MONOTONIC`, which the kernel programs read.
+///
+/// # Errors
+/// When the operating system has no such clock.
+pub(super) fn monotonic() -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid place for the answer.
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {

@@ -11,11 +11,11 @@ use pping_common::{
     abi::{Counters, Emit},
     group::Grouping,
     limits::{
-        DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED,
-        RESERVED_SERIES, SERIES_PER_GROUP,
+        DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_DNS_PORTS, MAX_LABELLED_PREFIXES,
+        MAX_LABELLED_PREFIXES_COUNTED, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
     },
-    parse::Decap,
-    rtt::Rules,
+    parse::{Decap, Scope},
+    rtt::{Method, Rules},
 };
 
 use super::{
@@ -76,10 +76,16 @@ pub struct Settings {
     pub max_groups: u32,
     /// Whether some prefixes are left out.
     pub excludes: bool,
-    /// How often to record.
+    /// How to measure, and how often to record.
     pub rules: Rules,
+    /// Ports that DNS servers listen at; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
+    /// Of those, how many need not have been answered by anybody.
+    pub max_unanswered: u32,
+    /// DNS queries per address family that may wait.
+    pub max_queries: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
     /// Whether the programs log what they do.
@@ -94,7 +100,10 @@ impl Settings {
     /// Every sample of every flow, in one group.
     pub const DEFAULT: Self = Self {
         rules: Rules::UNLIMITED,
+        dns_ports: Scope::ALL.dns_ports,
         max_flows: DEFAULT_MAX_FLOWS,
+        max_unanswered: DEFAULT_MAX_FLOWS / UNANSWERED_SHARE,
+        max_queries: MAX_QUERIES,
         decap: Decap::NONE,
         emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
         grouping: Grouping::NONE,
@@ -105,9 +114,33 @@ impl Settings {
         without: Without::NOTHING,
     };
 
+    /// What of this a kernel takes that lacks [`Feature::Fetch`]: its verifier goes through more of a program than later ones,
+    /// and gives up on all methods with groups, tunnels or the like.
+    #[must_use]
+    pub fn for_older(self) -> Self {
+        let is_large = self.grouping.is_on()
+            || self.decap != Decap::NONE
+            || self.excludes
+            || self.log
+            || self.rules.methods.has_both();
+        let methods = if is_large { self.rules.methods.fewer() } else { self.rules.methods };
+        Self { rules: Rules { methods, ..self.rules }, ..self }
+    }
+
     /// Series that there is room for.
     fn max_series(&self) -> u32 {
         self.max_series.unwrap_or_else(|| self.series_wanted())
+    }
+
+    /// Flows for each CPU and address family that nobody need have answered.
+    fn unanswered_per_cpu(&self) -> Result<u32, Error> {
+        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
+        Ok((self.max_unanswered / cpus).max(1))
+    }
+
+    /// Whether DNS is measured.
+    fn has_dns(&self) -> bool {
+        self.rules.methods.has(Method::Dns)
     }
 
     /// Series that there should be room for.
@@ -203,10 +236,16 @@ fn open_with(
     let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
+    let scope = Scope { methods: settings.rules.methods, dns_ports: settings.dns_ports };
+    let unanswered = settings.unanswered_per_cpu()?;
+    // There are no maps of no entries.
+    let queries = if settings.has_dns() { settings.max_queries } else { 1 };
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("RULES", &settings.rules, true)
+        .override_global("SCOPE", &scope, true)
+        .override_global("UNANSWERED", &unanswered, true)
         .override_global("DECAP", &settings.decap, true)
         .override_global("EMIT", &settings.emit, true)
         .override_global("GROUPING", &settings.grouping, true)
@@ -220,7 +259,11 @@ fn open_with(
         .map_max_entries("LABELS", max_labels)
         .map_max_entries("GROUPS", settings.max_groups)
         .map_max_entries("FLOWS_V4", settings.max_flows)
-        .map_max_entries("FLOWS_V6", settings.max_flows);
+        .map_max_entries("FLOWS_V6", settings.max_flows)
+        .map_max_entries("BEGUN_V4", unanswered)
+        .map_max_entries("BEGUN_V6", unanswered)
+        .map_max_entries("QUERIES_V4", queries)
+        .map_max_entries("QUERIES_V6", queries);
     if let Some(pins) = pins {
         loader.map_max_entries("LEDGER", max_series + RESERVED_SERIES);
         for name in pins::MAPS {
@@ -250,7 +293,7 @@ fn open_with(
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
-        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach))?,
+        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), settings.has_dns())?,
         programs,
         features,
     })

@@ -23,7 +23,8 @@ use rustix::fs::{FlockOperation, flock, fstatfs};
 use super::load::Settings;
 use crate::Error;
 
-/// The maps that are pinned: all but those that a program uses only while it handles one packet.
+/// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
+/// for a moment only.
 pub(super) const MAPS: [&str; 16] = [
     "CONTROL",
     "COUNTERS",

@@ -1,4 +1,4 @@
-//! Having the kernel add up what flows sent, and delete idle ones.
+//! Having the kernel add up what flows sent, delete idle ones, and give up on DNS queries.
 
 use aya::{
     Ebpf, Pod,
@@ -7,11 +7,13 @@ use aya::{
 };
 use pping_common::{
     abi::{Control, Errand},
+    dns::{Query, QueryKey, is_unanswered},
     flow::{Flow, FlowKey, Ipv4, Ipv6},
-    limits::LEASE_SECONDS,
+    limits::{LEASE_SECONDS, MAX_QUERIES},
 };
 
 use super::{
+    clock,
     load::{self, Kernel},
     memory::Elements,
     series,
@@ -21,10 +23,23 @@ use crate::Error;
 /// A flow map. What is in it is the programs' business.
 type Flows<'a, A> = HashMap<&'a MapData, FlowKey<A>, [u8; size_of::<Flow>()]>;
 
-/// What goes through the flows: a program that walks by itself (Linux 5.13), or one that is sent to each of them. To the
-/// kernel each of its runs is a test run, and needs no packet.
+/// A map of queries.
+type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
+
+/// Which queries to look at, where the kernel cannot do that by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Those that have waited too long.
+    Unanswered,
+    /// All of them.
+    All,
+}
+
+/// What goes through the flows and the queries: a program that walks by itself (Linux 5.13), or one that is sent to each of
+/// them. To the kernel each of its runs is a test run, and needs no packet.
 pub struct Sweeper {
     pub(super) walks: bool,
+    has_dns: bool,
     errand: Elements<Errand>,
 }
 
@@ -33,8 +48,8 @@ impl Sweeper {
     ///
     /// # Errors
     /// When it is not to be had.
-    pub(super) fn new(programs: &mut Ebpf, walks: bool) -> Result<Self, Error> {
-        Ok(Self { walks, errand: Elements::of(series::array(programs, "ERRAND")?, 1)? })
+    pub(super) fn new(programs: &mut Ebpf, walks: bool, has_dns: bool) -> Result<Self, Error> {
+        Ok(Self { walks, has_dns, errand: Elements::of(series::array(programs, "ERRAND")?, 1)? })
     }
 
     /// The name of the program.
@@ -42,13 +57,52 @@ impl Sweeper {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
     }
 
-    fn sweep(&self, programs: &Ebpf) -> Result<(), Error> {
+    fn sweep(&self, programs: &Ebpf, of: Of) -> Result<(), Error> {
         self.run(programs, NOTHING)?;
-        if !self.walks {
-            self.visit(programs, "FLOWS_V4", |v4| Errand { kind: Errand::V4, v4, ..NOTHING })?;
-            self.visit(programs, "FLOWS_V6", |v6| Errand { kind: Errand::V6, v6, ..NOTHING })?;
+        if self.walks {
+            return Ok(());
+        }
+        self.visit(programs, "FLOWS_V4", |v4| Errand { kind: Errand::V4, v4, ..NOTHING })?;
+        self.visit(programs, "FLOWS_V6", |v6| Errand { kind: Errand::V6, v6, ..NOTHING })?;
+        if self.has_dns {
+            let (v4, v6) = (Errand::QUERY_V4, Errand::QUERY_V6);
+            self.visit_queries(programs, "QUERIES_V4", of, |key| Errand {
+                kind: v4,
+                query_v4: key,
+                ..NOTHING
+            })?;
+            self.visit_queries(programs, "QUERIES_V6", of, |key| Errand {
+                kind: v6,
+                query_v6: key,
+                ..NOTHING
+            })?;
         }
         Ok(())
+    }
+
+    /// Sends the program to the queries that have waited too long, or to all of them.
+    fn visit_queries<A>(
+        &self,
+        programs: &Ebpf,
+        map: &str,
+        of: Of,
+        errand: impl Fn(QueryKey<A>) -> Errand,
+    ) -> Result<(), Error>
+    where
+        QueryKey<A>: Pod,
+    {
+        let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
+        let queries = Queries::<A>::try_from(map)?;
+        let now = clock::monotonic()?;
+        // Answers come all the time, and from a query that is gone the kernel goes on from the first: so there may be no end
+        // to them.
+        let found: Vec<_> = queries
+            .iter()
+            .take(MAX_QUERIES as usize)
+            .filter_map(Result::ok)
+            .filter(|(_, query)| of == Of::All || is_unanswered(query.since(), now))
+            .collect();
+        found.into_iter().try_for_each(|(key, _)| self.run(programs, errand(key)))
     }
 
     /// Sends the program to each flow there is.
@@ -78,14 +132,14 @@ impl Sweeper {
     }
 }
 
-/// Runs the sweep program once, or once for each flow where it cannot walk. Renews the lease of programs
+/// Runs the sweep program once, or once for each flow and query where it cannot walk. Renews the lease of programs
 /// that have one.
 ///
 /// # Errors
 /// When the kernel does not run it.
 pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
     let Kernel { programs, sweeper, series, .. } = kernel;
-    sweeper.sweep(programs)?;
+    sweeper.sweep(programs, Of::Unanswered)?;
     if !series.has_lapsed() {
         return Ok(());
     }
@@ -95,10 +149,10 @@ pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
     );
     // What waits for its echo may have been echoed unseen.
     series.cut_off(Control::ANEW);
-    sweeper.sweep(programs)?;
+    sweeper.sweep(programs, Of::All)?;
     series.cut_off(0);
     series.begin_lease();
-    sweeper.sweep(programs)
+    sweeper.sweep(programs, Of::Unanswered)
 }
 
 const NOTHING: Errand = Errand {
@@ -121,5 +175,21 @@ const NOTHING: Errand = Errand {
         interface: 0,
         protocol: 0,
         zero: 0,
+    },
+    query_v4: QueryKey {
+        client: Ipv4::ZERO,
+        server: Ipv4::ZERO,
+        client_port: 0,
+        server_port: 0,
+        id: 0,
+        interface: 0,
+    },
+    query_v6: QueryKey {
+        client: Ipv6::ZERO,
+        server: Ipv6::ZERO,
+        client_port: 0,
+        server_port: 0,
+        id: 0,
+        interface: 0,
     },
 };

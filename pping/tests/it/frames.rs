@@ -211,6 +211,8 @@ impl Ip {
 pub(crate) struct Tcp {
     pub(crate) ports: (u16, u16),
     pub(crate) flags: u8,
+    pub(crate) sequence: u32,
+    pub(crate) acknowledgement: u32,
     /// Padded to whole words with zeros, which end the options.
     pub(crate) options: Vec<u8>,
     /// What the data offset says in words, when not the truth.
@@ -220,7 +222,15 @@ pub(crate) struct Tcp {
 
 impl Tcp {
     pub(crate) fn with_options(options: impl Into<Vec<u8>>) -> Self {
-        Self { ports: (40_000, 443), flags: ACK | PSH, options: options.into(), words: None, payload: 11 }
+        Self {
+            ports: (40_000, 443),
+            flags: ACK | PSH,
+            sequence: 0x100,
+            acknowledgement: 0x200,
+            options: options.into(),
+            words: None,
+            payload: 11,
+        }
     }
 
     /// A segment as nearly all are: timestamps behind two NOPs.
@@ -233,7 +243,9 @@ impl Tcp {
         let words = self.words.unwrap_or((header_len / 4) as u8);
         let mut segment = Vec::from(self.ports.0.to_be_bytes());
         segment.extend(self.ports.1.to_be_bytes());
-        segment.extend([0, 0, 1, 0, 0, 0, 2, 0, words << 4, self.flags, 0x10, 0, 0, 0, 0, 0]);
+        segment.extend(self.sequence.to_be_bytes());
+        segment.extend(self.acknowledgement.to_be_bytes());
+        segment.extend([words << 4, self.flags, 0x10, 0, 0, 0, 0, 0]);
         segment.extend(&self.options);
         segment.resize(header_len, 0);
         segment.resize(header_len + self.payload, b'x');
@@ -249,10 +261,20 @@ pub(crate) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
     option
 }
 
-/// A UDP datagram.
+/// A UDP datagram to the port of discarded ones (RFC 863), which no QUIC packet looks like.
 pub(crate) fn udp(payload: usize) -> Vec<u8> {
-    let mut datagram = vec![0xc0, 0, 0, 53, 0, (8 + payload) as u8, 0, 0];
-    datagram.resize(8 + payload, b'u');
+    let mut datagram = vec![0xc0, 0, 0, 9, 0, (8 + payload) as u8, 0, 0];
+    datagram.resize(8 + payload, 0);
+    datagram
+}
+
+/// A UDP datagram with as many octets of a DNS message, four of which are not 0.
+pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], octets: usize) -> Vec<u8> {
+    let len = 8 + octets as u16;
+    let mut datagram: Vec<u8> =
+        [source, destination, len, 0, id].into_iter().flat_map(u16::to_be_bytes).collect();
+    datagram.extend(flags);
+    datagram.resize(usize::from(len), 0);
     datagram
 }
 

@@ -10,6 +10,8 @@
 mod attached;
 mod captures;
 mod conversations;
+mod dns;
+mod flood;
 mod garbage;
 mod interfaces;
 mod local;

@@ -8,6 +8,7 @@
 
 mod aggregates;
 mod captures;
+mod dns;
 mod formats;
 mod generate;
 mod golden;

@@ -4,8 +4,8 @@
 //! console. The clock counts instructions, so round-trip times can be told to a tenth of a millisecond, and waiting
 //! costs nothing; what pping costs cannot be measured here.
 //!
-//! `net` has hosts and delays between them, `monitor` and `watched` a pping that watches, `records` and `http` what it tells, and
-//! `report` says that a kernel cannot do something.
+//! `net` has hosts and delays between them, `resolver` what answers queries there, `monitor` and `watched` a pping that
+//! watches, `records` and `http` what it tells, and `report` says that a kernel cannot do something.
 
 #![expect(
     clippy::unwrap_used,
@@ -37,5 +37,6 @@ mod programs;
 #[path = "../it/end_to_end/records.rs"]
 mod records;
 mod report;
+mod resolver;
 mod rtt;
 mod watched;

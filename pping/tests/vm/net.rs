@@ -2,18 +2,22 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
+    thread,
     time::Duration,
 };
 
 use pping_lab::{
     Namespace, Topology, run,
-    traffic::{self, Behaviour, Pace, Server},
+    traffic::{self, Behaviour, Pace, Sent, Server},
     veth::{self, End, Offloads},
 };
 
 use super::monitor::{ok, ping};
 
 pub(super) const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
+
+/// How long nothing happens after a change.
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// The tag of [`Net::tagged`].
 pub(super) const VLAN: u16 = 100;
@@ -99,9 +103,21 @@ impl Net {
 
     /// Has the server's packets wait, get lost or swap places, as `tc qdisc ... netem` is told.
     pub(super) fn netem(&self, arguments: &str) {
-        let mut tc = self.server.command("tc");
-        tc.args(["qdisc", "replace", "dev", Topology::ETH, "root", "netem", "limit", "100000"]);
-        ok(run(tc.args(arguments.split_whitespace())));
+        disturb(&self.server, Topology::ETH, arguments);
+    }
+
+    /// Has packets to the server get lost, or what else `tc qdisc ... netem` is told, once the router's programs have
+    /// seen them.
+    pub(super) fn netem_ahead(&self, arguments: &str) {
+        disturb(&self.router, Topology::WAN, arguments);
+    }
+
+    /// Whether the hosts put timestamps into segments. Windows does not.
+    pub(super) fn timestamps(&self, are_on: bool) {
+        for host in [&self.client, &self.server] {
+            // Of IPv6 as well.
+            ok(host.sysctl("net.ipv4.tcp_timestamps", if are_on { "1" } else { "0" }));
+        }
     }
 
     /// Has the server's packets wait, all for the same time.
@@ -110,9 +126,9 @@ impl Net {
     }
 
     /// A TCP conversation: segments and their echoes.
-    pub(super) fn converse(&self, family: Family, pace: Pace) {
+    pub(super) fn converse(&self, family: Family, pace: Pace) -> Sent {
         let server = ok(Server::start(&self.server, 0, Behaviour::Echo));
-        ok(traffic::echo(&self.client, SocketAddr::new(family.server(), server.port()), pace));
+        ok(traffic::echo(&self.client, SocketAddr::new(family.server(), server.port()), pace))
     }
 
     /// Addresses have to be resolved, which netem delays as well, and the first connection after the start takes longer.
@@ -122,6 +138,14 @@ impl Net {
             self.converse(family, Pace { chunks: 2, bytes: 10, pause: Duration::from_millis(10) });
         }
     }
+}
+
+fn disturb(host: &Namespace, interface: &str, arguments: &str) {
+    let mut tc = host.command("tc");
+    tc.args(["qdisc", "replace", "dev", interface, "root", "netem", "limit", "100000"]);
+    ok(run(tc.args(arguments.split_whitespace())));
+    // The kernel tidies up behind a process, and packets would wait for that.
+    thread::sleep(SETTLING);
 }
 
 /// `ip` with a line of arguments, in a host.

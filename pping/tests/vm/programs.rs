@@ -1,11 +1,14 @@
 //! The verifier of this kernel takes the programs, whatever they are made for.
 
-use pping::source::load::{self, Settings};
+use pping::source::{
+    features::{Feature, Features, Without},
+    load::{self, Settings},
+};
 use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::Decap,
-    rtt::{Basis, Rules},
+    rtt::{Basis, Method, Methods, Rules},
 };
 
 use super::report::verified;
@@ -20,18 +23,13 @@ const NETWORKS: Grouping =
     Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
 const LABELS: Grouping = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
 const CLASSES: Grouping = Grouping { by_dscp: 1, ..Grouping::NONE };
-const RARELY: Rules = Rules {
-    rate_limit: 100_000_000,
-    rtt_rate: 1 << 15,
-    rtt_basis: Basis::Min,
-    include_local: false,
-    reserved: [0; 3],
-};
+const RARELY: Rules =
+    Rules { rate_limit: 100_000_000, rtt_rate: 1 << 15, rtt_basis: Basis::Min, ..Rules::UNLIMITED };
 const LOCAL: Rules = Rules { include_local: true, ..Rules::UNLIMITED };
 const RARELY_AND_LOCAL: Rules = Rules { include_local: true, ..RARELY };
 
 /// One thing at a time, and all of them.
-const SETS: [(&str, Settings); 12] = [
+const SETS: [(&str, Settings); 15] = [
     ("default", SMALL),
     ("no-events", Settings { emit: Emit::NOTHING, ..SMALL }),
     ("every-event", Settings { emit: EVERY_EVENT, ..SMALL }),
@@ -43,6 +41,8 @@ const SETS: [(&str, Settings); 12] = [
     ("excludes", Settings { excludes: true, ..SMALL }),
     ("decap", Settings { decap: Decap::ALL, ..SMALL }),
     ("log", Settings { log: true, ..SMALL }),
+    ("tcp-ts-only", Settings { rules: measured_by(Methods::NONE.and(Method::TcpTs)), ..SMALL }),
+    ("tcp-both", Settings { rules: measured_by(Methods::ALL.and_seq_always()), ..SMALL }),
     (
         "everything",
         Settings {
@@ -55,11 +55,29 @@ const SETS: [(&str, Settings); 12] = [
             ..SMALL
         },
     ),
+    (
+        "everything-both",
+        Settings {
+            emit: EVERY_EVENT,
+            rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL },
+            grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
+            excludes: true,
+            decap: Decap::ALL,
+            log: true,
+            ..SMALL
+        },
+    ),
 ];
 
+const fn measured_by(methods: Methods) -> Rules {
+    Rules { methods, ..Rules::UNLIMITED }
+}
+
 fn load(features: &str, settings: &Settings) {
+    let is_older = !Features::probe(Without::NOTHING).unwrap().has(Feature::Fetch);
+    let settings = if is_older { settings.for_older() } else { *settings };
     let kernel =
-        load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
+        load::load(&settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
     // Those that this kernel gets: not all have use for the same.
     let loaded = kernel.programs.programs().filter(|(_, program)| program.fd().is_ok());
     for (name, program) in loaded {

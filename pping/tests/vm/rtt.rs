@@ -2,15 +2,20 @@
 
 mod disturbed;
 mod layers;
+mod queries;
 
 use std::{net::IpAddr, time::Duration};
 
-use pping_lab::{Namespace, Topology, run, traffic::Pace};
+use pping_lab::{
+    Namespace, Topology, run,
+    traffic::{Pace, Told},
+};
 
 use super::{
     monitor::ok,
     net::{FAMILIES, Family, Net},
     records::Sample,
+    resolver::{Resolver, ask},
     watched::Watched,
 };
 
@@ -24,6 +29,7 @@ const EXACT: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_millis(10);
 const CONVERSATION: Pace = Pace { chunks: 40, bytes: 100, pause: PAUSE };
 const PINGS: usize = 20;
+const QUERIES: u16 = 20;
 
 /// Those of the server: the way there and back, as seen from the router.
 fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
@@ -38,12 +44,35 @@ fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     samples
 }
 
+/// Asserts that all values are what netem says, but for those of handshakes, which may wait for what it takes the hosts to
+/// make sockets.
 #[track_caller]
 fn assert_exact(samples: &[&Sample], expected: Duration) {
+    let all = || samples.iter().map(|it| (it.timestamp % 10_000_000_000, it.rtt())).collect::<Vec<_>>();
     for sample in samples {
-        let all = || samples.iter().map(|it| (it.timestamp % 10_000_000_000, it.rtt())).collect::<Vec<_>>();
-        assert!(sample.rtt().abs_diff(expected) <= EXACT, "not {expected:?}: {sample:?} of {:?}", all());
+        if sample.method == "tcp-handshake" {
+            assert!(sample.rtt() + EXACT >= expected, "faster than the network: {sample:?}");
+        } else {
+            assert!(sample.rtt().abs_diff(expected) <= EXACT, "not {expected:?}: {sample:?} of {:?}", all());
+        }
     }
+}
+
+/// Asserts that a conversation was timed by its handshake, and by nothing but `method` from then on.
+#[track_caller]
+fn assert_timed_by(samples: &[&Sample], method: &str) {
+    let (handshakes, others): (Vec<&Sample>, Vec<&Sample>) =
+        samples.iter().partition(|sample| sample.method == "tcp-handshake");
+    assert_eq!(handshakes.len(), 1, "{handshakes:?}");
+    assert!(others.iter().all(|sample| sample.method == method), "not {method}: {others:?}");
+}
+
+/// Asserts that the sender's kernel, which sees the way to the router as well, has the same minimum as pping, give or take
+/// `by`.
+#[track_caller]
+fn assert_minimum_agrees(samples: &[&Sample], told: Told, by: Duration) {
+    let minimum = samples.iter().map(|sample| sample.rtt()).min().unwrap_or_default();
+    assert!(minimum.abs_diff(told.min_rtt) <= by, "{minimum:?}, and the kernel {told:?}");
 }
 
 /// What ping says of a reply: three digits of the time.
@@ -79,19 +108,31 @@ fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<Said> {
     ok(run(&mut ping)).lines().filter_map(Said::read).collect()
 }
 
+/// The methods of conversations, and whether there are timestamps in them.
+const CONVERSATIONS: [(&str, bool); 2] = [("tcp-ts", true), ("tcp-seq", false)];
+
 fn is_exact(ingress: &str) {
     let net = Net::new();
+    let resolver = Resolver::start(&net);
+    for family in FAMILIES {
+        // The first of all takes longer.
+        ask(&net, family, 0..1);
+    }
     let mut watched = Watched::start(&net.router, Topology::WAN, &format!("--ingress {ingress}"));
     for family in FAMILIES {
         for delay in DELAYS {
             net.delay(delay);
-            net.converse(family, CONVERSATION);
-            let samples = watched.take();
-            let samples = to_server(&samples, family);
-            // Each segment has an answer, and the handshake as well; some share a timestamp.
-            assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
-            assert!(samples.iter().all(|sample| sample.method == "tcp-ts"));
-            assert_exact(&samples, delay);
+            for (method, has_timestamps) in CONVERSATIONS {
+                net.timestamps(has_timestamps);
+                let sent = net.converse(family, CONVERSATION);
+                let samples = watched.take();
+                let samples = to_server(&samples, family);
+                // Each segment has an answer; some share a timestamp, and some are more than there is room for.
+                assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
+                assert_timed_by(&samples, method);
+                assert_exact(&samples, delay);
+                assert_minimum_agrees(&samples, sent.told, EXACT);
+            }
 
             let said = pings(&net.client, family.server(), PINGS);
             let samples = watched.take();
@@ -101,9 +142,17 @@ fn is_exact(ingress: &str) {
             for (sample, said) in samples.iter().zip(said) {
                 said.assert_agrees(sample);
             }
+
+            ask(&net, family, 0..QUERIES);
+            let samples = watched.take();
+            let samples = to_server(&samples, family);
+            assert_eq!(samples.len(), usize::from(QUERIES));
+            assert!(samples.iter().all(|sample| sample.method == "dns"), "{samples:?}");
+            assert_exact(&samples, delay);
         }
     }
     watched.finish();
+    drop(resolver);
 }
 
 #[test]

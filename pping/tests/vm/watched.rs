@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How long no line has to come before none is expected any more. The guest's clock makes it short.
-const QUIET: Duration = Duration::from_millis(1500);
+const QUIET: Duration = Duration::from_secs(3);
 
 /// How long after a start nothing is timed. It costs next to nothing, as the guest's clock jumps.
 const SETTLING: Duration = Duration::from_secs(3);
@@ -27,7 +27,7 @@ impl Watched {
     /// up either.
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
         let pping = watch(host, interface, &format!("--rate-limit 0 --max-flows 1024 {arguments}"));
-        give_way(pping.id());
+        schedule(pping.id(), libc::SCHED_IDLE);
         // The kernel has a lot to tidy up after verifying programs, and does it in its own time.
         thread::sleep(SETTLING);
         Self { pping, taken: 0 }
@@ -35,6 +35,8 @@ impl Watched {
 
     /// The samples since the last time, once there are no more.
     pub(super) fn take(&mut self) -> Vec<Sample> {
+        // Nothing is timed meanwhile, so it may have its share.
+        schedule(self.pping.id(), libc::SCHED_OTHER);
         let mut text = ok(self.pping.stdout());
         loop {
             thread::sleep(QUIET);
@@ -46,6 +48,7 @@ impl Watched {
         }
         let samples = Records::parse(&text).samples.split_off(self.taken);
         self.taken += samples.len();
+        schedule(self.pping.id(), libc::SCHED_IDLE);
         samples
     }
 
@@ -56,13 +59,13 @@ impl Watched {
     }
 }
 
-/// Has a process run only when nobody else wants to. There is one processor, and what pping does once a second would hold up
-/// packets, and so be measured.
-fn give_way(process: u32) {
+/// Has a process run by a policy. By `SCHED_IDLE` it does only when nobody else wants to: there is one processor, and what
+/// pping does once a second would hold up packets, and so be measured.
+fn schedule(process: u32, policy: libc::c_int) {
     for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
         let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();
         let parameters = libc::sched_param { sched_priority: 0 };
         // SAFETY: a valid pointer to parameters.
-        assert_eq!(unsafe { libc::sched_setscheduler(task, libc::SCHED_IDLE, &raw const parameters) }, 0);
+        assert_eq!(unsafe { libc::sched_setscheduler(task, policy, &raw const parameters) }, 0);
     }
 }

@@ -3,6 +3,8 @@
 
 Reads records of `pping --format jsonl --flow-summary -r CAPTURE`. Prints how many directions of TCP flows were compared.
 
+If the summaries tell of segments out of order, those are held against what disorder.py finds.
+
 tshark tells segments that came out of order from those sent again by time; pping by their timestamps, which cannot
 tell within one tick of the sender's clock. So where tshark finds some out of order, the count may be higher by those.
 """
@@ -11,6 +13,11 @@ import json
 import subprocess
 import sys
 from collections import defaultdict
+
+# No compiled copies of the modules beside the sources.
+sys.dont_write_bytecode = True
+
+import disorder
 
 FIELDS = [
     "ip.src", "ipv6.src", "tcp.srcport", "ip.dst", "ipv6.dst", "tcp.dstport", "tcp.len",
@@ -38,9 +45,16 @@ def seen_by_tshark(capture):
     return seen
 
 
+def in_numbers(ends):
+    source, port, destination, to_port = ends
+    return source, int(port), destination, int(to_port)
+
+
 def main():
     seen = seen_by_tshark(sys.argv[1])
+    disordered = disorder.count_in(sys.argv[1])
     said = defaultdict(lambda: [0] * 4)
+    said_disordered = {}
     for line in sys.stdin:
         record = json.loads(line)
         if record.get("flow_event") != "summary" or record["protocol"] != "TCP":
@@ -51,6 +65,8 @@ def main():
             names = ["packets", "bytes", "retransmissions", "ce_packets"]
             counts = [record[f"{way}_{name}"] for name in names]
             said[ends] = [sum(pair) for pair in zip(said[ends], counts)]
+            if f"{way}_out_of_order" in record:
+                said_disordered[ends] = said_disordered.get(ends, 0) + record[f"{way}_out_of_order"]
     compared = 0
     for ends, (packets, octets, again, marked) in said.items():
         back = ends[2:] + ends[:2]
@@ -59,6 +75,8 @@ def main():
         expected = seen[ends]
         assert [packets, octets] == expected[:2], f"{ends}: {packets} packets, {octets} octets instead of {expected}"
         assert expected[2] <= again <= expected[2] + expected[3], f"{ends}: {again} sent again instead of {expected}"
+        out_of_order, there_are = said_disordered.get(ends), disordered[in_numbers(ends)]
+        assert out_of_order in (None, there_are), f"{ends}: {out_of_order} out of order instead of {there_are}"
         assert marked == expected[4], f"{ends}: {marked} marked instead of {expected}"
         compared += packets > 0
     print(compared)

@@ -78,6 +78,7 @@ fn install_hint(program: &str) -> String {
     let package = match program {
         "ip" => "iproute2",
         "ping" => "iputils-ping",
+        "dnsmasq" => "dnsmasq-base",
         "ethtool" | "tcpdump" | "iperf3" | "curl" | "tshark" => program,
         _ => return String::new(),
     };

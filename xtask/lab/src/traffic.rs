@@ -2,8 +2,9 @@
 
 use std::{
     io::{self, Read, Write},
+    mem,
     net::{Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
-    os::fd::AsFd,
+    os::fd::{AsFd, AsRawFd},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -142,6 +143,17 @@ pub struct Sent {
     pub bytes: u64,
     /// From the first write to the end of the stream.
     pub elapsed: Duration,
+    /// What its kernel measured.
+    pub told: Told,
+}
+
+/// What the kernel tells of its own end of a connection (`TCP_INFO` of tcp(7)).
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    /// The shortest round-trip time. Linux takes it from segments that were sent once.
+    pub min_rtt: Duration,
+    /// Segments that were sent again.
+    pub retransmissions: u32,
 }
 
 /// Connects to a [`Behaviour::Sink`], sends, and waits until the server has read it all.
@@ -200,7 +212,33 @@ fn transfer(
         stream.shutdown(end).ok();
         let read = reader.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
         let bytes = written?;
-        read.map(|()| Sent { local, bytes, elapsed: start.elapsed() })
+        read?;
+        let elapsed = start.elapsed();
+        let told = told(&stream).doing(|| "ask the kernel about a connection".to_owned())?;
+        Ok(Sent { local, bytes, elapsed, told })
+    })
+}
+
+fn told(stream: &TcpStream) -> io::Result<Told> {
+    // SAFETY: plain numbers, for all of which 0 is valid.
+    let mut info: libc::tcp_info = unsafe { mem::zeroed() };
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` octets to `info`; an old one knows fewer fields, none of them used here.
+    let result = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut info).cast(),
+            &raw mut length,
+        )
+    };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Told {
+        min_rtt: Duration::from_micros(info.tcpi_min_rtt.into()),
+        retransmissions: info.tcpi_total_retrans,
     })
 }
 

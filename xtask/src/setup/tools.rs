@@ -3,13 +3,14 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 21] = [
+const TOOLS: [Missing; 22] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
     tool("tshark", &["tshark"]),
     tool("tcpdump", &["tcpdump"]),
     tool("iperf3", &["iperf3"]),
+    tool("dnsmasq", &["dnsmasq-base"]),
     tool("ethtool", &["ethtool"]),
     tool("bpftool", &["bpftool"]),
     tool("prometheus", &["prometheus"]),

@@ -29,9 +29,13 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     Ok(())
 }
 
-/// Writes down what was found.
-pub(super) fn write(outcomes: &[Outcome], costs: &Costs) -> Result<()> {
-    replace(KERNELS, COSTS_MARKER, &costs.tables())?;
+/// Writes down what programs cost.
+pub(super) fn write_costs(costs: &Costs) -> Result<()> {
+    replace(KERNELS, COSTS_MARKER, &costs.tables())
+}
+
+/// Writes down which kernels were tried, and what came of it.
+pub(super) fn write_kernels(outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
     replace(README, KERNELS_MARKER, &kernels(outcomes, date.trim()))
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     flow::{Direction, Flow, Noted, Side},
-    parse::{Frame, Transport},
+    parse::Transport,
     rtt::Rules,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
 };
@@ -24,16 +24,13 @@ impl Sender {
     fn sends_again(&mut self, transport: Transport) -> bool {
         let noted = note(&mut self.flow.low, transport, 0);
         self.now += 1_000_000;
-        self.flow.step(Side::Low, &transport, self.now, &Rules::UNLIMITED);
+        self.flow.step(Side::Low, &transport, &noted, self.now, &Rules::UNLIMITED);
         noted.is_retransmission
     }
 }
 
 fn note(direction: &mut Direction, transport: Transport, traffic_class: u8) -> Noted {
-    let mut frame = Frame::EMPTY;
-    frame.transport = transport;
-    frame.traffic_class = traffic_class;
-    direction.note(&frame, HOOK)
+    direction.note(&transport, traffic_class, HOOK)
 }
 
 /// A segment of `flags` at a sequence number.

@@ -3,7 +3,8 @@
 use std::vec::Vec;
 
 use crate::{
-    parse::{Decap, Echo, Kind, Protocol, Untracked},
+    parse::{Decap, Echo, Kind, Protocol, Scope, Untracked},
+    rtt::Methods,
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, parse, parse_anyway},
 };
 
@@ -24,7 +25,7 @@ fn request_and_reply() {
             assert_eq!(frame.transport.ports(), (0x1234, 0x1234));
             assert_eq!(frame.transport.payload(), 56);
             let begins = if is_reply { Err(Untracked::NoFlow) } else { Ok(()) };
-            assert_eq!(frame.transport.begins_flow(), begins);
+            assert_eq!(frame.transport.begins_flow(Methods::ALL), begins);
         }
     }
 }
@@ -68,8 +69,13 @@ fn message_shorter_than_its_header_is_malformed() {
 fn echo_after_a_segment_has_no_ports_of_it() {
     let mut frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
     let octets: Vec<u8> = Network::v4().frame(ICMP, &echo(8, 0, 7, 1, &[]));
-    let parsed =
-        frame.parse(&octets[..], crate::parse::LinkType::Ethernet, crate::parse::Vlan::NONE, Decap::NONE);
+    let parsed = frame.parse(
+        &octets[..],
+        crate::parse::LinkType::Ethernet,
+        crate::parse::Vlan::NONE,
+        Decap::NONE,
+        &Scope::ALL,
+    );
     assert_eq!(parsed, Ok(()));
     assert_eq!(frame.transport.ports(), (7, 7));
     assert_eq!((frame.transport.number(), frame.transport.payload()), (ICMP, 0));

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use crate::{
     abi::Hook,
-    parse::{Decap, Family, Frame, LinkType, Protocol, Untracked, Vlan},
+    parse::{Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{
         ETHERTYPE_IPV4, Network, SERVICE_VLAN, TCP, Tcp, VLAN, ethernet, identifiers, parse, parse_anyway,
         parse_on,
@@ -57,7 +57,13 @@ fn offloaded_tags_are_outermost() {
     offloaded.push(100);
     let mut frame = Frame::EMPTY;
     frame
-        .parse(&tagged(&[(VLAN, 200), (VLAN, 300)])[..], LinkType::Ethernet, offloaded, Decap::NONE)
+        .parse(
+            &tagged(&[(VLAN, 200), (VLAN, 300)])[..],
+            LinkType::Ethernet,
+            offloaded,
+            Decap::NONE,
+            &Scope::ALL,
+        )
         .unwrap();
     assert_eq!(identifiers(&frame), [100, 200, 300]);
 }
@@ -68,7 +74,7 @@ fn of_five_tags_the_offloaded_one_is_forgotten() {
     offloaded.push(100);
     let mut frame = Frame::EMPTY;
     let octets = tagged(&[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)]);
-    frame.parse(&octets[..], LinkType::Ethernet, offloaded, Decap::NONE).unwrap();
+    frame.parse(&octets[..], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL).unwrap();
     assert_eq!(identifiers(&frame), [1, 2, 3, 4]);
 }
 
@@ -114,14 +120,17 @@ fn nothing_of_an_earlier_frame_is_left() {
     let rich = ethernet(&[(VLAN, 5)], Network::v6().ethertype(), &rich);
     let plain = Network::v4().frame(TCP, &Tcp::with_options(&[]).octets());
     let mut frame = Frame::EMPTY;
-    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
-    frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
+    frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
     assert_eq!(frame.family, Family::V4);
     assert_eq!((frame.traffic_class, frame.vlan), (0, Vlan::NONE));
     assert_eq!(frame.transport.segment.timestamps(), None);
-    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE).unwrap();
+    frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
     let arp = [0x08; 60];
-    assert_eq!(frame.parse(&arp[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE), Err(Untracked::NonIp));
+    assert_eq!(
+        frame.parse(&arp[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL),
+        Err(Untracked::NonIp)
+    );
     assert_eq!((frame.protocol, frame.traffic_class), (Protocol::NonIp, 0));
     assert_eq!(frame.vlan, Vlan::NONE);
 }

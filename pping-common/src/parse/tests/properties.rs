@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 use super::tunnel::tunnels;
 use crate::{
     octets::Octets,
-    parse::{Decap, Frame, IpAddress, Kind, LinkType, Protocol, Timestamps, Untracked, Vlan},
+    parse::{Decap, Frame, IpAddress, Kind, LinkType, Protocol, Scope, Timestamps, Untracked, Vlan},
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, ethernet, extension, identifiers, parse},
 };
 
@@ -39,7 +39,7 @@ fn parse_watched(octets: &[u8], link: LinkType) -> (Result<(), Untracked>, usize
 /// The same, looking into tunnels.
 fn parse_watched_inside(octets: &[u8], link: LinkType, decap: Decap) -> (Result<(), Untracked>, usize) {
     let watched = Watched { octets, reads: RefCell::default() };
-    let parsed = { Frame::EMPTY }.parse(&watched, link, Vlan::NONE, decap);
+    let parsed = { Frame::EMPTY }.parse(&watched, link, Vlan::NONE, decap, &Scope::ALL);
     let reads = watched.reads.into_inner();
     let failed = reads.iter().position(|&(_, _, is_inside)| !is_inside);
     assert_eq!(failed.is_some(), parsed == Err(Untracked::Truncated));
@@ -48,24 +48,28 @@ fn parse_watched_inside(octets: &[u8], link: LinkType, decap: Decap) -> (Result<
     (parsed, inside.map(|&(offset, len, _)| offset + len).max().unwrap_or(0))
 }
 
-/// The timestamps option by RFC 9293, 3.1, of a list of options.
-fn find_timestamps(mut options: &[u8]) -> Option<Timestamps> {
+/// What a list of options says by RFC 9293, 3.1: the timestamps, and whether there is a SACK of one block or more (RFC 2018, 3).
+/// Of two timestamps the latter are believed, as by Linux.
+fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
+    let (mut timestamps, mut has_sack) = (None, false);
     loop {
         options = match *options {
             [1, ref rest @ ..] => rest,
-            [0, ..] | [] => return None,
-            [kind, len, ..] if len >= 2 && usize::from(len) <= options.len() => {
+            [kind, len, ..] if kind != 0 && len >= 2 && usize::from(len) <= options.len() => {
                 let (option, rest) = options.split_at(usize::from(len));
-                if kind == 8 {
-                    let [_, _, a, b, c, d, e, f, g, h] = *option else { return None };
-                    return Some(Timestamps {
-                        tsval: u32::from_be_bytes([a, b, c, d]),
-                        tsecr: u32::from_be_bytes([e, f, g, h]),
-                    });
+                match (kind, option) {
+                    (8, &[_, _, a, b, c, d, e, f, g, h]) => {
+                        let (tsval, tsecr) =
+                            (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+                        timestamps = Some(Timestamps { tsval, tsecr });
+                    }
+                    (8, _) => return (timestamps, has_sack),
+                    (5, option) => has_sack |= option.len() >= 10,
+                    _ => {}
                 }
                 rest
             }
-            _ => return None,
+            _ => return (timestamps, has_sack),
         };
     }
 }
@@ -239,7 +243,9 @@ proptest! {
     ) {
         let octets = Network::v6().frame(TCP, &Tcp::with_options(&options.concat()).octets());
         let expected = Timestamps { tsval: 0xdead_beef, tsecr: 0x0bad_cafe };
-        prop_assert_eq!(parse(&octets).unwrap().transport.segment.timestamps(), Some(expected));
+        let segment = parse(&octets).unwrap().transport.segment;
+        prop_assert_eq!(segment.timestamps(), Some(expected));
+        prop_assert_eq!(segment.has_sack, options.iter().any(|option| option[0] == 5));
     }
 
     #[test]
@@ -251,7 +257,8 @@ proptest! {
         let mut padded = options;
         padded.resize(tcp.header_len() - 20, 0);
         let octets = Network::v4().frame(TCP, &tcp.octets());
-        prop_assert_eq!(parse(&octets).unwrap().transport.segment.timestamps(), find_timestamps(&padded));
+        let segment = parse(&octets).unwrap().transport.segment;
+        prop_assert_eq!((segment.timestamps(), segment.has_sack), find(&padded));
         let (_, furthest) = parse_watched(&octets, LinkType::Ethernet);
         prop_assert!(furthest <= octets.len() - tcp.payload);
     }

@@ -3,7 +3,8 @@
 use std::vec::Vec;
 
 use crate::{
-    parse::{Segment, TcpFlags, Timestamps, Untracked},
+    parse::{Decap, Frame, LinkType, Scope, Segment, TcpFlags, Timestamps, Untracked, Vlan},
+    rtt::{Method, Methods},
     testing::{ACK, FIN, Network, PSH, RST, SYN, TCP, Tcp, parse, parse_anyway},
 };
 
@@ -134,6 +135,13 @@ fn timestamps_beyond_the_header_are_none() {
 }
 
 #[test]
+fn of_two_timestamps_the_latter_are_believed() {
+    assert_found(&[&Tcp::timestamps(9, 9), &timestamps()]);
+    // Unless they are malformed.
+    assert_found(&[&timestamps(), &[8, 4, 1, 1]]);
+}
+
+#[test]
 fn values_of_another_option_are_no_timestamps() {
     // An option of unknown kind whose data look like timestamps.
     assert_none(&[&[253, 12], &timestamps()]);
@@ -167,10 +175,136 @@ fn segment_shorter_than_its_header_is_malformed() {
     }
 }
 
+fn begins(methods: Methods, flags: u8, options: &[u8]) -> Result<(), Untracked> {
+    let octets = Tcp { flags, ..Tcp::with_options(options) }.octets();
+    parse(&Network::v4().frame(TCP, &octets)).unwrap().transport.begins_flow(methods)
+}
+
 #[test]
-fn only_a_segment_with_timestamps_and_without_rst_begins_a_flow() {
-    let begins = |tcp: &Tcp| parse(&Network::v4().frame(TCP, &tcp.octets())).unwrap().transport.begins_flow();
-    assert_eq!(begins(&Tcp::usual(1, 2)), Ok(()));
-    assert_eq!(begins(&Tcp::with_options(&MSS)), Err(Untracked::NoTimestamp));
-    assert_eq!(begins(&Tcp { flags: RST | ACK, ..Tcp::usual(1, 2) }), Err(Untracked::NoFlow));
+fn t3_by_timestamps_a_segment_with_them_and_without_rst_begins_a_flow() {
+    for methods in [Methods::NONE.and(Method::TcpTs), Methods::ALL.without(Method::TcpSeq)] {
+        assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));
+        assert_eq!(begins(methods, SYN, &timestamps()), Ok(()));
+        assert_eq!(begins(methods, ACK, &MSS), Err(Untracked::NoTimestamp));
+        assert_eq!(begins(methods, RST | ACK, &timestamps()), Err(Untracked::NoFlow));
+        assert_eq!(begins(methods, RST | ACK, &MSS), Err(Untracked::NoFlow));
+    }
+}
+
+#[test]
+fn t3_by_sequence_numbers_a_segment_without_timestamps_begins_a_flow() {
+    let methods = Methods::NONE.and(Method::TcpSeq);
+    assert_eq!(begins(methods, ACK, &MSS), Ok(()));
+    assert_eq!(begins(methods, ACK, &timestamps()), Err(Untracked::NoFlow));
+    assert_eq!(begins(methods, RST, &MSS), Err(Untracked::NoFlow));
+    assert_eq!(begins(methods.and(Method::TcpTs), ACK, &timestamps()), Ok(()));
+}
+
+#[test]
+fn t3_by_sequence_numbers_of_all_flows_any_segment_without_rst_begins_one() {
+    for methods in [Methods::NONE.and_seq_always(), Methods::ALL.and_seq_always()] {
+        assert_eq!(begins(methods, ACK, &MSS), Ok(()));
+        assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));
+        assert_eq!(begins(methods, RST, &MSS), Err(Untracked::NoFlow));
+        assert_eq!(begins(methods, RST, &timestamps()), Err(Untracked::NoFlow));
+    }
+}
+
+#[test]
+fn t3_by_handshakes_a_syn_begins_a_flow() {
+    let methods = Methods::NONE.and(Method::TcpHandshake);
+    for options in [&MSS[..], &timestamps()] {
+        assert_eq!(begins(methods, SYN, options), Ok(()));
+        assert_eq!(begins(methods, SYN | ACK, options), Ok(()));
+        assert_eq!(begins(methods, SYN | RST, options), Err(Untracked::NoFlow));
+    }
+    assert_eq!(begins(methods, ACK, &MSS), Err(Untracked::NoTimestamp));
+    assert_eq!(begins(methods.and(Method::TcpTs), SYN, &MSS), Ok(()));
+    assert_eq!(begins(methods.and(Method::TcpTs), ACK, &MSS), Err(Untracked::NoTimestamp));
+}
+
+#[test]
+fn segments_are_left_alone_without_a_method_for_them() {
+    let octets = Network::v4().frame(TCP, &Tcp::usual(1, 2).octets());
+    let parsed = |methods| {
+        let mut frame = Frame::EMPTY;
+        frame.parse(&octets[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::of(methods))
+    };
+    for method in [Method::TcpTs, Method::TcpSeq, Method::TcpHandshake] {
+        assert_eq!(parsed(Methods::NONE.and(method)), Ok(()));
+    }
+    assert_eq!(parsed(Methods::NONE.and_seq_always()), Ok(()));
+    assert_eq!(parsed(Methods::NONE.and(Method::IcmpEcho).and(Method::Dns)), Err(Untracked::Unsupported));
+}
+
+#[test]
+fn sequence_and_acknowledgement_numbers() {
+    let mut octets = Tcp::usual(1, 2).octets();
+    octets[4..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4]);
+    let segment = parse(&Network::v6().frame(TCP, &octets)).unwrap().transport.segment;
+    assert_eq!((segment.sequence, segment.acknowledgement), (0xffff_fffe, 0x0102_0304));
+    // 5 octets of payload, beyond where the numbers wrap around.
+    assert_eq!(segment.sequence_end(), 3);
+}
+
+#[track_caller]
+fn assert_sack(options: &[&[u8]], has_sack: bool) {
+    assert_eq!(segment(&Tcp::with_options(&options.concat())).has_sack, has_sack, "{options:?}");
+}
+
+#[test]
+fn s4_sack_is_found_in_any_order_of_options() {
+    assert_sack(&[&SACK], true);
+    assert_sack(&[&NOP, &NOP, &SACK], true);
+    assert_sack(&[&NOP, &NOP, &timestamps(), &NOP, &NOP, &SACK], true);
+    assert_sack(&[&NOP, &NOP, &SACK, &NOP, &NOP, &timestamps()], true);
+    assert_sack(&[&SACK, &timestamps(), &END], true);
+    assert_sack(&[&[253, 4, 1, 1], &SACK], true);
+    assert_sack(&[&[1; 30], &SACK], true);
+}
+
+#[test]
+fn s4_sack_has_one_block_at_least() {
+    for (len, has_sack) in [(2, false), (8, false), (9, false), (10, true), (18, true), (34, true)] {
+        let mut option = [8; 34];
+        (option[0], option[1]) = (5, len);
+        assert_sack(&[&option[..len.into()]], has_sack);
+    }
+    assert_sack(&[&SACK, &[5, 2]], true);
+    let two_blocks: Vec<u8> = [&[5, 18][..], &[7; 16]].concat();
+    assert_sack(&[&NOP, &NOP, &timestamps(), &NOP, &NOP, &two_blocks], true);
+}
+
+#[test]
+fn s4_sack_permitted_is_no_sack() {
+    assert_sack(&[&SACK_PERMITTED], false);
+    assert_sack(&[&MSS, &SACK_PERMITTED, &timestamps(), &NOP, &WINDOW_SCALE], false);
+}
+
+#[test]
+fn s4_sack_that_cannot_be_is_none() {
+    assert_sack(&[&END, &SACK], false);
+    assert_sack(&[&[253, 0], &SACK], false);
+    assert_sack(&[&[253, 41], &SACK], false);
+    // The header ends before the option does.
+    for len in [4, 8] {
+        assert_sack(&[&SACK[..len]], false);
+        assert_sack(&[&NOP, &NOP, &SACK[..len - 2]], false);
+    }
+    assert_sack(&[&[5, 255], &[1; 8]], false);
+    // What follows timestamps of a wrong length is not believed.
+    assert_sack(&[&[8, 9, 0, 0, 0, 0, 0, 0, 0], &SACK], false);
+}
+
+#[test]
+fn sack_of_an_earlier_segment_is_not_seen() {
+    let with = Network::v4().frame(TCP, &Tcp::with_options(&SACK).octets());
+    let usual = [&[1, 1][..], &timestamps()].concat();
+    for options in [&usual[..], &[], &MSS, &timestamps()] {
+        let without = Network::v4().frame(TCP, &Tcp::with_options(options).octets());
+        let mut frame = parse(&with).unwrap();
+        assert!(frame.transport.segment.has_sack);
+        let parsed = frame.parse(&without[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
+        assert_eq!((parsed, frame.transport.segment.has_sack), (Ok(()), false));
+    }
 }

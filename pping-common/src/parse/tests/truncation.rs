@@ -3,7 +3,7 @@
 use std::{string::String, vec, vec::Vec};
 
 use crate::{
-    parse::{Decap, Frame, LinkType, Untracked, Vlan},
+    parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan},
     testing::{ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on},
 };
 
@@ -67,7 +67,9 @@ fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_
         let whole = parse_on(&octets, link).unwrap();
         for len in 0..octets.len() {
             match parse_on(&octets[..len], link) {
-                Ok(frame) => {
+                Ok(mut frame) => {
+                    // What is behind the timestamps may not be there to look at.
+                    frame.transport.segment.looked_at = whole.transport.segment.looked_at;
                     assert!(len >= needed, "{name}: {len} octets are not enough");
                     assert_eq!(frame.transport, whole.transport, "{name}: {len} octets");
                     assert_eq!(frame.vlan, whole.vlan, "{name}: {len} octets");
@@ -89,7 +91,7 @@ fn offloaded_tag_stays_outermost_however_short_the_frame_is() {
     let octets = ethernet(&[(VLAN, 2), (VLAN, 3)], Network::v4().ethertype(), &packet);
     for len in 0..=octets.len() {
         let mut frame = Frame::EMPTY;
-        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded, Decap::NONE);
+        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL);
         let tags: Vec<u16> = frame.vlan.identifiers().collect();
         assert!([99, 2, 3].starts_with(&tags) && !tags.is_empty(), "{tags:?}");
         assert!(parsed.is_err() || tags.len() == 3);

@@ -3,7 +3,7 @@
 use std::{vec, vec::Vec};
 
 use crate::{
-    parse::{Decap, Frame, LinkType, Protocol, Untracked, Vlan},
+    parse::{Decap, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{ETHERTYPE_IPV4, Network, TCP, Tcp, VLAN, ethernet, extension, identifiers},
 };
 
@@ -79,7 +79,7 @@ pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
 
 fn parse(octets: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap);
+    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL);
     (frame, parsed)
 }
 

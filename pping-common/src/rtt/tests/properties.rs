@@ -4,19 +4,19 @@ use std::{vec, vec::Vec};
 
 use proptest::{collection::vec, prelude::*};
 
-use super::model::Model;
+use super::model::{Found, Model};
 use crate::{
-    flow::{Flow, Side},
-    parse::{TcpFlags, Transport},
-    rtt::{Basis, Rules},
-    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, reply, request, segment},
+    flow::{Flow, Outcome, Side},
+    parse::{Kind, TcpFlags, Timestamps, Transport},
+    rtt::{Basis, Measured, Method, Methods, Rules},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
 };
 
 /// A packet to be: its fields are relative to what was sent before.
 #[derive(Clone, Debug)]
 struct Packet {
     from: Side,
-    wait_ms: u64,
+    wait_ms: i64,
     flags: u8,
     payload: u32,
     has_timestamps: bool,
@@ -26,78 +26,177 @@ struct Packet {
     behind: u32,
     /// How far its `TSecr` is from the other's clock.
     echo_behind: u32,
-    /// Whether a packet went by unseen before.
-    is_after_a_gap: bool,
+    /// How far its sequence number is from the next.
+    sequence: i32,
+    /// How far its acknowledgement number is from the other's next.
+    acknowledgement: i32,
+    has_sack: bool,
+    before: Before,
 }
 
-fn packet() -> impl Strategy<Value = Packet> {
-    let side = prop_oneof![Just(Side::Low), Just(Side::High)];
-    let wait = prop_oneof![12 => 1..40_u64, 2 => 40..300_u64, 1 => 2000..11_000_u64];
-    let flags = prop_oneof![
-        20 => Just(ACK),
-        10 => Just(PSH | ACK),
-        2 => Just(SYN),
-        2 => Just(SYN | ACK),
-        2 => Just(FIN | ACK),
+/// What was before a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    /// One that went by unseen.
+    Gap,
+    /// The clock was set back.
+    OtherClock,
+}
+
+fn flags() -> impl Strategy<Value = u8> {
+    prop_oneof![
+        25 => Just(ACK),
+        12 => Just(PSH | ACK),
+        4 => Just(SYN),
+        4 => Just(SYN | ACK),
+        3 => Just(FIN | ACK),
         1 => Just(RST),
         1 => Just(RST | ACK),
         2 => Just(PSH),
-    ];
-    let payload = prop_oneof![Just(0), Just(100)];
+        1 => any::<u8>(),
+    ]
+}
+
+fn timing() -> impl Strategy<Value = (Side, i64, Before)> {
+    let side = prop_oneof![Just(Side::Low), Just(Side::High)];
+    let wait = prop_oneof![16 => 1..40_i64, 3 => 40..300_i64, 1 => 2000..11_000_i64, 1 => -60..1_i64];
+    let before =
+        prop_oneof![60 => Just(Before::Nothing), 2 => Just(Before::Gap), 1 => Just(Before::OtherClock)];
+    (side, wait, before)
+}
+
+fn clocks() -> impl Strategy<Value = (u32, u32, u32)> {
     let ticks = prop_oneof![3 => Just(0), 5 => Just(1), 2 => Just(2)];
     let behind = prop_oneof![8 => Just(0), 1 => Just(1), 1 => Just(3)];
     let echo_behind = prop_oneof![3 => Just(0), 2 => 1..4_u32, 2 => 4..12_u32, 1 => Just(u32::MAX)];
-    let rare = proptest::bool::weighted(0.04);
-    (side, wait, flags, payload, rare, ticks, behind, echo_behind, rare).prop_map(
-        |(from, wait_ms, flags, payload, lacks, ticks, behind, echo_behind, is_after_a_gap)| Packet {
-            from,
-            wait_ms,
-            flags,
-            payload,
-            has_timestamps: !lacks,
-            ticks,
-            behind,
-            echo_behind,
-            is_after_a_gap,
+    (ticks, behind, echo_behind)
+}
+
+fn numbers() -> impl Strategy<Value = (u32, i32, i32)> {
+    let payload = prop_oneof![4 => Just(0), 1 => Just(1), 6 => Just(100), 1 => Just(1000)];
+    let near = prop_oneof![Just(-1), Just(1), Just(-50), Just(50), Just(-100), Just(100), -2000..2000];
+    let sequence = prop_oneof![30 => Just(0), 10 => near.clone(), 1 => any::<i32>(), 1 => Just(i32::MIN)];
+    let acknowledgement = prop_oneof![20 => Just(0), 10 => near, 1 => any::<i32>(), 1 => Just(i32::MIN)];
+    (payload, sequence, acknowledgement)
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    let has_timestamps = proptest::bool::weighted(0.95);
+    let has_sack = proptest::bool::weighted(0.1);
+    (timing(), flags(), clocks(), numbers(), has_timestamps, has_sack).prop_map(
+        |(timing, flags, clocks, numbers, has_timestamps, has_sack)| {
+            let (from, wait_ms, before) = timing;
+            let (ticks, behind, echo_behind) = clocks;
+            let (payload, sequence, acknowledgement) = numbers;
+            Packet {
+                from,
+                wait_ms,
+                flags,
+                payload,
+                has_timestamps,
+                ticks,
+                behind,
+                echo_behind,
+                sequence,
+                acknowledgement,
+                has_sack,
+                before,
+            }
         },
     )
 }
 
-/// Mostly the flags of the packet itself; now and then any.
-fn odd_flags() -> impl Strategy<Value = Option<u8>> {
-    prop_oneof![4 => Just(None), 1 => any::<u8>().prop_map(Some)]
+/// Packets of a flow with timestamps, one without, or one of which each segment is as it likes.
+fn packets(len: usize) -> impl Strategy<Value = Vec<Packet>> {
+    let timestamps = prop_oneof![Just(Some(true)), Just(Some(false)), Just(None)];
+    (timestamps, vec((packet(), any::<bool>()), 1..len)).prop_map(|(timestamps, packets)| {
+        let like = |(packet, has_timestamps): (Packet, bool)| match timestamps {
+            Some(true) => packet,
+            Some(false) => Packet { has_timestamps: !packet.has_timestamps, ..packet },
+            None => Packet { has_timestamps, ..packet },
+        };
+        packets.into_iter().map(like).collect()
+    })
 }
 
-fn rules() -> impl Strategy<Value = Rules> {
-    let limit = prop_oneof![2 => Just(0), 1 => Just(20 * MS), 1 => Just(100 * MS)];
-    let rate = prop_oneof![2 => Just(0), 1 => Just(1 << 15), 1 => Just(1 << 16), 1 => Just(3 << 16)];
+fn methods() -> impl Strategy<Value = Methods> {
+    let none = Methods::NONE;
+    let tcp = prop_oneof![
+        4 => Just(none.and(Method::TcpTs).and(Method::TcpSeq)),
+        2 => Just(none.and(Method::TcpTs)),
+        2 => Just(none.and_seq_always()),
+        4 => Just(none.and(Method::TcpTs).and_seq_always()),
+        1 => Just(none.and(Method::TcpSeq)),
+        1 => Just(none),
+    ];
+    (tcp, any::<bool>()).prop_map(
+        |(methods, has_handshake)| {
+            if has_handshake { methods.and(Method::TcpHandshake) } else { methods }
+        },
+    )
+}
+
+fn rules(methods: impl Strategy<Value = Methods>) -> impl Strategy<Value = Rules> {
+    let limit = prop_oneof![3 => Just(0), 1 => Just(20 * MS), 1 => Just(100 * MS)];
+    let rate = prop_oneof![3 => Just(0), 1 => Just(1 << 15), 1 => Just(1 << 16), 1 => Just(3 << 16)];
     let basis = prop_oneof![Just(Basis::Smoothed), Just(Basis::Min)];
-    (limit, rate, basis, any::<bool>()).prop_map(|(rate_limit, rtt_rate, rtt_basis, include_local)| Rules {
-        rate_limit,
-        rtt_rate,
-        rtt_basis,
-        include_local,
-        ..Rules::UNLIMITED
-    })
+    (limit, rate, basis, any::<bool>(), methods).prop_map(
+        |(rate_limit, rtt_rate, rtt_basis, include_local, methods)| Rules {
+            rate_limit,
+            rtt_rate,
+            rtt_basis,
+            include_local,
+            methods,
+            ..Rules::UNLIMITED
+        },
+    )
 }
 
 fn local() -> impl Strategy<Value = u32> {
     prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(2), 1 => Just(3)]
 }
 
-/// The packets as segments with absolute clocks, each with its sender and its time in ns.
-fn segments(packets: &[Packet], mut clocks: [u32; 2]) -> Vec<(Side, u64, Transport)> {
-    let mut now = 0;
+/// Where the clocks and the sequence numbers of both sides begin.
+fn starts() -> impl Strategy<Value = [u32; 4]> {
+    prop_oneof![any::<[u32; 4]>(), Just([u32::MAX - 5, 0, u32::MAX - 250, 0x7fff_ff00])]
+}
+
+/// The packets as segments with absolute numbers, each with its sender and its time in ns, no two at the same.
+fn segments(packets: &[Packet], [low_clock, high_clock, low, high]: [u32; 4]) -> Vec<(Side, u64, Transport)> {
+    let mut ms = 100_i64;
+    let mut clocks = [low_clock, high_clock];
+    let mut next = [low, high];
+    let mut syns = [None; 2];
     let mut segments = Vec::new();
     for packet in packets {
-        now += packet.wait_ms * MS;
+        ms = (ms + packet.wait_ms).max(1);
         let (mine, other) = (packet.from as usize, packet.from.other() as usize);
         clocks[mine] = clocks[mine].wrapping_add(packet.ticks);
-        let tsval = clocks[mine].wrapping_sub(packet.behind);
-        let tsecr = clocks[other].wrapping_sub(packet.echo_behind);
-        let mut transport = segment(packet.flags, packet.payload, tsval, tsecr);
-        transport.segment.has_timestamps = packet.has_timestamps;
-        segments.push((packet.from, now, transport));
+        let is_syn = packet.flags & SYN != 0;
+        let sequence = match syns[mine] {
+            // Sent again.
+            Some(syn) if is_syn && packet.sequence != 0 => syn,
+            _ => next[mine].wrapping_add_signed(packet.sequence),
+        };
+        let acknowledgement = next[other].wrapping_add_signed(packet.acknowledgement);
+        let mut transport = bare(packet.flags, sequence, packet.payload, acknowledgement);
+        let segment = &mut transport.segment;
+        segment.has_timestamps = packet.has_timestamps;
+        segment.timestamps = Timestamps {
+            tsval: clocks[mine].wrapping_sub(packet.behind),
+            tsecr: clocks[other].wrapping_sub(packet.echo_behind),
+        };
+        segment.has_sack = packet.has_sack;
+        let end = segment.sequence_end();
+        // A SYN begins anew, and what was sent again leads nowhere.
+        if is_syn && syns[mine] != Some(sequence) || crate::rtt::is_newer(end, next[mine]) {
+            next[mine] = end;
+        }
+        if is_syn {
+            syns[mine] = Some(sequence);
+        }
+        segments.push((packet.from, ms as u64 * MS + segments.len() as u64, transport));
     }
     segments
 }
@@ -106,49 +205,80 @@ fn conversation(rules: Rules, local: u32) -> Conversation {
     Conversation { flow: Flow { local, ..Flow::EMPTY }, rules }
 }
 
+fn found(outcome: Outcome) -> Found {
+    let all = [outcome.measured, outcome.second];
+    Found {
+        samples: all
+            .iter()
+            .filter_map(Measured::sample)
+            .map(|sample| (sample.method, sample.identifier, sample.rtt))
+            .collect(),
+        full: all.iter().filter(|measured| measured.slots_full).count(),
+    }
+}
+
 /// Sends packets past a flow and the model, which must agree after each.
 fn assert_as_the_model(
     packets: &[(Side, u64, Transport)],
-    gaps: &[bool],
+    before: &[Before],
     rules: Rules,
     local: u32,
 ) -> Result<(), TestCaseError> {
     let mut talk = conversation(rules, local);
     let mut model = Model::new(rules, local);
-    for (&(from, now, transport), &is_after_a_gap) in packets.iter().zip(gaps) {
-        if is_after_a_gap {
-            talk.flow.contended = 1;
-            model.miss();
+    for (&(from, now, transport), before) in packets.iter().zip(before) {
+        match before {
+            Before::Nothing => {}
+            Before::Gap => {
+                talk.flow.contended = 1;
+                model.miss();
+            }
+            Before::OtherClock => {
+                talk.flow.set_clock_back();
+                model.set_clock_back();
+            }
         }
-        let measured = talk.packet(from, now, &transport).measured;
-        let sample = measured.sample().map(|sample| (sample.identifier, sample.rtt));
+        let found = found(talk.packet(from, now, &transport));
         let expected = model.packet(from as usize, &transport, now);
-        prop_assert_eq!((sample, measured.slots_full), expected, "at {} ms, {:?}", now / MS, transport);
+        prop_assert_eq!(found, expected, "{:?} at {} ms, {:?}", from, now / MS, transport);
         for side in [Side::Low, Side::High] {
             let direction = talk.flow.direction(side);
             let state = (direction.slots.waiting(), direction.min_rtt, direction.smoothed_rtt);
-            prop_assert_eq!(state, model.state(side as usize), "at {} ms, {:?}", now / MS, transport);
+            let expected = model.state(side as usize);
+            prop_assert_eq!(
+                state,
+                expected,
+                "{:?} after {:?} at {} ms, {:?}",
+                side,
+                from,
+                now / MS,
+                transport
+            );
         }
     }
     Ok(())
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2048))]
+
     #[test]
     fn segments_are_measured_as_the_model_does(
-        packets in vec(packet(), 1..120),
-        clocks in prop_oneof![any::<[u32; 2]>(), Just([u32::MAX - 5, 0]), Just([0x7fff_fffa, u32::MAX - 20])],
-        rules in rules(),
+        packets in packets(64),
+        starts in starts(),
+        rules in rules(methods()),
         local in local(),
     ) {
-        let gaps: Vec<bool> = packets.iter().map(|packet| packet.is_after_a_gap).collect();
-        assert_as_the_model(&segments(&packets, clocks), &gaps, rules, local)?;
+        let before: Vec<Before> = packets.iter().map(|packet| packet.before).collect();
+        assert_as_the_model(&segments(&packets, starts), &before, rules, local)?;
     }
+}
 
+proptest! {
     #[test]
     fn echoes_are_measured_as_the_model_does(
         packets in vec((any::<bool>(), any::<bool>(), 0..14_u16, 1..3000_u64), 1..120),
-        rules in rules(),
+        rules in rules(prop_oneof![Just(Methods::ALL), Just(Methods::NONE.and(Method::IcmpEcho))]),
         local in local(),
     ) {
         let mut now = 0;
@@ -157,24 +287,23 @@ proptest! {
             let side = if is_low { Side::Low } else { Side::High };
             (side, now, if is_reply { reply(sequence) } else { request(sequence) })
         }).collect();
-        assert_as_the_model(&echoes, &vec![false; echoes.len()], rules, local)?;
+        assert_as_the_model(&echoes, &vec![Before::Nothing; echoes.len()], rules, local)?;
     }
 
     /// Nothing is left of order here: any flags, any values, segments and echoes in one flow. That a flow
     /// which says that it is not concerned does nothing is what `Conversation` checks.
     #[test]
     fn whatever_is_sent_samples_are_sound(
-        packets in vec((packet(), odd_flags(), proptest::bool::weighted(0.1)), 1..150),
-        clocks in any::<[u32; 2]>(),
-        rules in rules(),
+        packets in packets(150),
+        odd in vec((prop_oneof![4 => Just(None), 1 => any::<u8>().prop_map(Some)], proptest::bool::weighted(0.1)), 150),
+        starts in starts(),
+        rules in rules(methods()),
         local in local(),
     ) {
-        let kinds: Vec<_> = packets.iter().map(|(_, flags, is_echo)| (*flags, *is_echo)).collect();
-        let packets: Vec<_> = packets.into_iter().map(|(packet, _, _)| packet).collect();
         let mut talk = conversation(rules, local);
-        let mut recorded = [vec![], vec![]];
+        let mut sent = [vec![], vec![]];
         let mut sampled = [vec![], vec![]];
-        for ((from, now, mut transport), (flags, is_echo)) in segments(&packets, clocks).into_iter().zip(kinds) {
+        for ((from, now, mut transport), (flags, is_echo)) in segments(&packets, starts).into_iter().zip(odd) {
             if let Some(flags) = flags {
                 transport.segment.flags = TcpFlags(flags);
             }
@@ -182,27 +311,25 @@ proptest! {
                 let sequence = transport.segment.timestamps.tsecr as u16 % 16;
                 transport = if flags.is_some() { reply(sequence) } else { request(sequence) };
             }
-            let measured = talk.packet(from, now, &transport).measured;
-            if let Some(sample) = measured.sample() {
-                prop_assert!(sample.rtt > 0 && sample.rtt < now);
-                let times_recorded = count(&recorded[from.other() as usize], sample.identifier);
-                sampled[from.other() as usize].push(sample.identifier);
-                let times_sampled = count(&sampled[from.other() as usize], sample.identifier);
-                prop_assert!(times_sampled <= times_recorded, "{:?}", sample);
+            let timed = from.other() as usize;
+            for (method, identifier, rtt) in found(talk.packet(from, now, &transport)).samples {
+                prop_assert!(rtt < now);
+                prop_assert!(rules.methods.has(method) || method == Method::IcmpEcho, "{:?}", method);
+                let is_sent = sent[timed].contains(&(identifier, now - rtt));
+                prop_assert!(is_sent, "{} by {:?} was not sent {} ns ago", identifier, method, rtt);
+                let sample = (method, identifier, now - rtt);
+                prop_assert!(!sampled[timed].contains(&sample), "{:?} again", sample);
+                sampled[timed].push(sample);
             }
             for side in [Side::Low, Side::High] {
-                let direction = talk.flow.direction(side);
-                prop_assert!(direction.slots.waiting() <= 8);
-                if direction.recorded_at == now {
-                    prop_assert_eq!(side, from);
-                    let echoed = if is_echo { u32::from(transport.echo.sequence) } else { direction.newest_tsval };
-                    recorded[side as usize].push(echoed);
-                }
+                prop_assert!(talk.flow.direction(side).slots.waiting() <= 8);
             }
+            let segment = &transport.segment;
+            let identifiers = match transport.kind {
+                Kind::Tcp => [segment.timestamps.tsval, segment.sequence_end(), segment.sequence.wrapping_add(1)],
+                _ => [u32::from(transport.echo.sequence); 3],
+            };
+            sent[from as usize].extend(identifiers.map(|identifier| (identifier, now)));
         }
     }
-}
-
-fn count(identifiers: &[u32], identifier: u32) -> usize {
-    identifiers.iter().filter(|&&other| other == identifier).count()
 }

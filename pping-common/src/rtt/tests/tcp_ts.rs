@@ -12,7 +12,7 @@ fn tsval_is_timed_from_its_segment_to_its_echo() {
     let mut talk = Conversation::in_progress();
     assert_eq!(rtt(talk.low(10, data(101, 500))), None);
     let sample = talk.high(30, pure_ack(501, 101)).measured.sample();
-    assert_eq!(sample, Some(Sample { method: Method::TcpTs, identifier: 101, rtt: 20 * MS }));
+    assert_eq!(sample, Some(Sample { method: Method::TcpTs, identifier: 101, rtt: 20 * MS, side_rtt: 0 }));
     assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
     assert_eq!(talk.flow.high.smoothed_rtt, 0);
 }

@@ -59,6 +59,8 @@ fn transports() -> Vec<Seed> {
         ("icmp-reply", 1, echo(0)),
         ("icmp-error", 1, [&[3, 1, 0, 0, 0, 0, 0, 0][..], &usual_v4()].concat()),
         ("udp", UDP, udp(53, b"query")),
+        ("dns-query", UDP, udp(53, b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01")),
+        ("dns-stray", UDP, udp(53, b"\x12\x34\x81\x83\0\x01\0\0\0\0\0\0\0\0\x02\0\x01")),
     ]
     .map(|(name, protocol, transport)| packet(name, &v4(&[], protocol, &transport)))
     .to_vec()

@@ -15,6 +15,8 @@ const ECHO: u8 = 4 << 3;
 const CONTROL: u8 = 7 << 3;
 /// A segment without timestamps.
 const BARE: u8 = 0x80;
+/// One with SACK blocks.
+const SACK: u8 = 0x40;
 
 /// How the clock goes on.
 const AT_ONCE: u8 = 0;
@@ -33,6 +35,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
     const LIMITED: [u8; HEADER] = [0b0110, 1, 0, 1, 0, 0, 0, 0];
     const LOCAL: [u8; HEADER] = [0, 0, 0b0110, 0x81, 0, 0, 0, 0];
     const ALL_LOCAL: [u8; HEADER] = [0b1001, 2, 0b0110, 0x81, 0, 0, 0, 0];
+    // By sequence numbers where there are no timestamps, for all flows, and beside timestamps.
+    const AUTO: [u8; HEADER] = [0, 5 << 2, 0, 0, 0, 0, 0x10, 0];
+    const SEQ: [u8; HEADER] = [0, 2 << 2, 0, 0, 0xff, 0xff, 0xff, 0x80];
+    const BOTH: [u8; HEADER] = [0, 7 << 2, 0, 0, 0, 0, 0x10, 0];
     let mut seeds = Vec::new();
     for (rules, header) in [
         ("plain", PLAIN),
@@ -40,6 +46,9 @@ pub(crate) fn seeds() -> Vec<Seed> {
         ("limited", LIMITED),
         ("local", LOCAL),
         ("all-local", ALL_LOCAL),
+        ("auto", AUTO),
+        ("seq", SEQ),
+        ("both", BOTH),
     ] {
         for (name, talk) in talks() {
             seeds.push((format!("{name}-{rules}"), [&header[..], &talk.concat()].concat()));
@@ -90,7 +99,25 @@ fn talks() -> Vec<(&'static str, Vec<Record>)> {
         [CONTROL, 3, 151, 0, 0, MS],
         [0, ACK, 9, 1, 0, MS],
     ];
+    let bare = vec![
+        [BARE, SYN, 0, 1, 0, MS],
+        [BARE, SYN, 0, 0, 0, SECOND],
+        [BARE | HIGH, SYN | ACK, 10, 1, 0, MS],
+        [BARE, ACK, 0, 1, 0, MS],
+        [BARE, ACK, 100, 1, 0, MS],
+        [BARE, ACK, 100, 1, 0, MS],
+        [BARE, ACK, 100, 1, 0, MS],
+        [BARE | HIGH, ACK, 0, 1, 0xec, TENTH],
+        [BARE | HIGH | SACK, ACK, 0, 1, 0xf6, MS],
+        // Half of it once more.
+        [BARE, ACK, 100, 0xfc, 0, SECOND],
+        [BARE | HIGH, ACK, 30, 1, 0, TENTH],
+        [BARE, FIN | ACK, 0, 1, 0, MS],
+        [BARE, SYN, 0, 20, 0, MS],
+        [BARE | HIGH, RST | ACK, 0, 1, 0, MS],
+    ];
     vec![
+        ("bare", bare),
         ("handshake", handshake),
         ("full", full),
         ("pings", pings),

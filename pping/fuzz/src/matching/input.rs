@@ -4,14 +4,14 @@
 use pping_common::{
     flow::Side,
     limits::SECOND,
-    parse::{Echo, Kind, Segment, TcpFlags, Timestamps, Transport},
-    rtt::{Basis, Rules},
+    parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
+    rtt::{Basis, Method, Methods, Rules},
 };
 
 /// Flows that are talked in.
 pub const FLOWS: usize = 4;
 
-/// Octets before the events: limits, their basis, local addresses, where the clocks begin, the first `TSval`.
+/// Octets before the events: limits, their basis and the methods, local addresses, where the clocks begin, the first `TSval`.
 pub const HEADER: usize = 8;
 
 /// Octets of an event: what it is, flags, size, what it carries, what it echoes, and how the clock went on.
@@ -21,6 +21,18 @@ pub const RECORD: usize = 6;
 const STEPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, SECOND, 5 * SECOND, 1 << 40, 1 << 61];
 const RATE_LIMITS: [u64; 4] = [0, 20_000_000, 100_000_000, SECOND];
 const RTT_RATES: [u64; 4] = [0, 1 << 15, 3 << 16, 0x00ff_ffff];
+const ONLY_TS: Methods = Methods::NONE.and(Method::IcmpEcho).and(Method::TcpTs);
+const ONLY_SEQ: Methods = Methods::NONE.and(Method::IcmpEcho).and_seq_always();
+const METHODS: [Methods; 8] = [
+    ONLY_TS,
+    ONLY_TS.and(Method::TcpSeq),
+    ONLY_SEQ,
+    ONLY_SEQ.and(Method::TcpTs),
+    ONLY_TS.and(Method::TcpHandshake),
+    ONLY_TS.and(Method::TcpSeq).and(Method::TcpHandshake),
+    ONLY_SEQ.and(Method::TcpHandshake),
+    ONLY_SEQ.and(Method::TcpTs).and(Method::TcpHandshake),
+];
 const STARTS: [u64; 3] = [1, 1_000 * SECOND, u64::MAX - 30 * SECOND];
 
 pub(super) struct Input<'a> {
@@ -58,6 +70,7 @@ impl<'a> Input<'a> {
             rtt_rate: RTT_RATES[usize::from(limits / 4 % 4)],
             rtt_basis: if basis & 1 == 0 { Basis::Smoothed } else { Basis::Min },
             include_local: basis & 2 != 0,
+            methods: METHODS[usize::from(basis >> 2 & 7)],
             ..Rules::UNLIMITED
         };
         Some(Self {
@@ -74,6 +87,8 @@ impl<'a> Input<'a> {
         let mut now = self.start;
         // Of each side of each flow, the TSval that the next ones are near.
         let mut clocks = [[self.first_tsval; 2]; FLOWS];
+        // And the sequence number after the last.
+        let mut ends = [[self.first_tsval; 2]; FLOWS];
         self.records.iter().map(move |&[what, flags, size, carried, echoed, step]| {
             now = moved(now, step);
             let flow = usize::from(what) % FLOWS;
@@ -89,6 +104,11 @@ impl<'a> Input<'a> {
                     segment.has_timestamps = what & 0x80 == 0;
                     segment.timestamps =
                         Timestamps { tsval: clocks[flow][mine], tsecr: near(clocks[flow][other], echoed) };
+                    // Where the clock goes on by a tick, what is sent begins where the last ended.
+                    segment.sequence = around(ends[flow][mine], carried.wrapping_sub(1));
+                    segment.acknowledgement = around(ends[flow][other], echoed);
+                    segment.has_sack = what & 0x40 != 0;
+                    ends[flow][mine] = segment.sequence_end();
                 }
                 4..=6 => {
                     transport.kind = Kind::Echo;
@@ -126,18 +146,15 @@ fn near(clock: u32, distance: u8) -> u32 {
     clock.wrapping_add_signed(if distance.abs() < 64 { distance } else { distance << 25 })
 }
 
+/// A number around another: some octets before or after it, or a good part of all the way round.
+fn around(number: u32, distance: u8) -> u32 {
+    let distance = i32::from(distance as i8);
+    number.wrapping_add_signed(if distance.abs() < 64 { distance * 10 } else { distance << 25 })
+}
+
 fn empty(id: u16) -> Transport {
-    Transport {
-        kind: Kind::Tcp,
-        segment: Segment {
-            sequence: 0,
-            source_port: 40_000,
-            destination_port: 443,
-            flags: TcpFlags(0),
-            payload: 0,
-            has_timestamps: false,
-            timestamps: Timestamps { tsval: 0, tsecr: 0 },
-        },
-        echo: Echo { id, sequence: 0, is_reply: false, payload: 0 },
-    }
+    let mut transport = Frame::EMPTY.transport;
+    (transport.segment.source_port, transport.segment.destination_port) = (40_000, 443);
+    transport.echo.id = id;
+    transport
 }

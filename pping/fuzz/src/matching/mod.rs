@@ -4,15 +4,15 @@ mod input;
 mod model;
 
 use pping_common::{
-    flow::{Changes, Flow, Lifecycle, Outcome, Side},
+    flow::{Changes, Flow, Lifecycle, Noted, Outcome, Side},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, SLOTS},
     parse::{Kind, Transport},
-    rtt::{Measured, Method, Rules, Sample},
+    rtt::{Measured, Rules},
 };
 
 use self::{
     input::{Event, Input},
-    model::Model,
+    model::{Found, Model},
 };
 
 pub use self::input::{FLOWS, HEADER, RECORD};
@@ -75,19 +75,31 @@ impl Talk {
             (self.open_flows, self.open_directions) = (0, 0);
         }
         // As the kernel programs do: a flow that is not concerned is left alone.
-        let outcome = if self.flow.concerns(from, transport) {
-            self.flow.step(from, transport, now, &self.rules)
+        let direction = match from {
+            Side::Low => &mut self.flow.low,
+            Side::High => &mut self.flow.high,
+        };
+        let noted = direction.note(transport, 0, 0);
+        let outcome = if self.flow.concerns(from, transport, &noted, &self.rules) {
+            self.flow.step(from, transport, &noted, now, &self.rules)
         } else {
-            self.assert_unconcerned(from, now, transport);
+            self.assert_unconcerned(from, now, transport, noted);
             NOTHING
         };
         let expected = self.model.packet(from as usize, transport, now);
-        let sample = outcome.measured.sample();
-        let found = (sample.map(|sample| (sample.identifier, sample.rtt)), outcome.measured.slots_full);
+        let all = [outcome.measured, outcome.second];
+        let found = Found {
+            samples: all
+                .iter()
+                .filter_map(Measured::sample)
+                .map(|sample| (sample.method, sample.identifier, sample.rtt))
+                .collect(),
+            full: all.iter().filter(|measured| measured.slots_full).count(),
+        };
         assert_eq!(found, expected, "{transport:?} at {now}");
-        if let Some(sample) = sample {
+        for (_, _, rtt) in found.samples {
             let timed = self.flow.direction(from.other());
-            assert!(timed.min_rtt <= sample.rtt, "{sample:?} is below {}", timed.min_rtt);
+            assert!(timed.min_rtt <= rtt, "{rtt} is below {}", timed.min_rtt);
         }
         self.assert_as_the_model();
         self.assert_in_turn(&outcome.changes);
@@ -102,15 +114,17 @@ impl Talk {
     }
 
     /// A flow that says that it is not concerned does nothing.
-    fn assert_unconcerned(&self, from: Side, now: u64, transport: &Transport) {
+    fn assert_unconcerned(&self, from: Side, now: u64, transport: &Transport, noted: Noted) {
         // What it has not seen comes to light at the next packet that it is concerned by.
         if self.flow.contended != 0 {
             return;
         }
         let mut flow = self.flow;
-        let outcome = flow.step(from, transport, now, &self.rules);
+        let outcome = flow.step(from, transport, &noted, now, &self.rules);
         assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
-        assert!(!outcome.measured.has_sample && !outcome.measured.slots_full, "{transport:?} at {now}");
+        for measured in [outcome.measured, outcome.second] {
+            assert!(!measured.has_sample && !measured.slots_full, "{transport:?} at {now}");
+        }
         for side in [Side::Low, Side::High] {
             let (before, after) = (self.flow.direction(side), flow.direction(side));
             assert_eq!(model::State::of(before), model::State::of(after), "{transport:?} at {now}");
@@ -174,11 +188,5 @@ impl Talk {
 }
 
 /// What a packet brings about that the flow is not concerned by.
-const NOTHING: Outcome = Outcome {
-    measured: Measured {
-        has_sample: false,
-        sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0 },
-        slots_full: false,
-    },
-    changes: Changes::NONE,
-};
+const NOTHING: Outcome =
+    Outcome { measured: Measured::NOTHING, second: Measured::NOTHING, changes: Changes::NONE };

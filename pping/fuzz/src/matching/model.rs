@@ -1,14 +1,27 @@
 //! The rules of matching once more, without a thought of speed, and for times in any order.
 
+use std::ops::Range;
+
 use pping_common::{
     flow::Direction,
     limits::{SLOT_LIFETIME, SLOTS},
-    parse::{Kind, Segment, Transport},
-    rtt::{Basis, Rules, TsvalState},
+    parse::{Kind, Segment, TcpFlags, Transport},
+    rtt::{Basis, Method, Rules, TsvalState},
 };
 
-/// A sample: what was echoed, and the RTT in ns.
-type Sample = (u32, u64);
+/// A sample: how it was measured, what was echoed, and the RTT in ns.
+type Sample = (Method, u32, u64);
+
+/// An identifier that waits, and since when.
+type Waiting = (u32, u64);
+
+/// What a packet brings about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) samples: Vec<Sample>,
+    /// How often only a slot was wanting.
+    pub(super) full: usize,
+}
 
 /// What can be seen of one direction.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,6 +32,35 @@ pub(super) struct State {
     recorded_at: Option<u64>,
 }
 
+/// What is known of the timestamps of a flow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Options {
+    /// So many segments had none.
+    Unknown(u32),
+    With,
+    Without,
+}
+
+/// What one side began its connection with.
+#[derive(Clone, Copy)]
+struct Leg {
+    number: u32,
+    payload: u32,
+    /// It is a SYN-ACK.
+    is_answer: bool,
+    /// Since when it waits.
+    since: Option<u64>,
+}
+
+/// How far a segment goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Moved,
+    MovedFromWithin,
+    Set,
+    Nothing,
+}
+
 /// One end of a flow, and what it sent.
 #[derive(Clone, Default)]
 struct End {
@@ -27,8 +69,9 @@ struct End {
     is_under_way: bool,
     newest: Option<u32>,
     is_doubtful: bool,
-    /// Identifiers that wait, each with the time since when.
-    waiting: [Option<(u32, u64)>; SLOTS],
+    highest: Option<u32>,
+    leg: Option<Leg>,
+    waiting: [Option<Waiting>; SLOTS],
     recorded_at: Option<u64>,
     min_rtt: Option<u64>,
     smoothed_rtt: Option<u64>,
@@ -36,6 +79,7 @@ struct End {
 
 /// A flow between two ends.
 pub(super) struct Model {
+    options: Options,
     ends: [End; 2],
     rules: Rules,
 }
@@ -56,7 +100,7 @@ impl State {
 impl Model {
     pub(super) fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
-        Self { ends: [end(1), end(2)], rules }
+        Self { options: Options::Unknown(0), ends: [end(1), end(2)], rules }
     }
 
     pub(super) fn state(&self, end: usize) -> State {
@@ -79,6 +123,7 @@ impl Model {
         for end in &mut self.ends {
             end.is_doubtful = end.newest.is_some();
             end.waiting = Default::default();
+            end.end_leg();
         }
     }
 
@@ -90,68 +135,164 @@ impl Model {
         }
     }
 
-    /// A packet of one end: the sample it gives, and whether it found all slots taken.
-    pub(super) fn packet(&mut self, from: usize, packet: &Transport, now: u64) -> (Option<Sample>, bool) {
+    /// A packet of one end.
+    pub(super) fn packet(&mut self, from: usize, packet: &Transport, now: u64) -> Found {
+        let mut found = Found::default();
+        let sequence = u32::from(packet.echo.sequence);
+        let slots = self.slots_of_echoes();
         match packet.kind {
-            Kind::Tcp => self.segment(from, &packet.segment, now),
+            Kind::Tcp => self.segment(from, &packet.segment, now, &mut found),
             Kind::Echo if packet.echo.is_reply => {
-                (self.ends[1 - from].answered(packet.echo.sequence.into(), now), false)
+                let is_echoed = |waiting| waiting == sequence;
+                if let Some(&(waiting, since)) = self.ends[1 - from].take(slots, is_echoed).first() {
+                    self.ends[1 - from].sample(Method::IcmpEcho, waiting, since, now, &mut found);
+                }
             }
-            Kind::Echo => (None, self.request(from, packet.echo.sequence.into(), now)),
+            Kind::Echo => self.request(from, sequence, now, &mut found),
+            Kind::Dns | Kind::Quic => {}
+        }
+        found
+    }
+
+    /// A request that waits already waits from now on.
+    fn request(&mut self, from: usize, sequence: u32, now: u64, found: &mut Found) {
+        let slots = self.slots_of_echoes();
+        if self.ends[from].take(slots.clone(), |waiting| waiting == sequence).is_empty() {
+            self.record(from, slots, sequence, now, found);
+        } else if let Some(free) = self.ends[from].slot(slots, now) {
+            *free = Some((sequence, now));
         }
     }
 
-    fn segment(&mut self, from: usize, segment: &Segment, now: u64) -> (Option<Sample>, bool) {
-        let flags = segment.flags;
+    fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
+        let (flags, methods) = (segment.flags, self.rules.methods);
+        self.follow(from, flags);
+        let reach = self.ends[from].reach(segment);
+        if flags.rst() {
+            self.ends.iter_mut().for_each(End::end_leg);
+            return;
+        }
+        self.note_options(segment);
+        let has_handshake = methods.has(Method::TcpHandshake);
+        let mut is_reply = false;
+        if has_handshake {
+            is_reply = self.ends[1 - from].replied(segment, now, found);
+            let since = self.is_timed(from).then_some(now);
+            self.ends[from].begin_leg(segment, since);
+        }
+        let is_left_to_leg = has_handshake && flags.syn();
+        if let Some(timestamps) = segment.timestamps()
+            && methods.has(Method::TcpTs)
+        {
+            let slots = self.slots_of_echoes();
+            if flags.ack() {
+                let other = &mut self.ends[1 - from];
+                let passed = other.take(slots.clone(), |waiting| is_covered(waiting, timestamps.tsecr));
+                let echoed = passed.into_iter().find(|&(waiting, _)| waiting == timestamps.tsecr);
+                if let Some((waiting, since)) = echoed.filter(|_| !is_reply) {
+                    other.sample(Method::TcpTs, waiting, since, now, found);
+                }
+            }
+            let is_first = self.ends[from].is_first_of_tick(timestamps.tsval, flags.syn());
+            if is_first && consumes(segment) && !is_left_to_leg {
+                self.record(from, slots, timestamps.tsval, now, found);
+            }
+        }
+        if methods.has_seq_always() || methods.has(Method::TcpSeq) && self.options == Options::Without {
+            let slots = if self.is_by_both() { SLOTS / 2..SLOTS } else { 0..SLOTS };
+            if flags.ack() {
+                let other = &mut self.ends[1 - from];
+                let covered =
+                    other.take(slots.clone(), |waiting| is_covered(waiting, segment.acknowledgement));
+                let newest = covered.into_iter().reduce(|a, b| if is_newer(b.0, a.0) { b } else { a });
+                if let Some((waiting, since)) = newest.filter(|_| !is_reply && !segment.has_sack) {
+                    other.sample(Method::TcpSeq, waiting, since, now, found);
+                }
+            }
+            if consumes(segment) {
+                if matches!(reach, Reach::Nothing | Reach::MovedFromWithin) {
+                    self.ends[from].take(slots.clone(), |_| true);
+                }
+                let is_first_sent = matches!(reach, Reach::Moved | Reach::MovedFromWithin)
+                    || reach == Reach::Set && flags.syn();
+                if is_first_sent && !is_left_to_leg {
+                    self.record(from, slots, segment.sequence_end(), now, found);
+                }
+            }
+        }
+    }
+
+    /// Begins and ends connections.
+    fn follow(&mut self, from: usize, flags: TcpFlags) {
         if flags.syn() && !flags.ack() && self.ends[from].is_under_way {
             for end in &mut self.ends {
-                *end = End { is_local: end.is_local, ..End::default() };
+                *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
+            }
+            // What is reset at once does not tell.
+            if !flags.rst() {
+                self.options = Options::Unknown(0);
             }
         }
         self.ends[from].is_under_way |= !flags.syn() || flags.fin() || flags.rst();
         self.ends[1 - from].is_under_way |= flags.rst();
-        let Some(timestamps) = segment.timestamps().filter(|_| !flags.rst()) else { return (None, false) };
-
-        let mut sample = None;
-        if flags.ack() {
-            let other = &mut self.ends[1 - from];
-            sample = other.answered(timestamps.tsecr, now);
-            for slot in &mut other.waiting {
-                *slot = slot.filter(|&(identifier, _)| !is_newer(timestamps.tsecr, identifier));
-            }
-        }
-        let is_first_of_tick = self.ends[from].is_first_of_tick(timestamps.tsval, flags.syn());
-        let must_be_echoed = segment.payload > 0 || flags.syn() || flags.fin();
-        (sample, is_first_of_tick && must_be_echoed && self.record(from, timestamps.tsval, now))
     }
 
-    /// A request that waits already waits from now on.
-    fn request(&mut self, from: usize, sequence: u32, now: u64) -> bool {
-        let mut waiting = self.ends[from].waiting.iter_mut().flatten();
-        if let Some((_, since)) = waiting.find(|(identifier, _)| *identifier == sequence) {
-            *since = now;
-            return false;
+    fn note_options(&mut self, segment: &Segment) {
+        let options = match self.options {
+            _ if segment.has_timestamps => Options::With,
+            _ if segment.flags.syn() => Options::Without,
+            Options::Unknown(2) => Options::Without,
+            Options::Unknown(segments) => Options::Unknown(segments + 1),
+            known => known,
+        };
+        let is_unknown = matches!(self.options, Options::Unknown(_));
+        if options != self.options && !is_unknown && !self.is_by_both() {
+            self.ends.iter_mut().for_each(|end| end.waiting = Default::default());
         }
-        self.record(from, sequence, now)
+        self.options = options;
     }
 
-    /// Records unless a limit forbids it; returns whether only a slot was wanting.
-    fn record(&mut self, from: usize, identifier: u32, now: u64) -> bool {
-        let is_untimed = self.ends[1 - from].is_local && !self.rules.include_local;
-        if is_untimed || !self.ends[from].may_record(&self.rules, now) {
-            return false;
+    fn is_by_both(&self) -> bool {
+        self.rules.methods.has_seq_always() && self.rules.methods.has(Method::TcpTs)
+    }
+
+    /// The slots of timestamps, and of requests.
+    fn slots_of_echoes(&self) -> Range<usize> {
+        if self.is_by_both() { 0..SLOTS / 2 } else { 0..SLOTS }
+    }
+
+    fn is_timed(&self, from: usize) -> bool {
+        !self.ends[1 - from].is_local || self.rules.include_local
+    }
+
+    /// Records unless a limit forbids it, or a slot is wanting.
+    fn record(&mut self, from: usize, slots: Range<usize>, identifier: u32, now: u64, found: &mut Found) {
+        if !self.is_timed(from) || !self.ends[from].may_record(&self.rules, now) {
+            return;
         }
         let end = &mut self.ends[from];
-        let Some(slot) = end.slot(now) else { return true };
-        *slot = Some((identifier, now));
-        end.recorded_at = Some(now);
-        false
+        match end.slot(slots, now) {
+            Some(slot) => {
+                *slot = Some((identifier, now));
+                end.recorded_at = Some(now);
+            }
+            None => found.full += 1,
+        }
     }
 }
 
 impl End {
+    /// Frees slots, and says what waited there.
+    fn take(&mut self, slots: Range<usize>, is_freed: impl Fn(u32) -> bool) -> Vec<Waiting> {
+        let freed = self.waiting[slots].iter_mut();
+        freed.filter_map(|slot| slot.take_if(|(identifier, _)| is_freed(*identifier))).collect()
+    }
+
     fn may_record(&self, rules: &Rules, now: u64) -> bool {
         let Some(recorded_at) = self.recorded_at else { return true };
+        if rules.methods.has_both() && recorded_at == now {
+            return true;
+        }
         let basis = match rules.rtt_basis {
             Basis::Smoothed => self.smoothed_rtt,
             Basis::Min => self.min_rtt,
@@ -162,12 +303,68 @@ impl End {
     }
 
     /// A free slot, or that of what has waited longest if that is long enough.
-    fn slot(&mut self, now: u64) -> Option<&mut Option<(u32, u64)>> {
-        let since = |slot: &Option<(u32, u64)>| slot.map(|(_, since)| since);
-        self.waiting
+    fn slot(&mut self, slots: Range<usize>, now: u64) -> Option<&mut Option<Waiting>> {
+        let since = |slot: &Option<Waiting>| slot.map(|(_, since)| since);
+        self.waiting[slots]
             .iter_mut()
             .min_by_key(|slot| since(slot))
             .filter(|slot| since(slot).is_none_or(|since| now.saturating_sub(since) >= SLOT_LIFETIME))
+    }
+
+    /// How far a segment goes, which is noted.
+    fn reach(&mut self, segment: &Segment) -> Reach {
+        if !consumes(segment) || segment.flags.rst() {
+            return Reach::Nothing;
+        }
+        let end = segment.sequence_end();
+        let reach = match self.highest {
+            None => Reach::Set,
+            Some(highest) if segment.flags.syn() && highest != end => Reach::Set,
+            Some(highest) if is_newer(end, highest) && is_newer(highest, segment.sequence) => {
+                Reach::MovedFromWithin
+            }
+            Some(highest) if is_newer(end, highest) => Reach::Moved,
+            Some(_) => return Reach::Nothing,
+        };
+        self.highest = Some(end);
+        reach
+    }
+
+    /// Begins a leg with a SYN, which waits if there is a time since when.
+    fn begin_leg(&mut self, segment: &Segment, since: Option<u64>) {
+        let number = segment.sequence.wrapping_add(1);
+        match &mut self.leg {
+            _ if !segment.flags.syn() => {}
+            Some(leg) if leg.number == number => leg.since = None,
+            leg => {
+                let is_answer = segment.flags.ack();
+                *leg = Some(Leg { number, payload: segment.payload, is_answer, since });
+            }
+        }
+    }
+
+    fn end_leg(&mut self) {
+        if let Some(leg) = &mut self.leg {
+            leg.since = None;
+        }
+    }
+
+    /// Whether a segment of the other side is what a leg waits for.
+    fn replied(&mut self, segment: &Segment, now: u64, found: &mut Found) -> bool {
+        let Some(Leg { number, payload, is_answer, since: Some(since) }) = self.leg else { return false };
+        if !segment.flags.ack() || segment.flags.syn() == is_answer {
+            return false;
+        }
+        let acknowledged = segment.acknowledgement;
+        let with_payload = number.wrapping_add(payload);
+        let is_reply = acknowledged == number || acknowledged == with_payload;
+        if is_reply {
+            self.sample(Method::TcpHandshake, number, since, now, found);
+        }
+        if is_reply || is_newer(acknowledged, number) && is_newer(acknowledged, with_payload) {
+            self.end_leg();
+        }
+        is_reply
     }
 
     /// Whether a `TSval` is the first of its tick, as far as anybody can know.
@@ -183,20 +380,26 @@ impl End {
         !std::mem::take(&mut self.is_doubtful)
     }
 
-    /// An identifier came back. It waits no longer, even if that was before it was sent.
-    fn answered(&mut self, identifier: u32, now: u64) -> Option<Sample> {
-        let slot =
-            self.waiting.iter_mut().find(|slot| slot.is_some_and(|(waiting, _)| waiting == identifier))?;
-        let (_, since) = slot.take()?;
-        let rtt = now.checked_sub(since)?;
+    /// Takes a sample, unless the echo is older than what it echoes.
+    fn sample(&mut self, method: Method, identifier: u32, since: u64, now: u64, found: &mut Found) {
+        let Some(rtt) = now.checked_sub(since) else { return };
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
         // Rounded as the code does, since a limit may hang on a nanosecond.
         self.smoothed_rtt = Some(self.smoothed_rtt.map_or(rtt, |smoothed| smoothed - smoothed / 8 + rtt / 8));
-        Some((identifier, rtt))
+        found.samples.push((method, identifier, rtt));
     }
 }
 
 /// RFC 7323, 5.2.
 fn is_newer(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
+}
+
+/// Whether `a` is `b` or less than half the circle behind it.
+fn is_covered(a: u32, b: u32) -> bool {
+    (b.wrapping_sub(a) as i32) >= 0
+}
+
+fn consumes(segment: &Segment) -> bool {
+    segment.payload > 0 || segment.flags.syn() || segment.flags.fin()
 }

@@ -6,7 +6,8 @@ mod watched;
 use pping_common::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     octets::Captured,
-    parse::{Decap, Family, Frame, Kind, LinkType, Untracked, Vlan},
+    parse::{Decap, Family, Frame, Kind, LinkType, Scope, Untracked, Vlan},
+    rtt::{Method, Methods},
 };
 
 use self::watched::Watched;
@@ -14,6 +15,9 @@ use self::watched::Watched;
 /// Octets of an input before those of the frame: link type, tunnels, offloaded tags, and how much of the
 /// frame was not captured.
 pub const HEADER: usize = 7;
+
+/// What [`oracle`] knows.
+const SCOPE: Scope = Scope::of(Methods::ALL.without(Method::QuicSpin).without(Method::QuicHandshake));
 
 /// How a frame is to be parsed.
 struct Case<'a> {
@@ -33,8 +37,9 @@ pub fn check(input: &[u8]) {
     let Some(case) = decode(input) else { return };
     let watched = Watched::new(case.captured);
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(&watched, case.link, case.vlan(), case.decap);
+    let parsed = frame.parse(&watched, case.link, case.vlan(), case.decap, &SCOPE);
     watched.assert_reads_explain(parsed);
+    assert_reads_nothing_beyond(&case);
     assert_ignores_what_was_before(&case, &frame, parsed);
     assert_agrees_with_oracle(&case, &frame, parsed);
     if parsed.is_ok() {
@@ -67,6 +72,16 @@ fn decode(input: &[u8]) -> Option<Case<'_>> {
     })
 }
 
+/// Whatever is wanted of it.
+fn assert_reads_nothing_beyond(case: &Case<'_>) {
+    for methods in [Methods::ALL, Methods::NONE] {
+        let watched = Watched::new(case.captured);
+        let scope = Scope::of(methods);
+        let parsed = { Frame::EMPTY }.parse(&watched, case.link, case.vlan(), case.decap, &scope);
+        watched.assert_reads_explain(parsed);
+    }
+}
+
 /// The kernel programs parse every frame into the same place. A segment and an echo that were there before
 /// must not be seen any more.
 fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result<(), Untracked>) {
@@ -77,9 +92,9 @@ fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result
     ];
     for before in BEFORE {
         let mut frame = Frame::EMPTY;
-        let earlier = frame.parse(before, LinkType::Ip, Vlan::NONE, Decap::NONE);
+        let earlier = frame.parse(before, LinkType::Ip, Vlan::NONE, Decap::NONE, &SCOPE);
         assert_eq!(earlier, Ok(()));
-        assert_eq!(frame.parse(&case.captured, case.link, case.vlan(), case.decap), parsed);
+        assert_eq!(frame.parse(&case.captured, case.link, case.vlan(), case.decap, &SCOPE), parsed);
         assert_eq!((frame.protocol, frame.traffic_class), (fresh.protocol, fresh.traffic_class));
         assert_eq!(frame.vlan, fresh.vlan);
         if parsed.is_err() {
@@ -91,9 +106,13 @@ fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result
         assert_eq!(frame.transport.payload(), fresh.transport.payload());
         match frame.transport.kind {
             Kind::Tcp => {
-                assert_eq!(frame.transport.segment.flags, fresh.transport.segment.flags);
-                assert_eq!(frame.transport.segment.timestamps(), fresh.transport.segment.timestamps());
+                let (segment, fresh) = (&frame.transport.segment, &fresh.transport.segment);
+                assert_eq!(segment.flags, fresh.flags);
+                assert_eq!(segment.timestamps(), fresh.timestamps());
+                assert_eq!(segment.has_sack, fresh.has_sack);
             }
+            Kind::Dns => assert_eq!(frame.transport.datagram.dns, fresh.transport.datagram.dns),
+            Kind::Quic => assert_eq!(frame.transport.datagram.quic, fresh.transport.datagram.quic),
             Kind::Echo => assert_eq!(frame.transport.echo, fresh.transport.echo),
         }
     }
@@ -121,12 +140,14 @@ fn assert_key_is_canonical<A: Address + Eq + std::fmt::Debug>(frame: Frame) {
     (back.source, back.destination) = (frame.destination, frame.source);
     let segment = &mut back.transport.segment;
     (segment.source_port, segment.destination_port) = (segment.destination_port, segment.source_port);
+    let datagram = &mut back.transport.datagram;
+    (datagram.source_port, datagram.destination_port) = (datagram.destination_port, datagram.source_port);
     back.transport.echo.is_reply = !frame.transport.echo.is_reply;
     let ((key, from), (same, to)) = (FlowKey::<A>::new(3, &frame), FlowKey::<A>::new(3, &back));
     assert_eq!(key, same);
     let ports = frame.transport.ports();
     let is_loop = frame.source == frame.destination && ports.0 == ports.1;
-    assert!(from != to || is_loop && frame.transport.kind == Kind::Tcp, "both are from {from:?}: {frame:?}");
+    assert!(from != to || is_loop && frame.transport.kind != Kind::Echo, "both are from {from:?}: {frame:?}");
     let mut addresses = [key.low.to_address(), key.high.to_address()];
     if (addresses[0], key.low_port) != (frame.source, ports.0) {
         addresses.reverse();

@@ -27,6 +27,29 @@ use crate::{
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
 const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
 
+/// DNS response codes in the order of their numbers (IANA, "DNS RCODEs"); the rest of 16 is unassigned.
+const RCODES: [&str; 16] = [
+    "NOERROR",
+    "FORMERR",
+    "SERVFAIL",
+    "NXDOMAIN",
+    "NOTIMP",
+    "REFUSED",
+    "YXDOMAIN",
+    "YXRRSET",
+    "NXRRSET",
+    "NOTAUTH",
+    "NOTZONE",
+    "DSOTYPENI",
+    "12",
+    "13",
+    "14",
+    "15",
+];
+
+/// Response codes that are there from the start, so that a rate of them can be asked for: those of RFC 1035.
+const USUAL_RCODES: usize = 6;
+
 /// The latest of what is counted once a second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted {
@@ -143,6 +166,33 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
                 by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.retransmissions[it as usize])
             },
         ),
+        each(
+            "pping_tcp_out_of_order_segments",
+            "TCP segments that others overtook on the way, as far as timestamps tell, of flows followed",
+            counter,
+            &|counters| {
+                by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.overtaken[it as usize])
+            },
+        ),
+        each("pping_dns_queries", "DNS queries seen", counter, &|counters| {
+            by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.dns_queries[it as usize])
+        }),
+        each(
+            "pping_dns_responses",
+            "DNS responses to queries seen, by response code",
+            counter,
+            &|counters| {
+                let codes = RCODES.into_iter().zip(counters.dns_responses).enumerate();
+                let exposed = codes.filter(|&(code, (_, count))| code < USUAL_RCODES || count > 0);
+                exposed.map(|(_, (name, count))| (vec![("rcode", name)], count)).collect()
+            },
+        ),
+        each(
+            "pping_dns_unanswered",
+            "DNS queries seen that nobody answered within 10 seconds",
+            counter,
+            &|counters| vec![(vec![], counters.dns_unanswered)],
+        ),
         each("pping_untracked_packets", "Packets whose flow is not measured", counter, &|counters| {
             by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
         }),
@@ -161,6 +211,12 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         each("pping_flows_closed", "Flows that closed", counter, &|counters| {
             by(Reason::CLOSING, |it| ("reason", reason_name(it)), |it| counters.closed[it as usize])
         }),
+        each(
+            "pping_flows_pushed_out",
+            "Flows that nobody had answered, forgotten to make room for others",
+            counter,
+            &|counters| vec![(vec![], counters.pushed_out)],
+        ),
         each("pping_flows", "Flows that are followed", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
         }),
@@ -274,5 +330,36 @@ fn reason_name(reason: Reason) -> &'static str {
         Reason::Fin => "fin",
         Reason::Rst => "rst",
         Reason::Timeout => "timeout",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::{
+        attach::{Hook as AttachedHook, Hooks},
+        counters::Watched,
+    };
+
+    #[test]
+    fn unusual_response_codes_are_there_once_they_came() {
+        let counted = |counters| {
+            let hooks = Hooks { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
+            let watched = Watched { name: "eth0".into(), place: 0, hooks, is_up: true };
+            let snapshot = Snapshot { interfaces: vec![(watched, counters)] };
+            let families = families(&Counted { snapshot, ..Counted::default() });
+            let responses = families.into_iter().find(|it| it.name == "pping_dns_responses").unwrap();
+            let codes = responses.series.into_iter().map(|(labels, count)| (labels[1].1.clone(), count));
+            codes.collect::<Vec<_>>()
+        };
+        let usual = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"];
+        assert_eq!(counted(Counters::ZERO), usual.map(|code| (code.to_owned(), 0)));
+        let mut counters = Counters::ZERO;
+        (counters.dns_responses[3], counters.dns_responses[9], counters.dns_responses[12]) = (5, 6, 7);
+        let found = counted(counters);
+        assert_eq!(found.len(), 8);
+        for expected in [("NXDOMAIN", 5), ("NOTAUTH", 6), ("12", 7)] {
+            assert!(found.iter().any(|(code, count)| (code.as_str(), *count) == expected), "{found:?}");
+        }
     }
 }

@@ -1,5 +1,8 @@
 //! `pping check`: what it finds is what other tools see, and it leaves everything as it was.
 
+mod neighbours;
+mod privileges;
+
 use std::{fs, process::Output};
 
 use jsonschema::Validator;
@@ -8,10 +11,8 @@ use serde_json::{Value, json};
 
 use super::{
     bpffs::Bpffs,
-    copy::Copy,
     host::Host,
     monitor::{PPING, attachments, interrupt, ok, pping, repository, tool, watch},
-    strangers::{Foreign, Kind, Place},
 };
 
 /// What `pping check` said.
@@ -170,99 +171,6 @@ fn colours_are_for_terminals() {
     assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 80), "{plain}");
 }
 
-#[test]
-fn a_foreign_xdp_program_is_named() {
-    let host = Host::new();
-    let foreign = Foreign::load(Kind::Xdp, "scrubber");
-    let link = foreign.attach(&host.namespace, Host::ETH, Place::Xdp);
-    // The same in the kernel's own words.
-    let ip = ok(run(host.namespace.command("ip").args(["-json", "link", "show", "dev", Host::ETH])));
-    let ip: Value = serde_json::from_str(&ip).unwrap();
-    assert_eq!(ip[0]["xdp"]["prog"]["id"], foreign.id);
-    let named = format!("scrubber id {} (xdp-native)", foreign.id);
-    for (ingress, status) in [("tc", "degraded"), ("auto", "degraded"), ("xdp", "missing")] {
-        let report = check(&host.namespace, &format!("-i eth0 --ingress {ingress}"));
-        report.assert("xdp", ETH, status, &[&named]);
-        assert_eq!(report.0["ok"], ingress != "xdp");
-    }
-    drop(link);
-    check(&host.namespace, "-i eth0 --ingress xdp").assert("xdp", ETH, "ok", &["nobody else"]);
-}
-
-#[test]
-fn foreign_tcx_programs_are_named_in_their_order() {
-    let host = Host::new();
-    let [first, second, out] = ["first", "second", "out"].map(|name| Foreign::load(Kind::Tc, name));
-    let _links = [
-        first.attach(&host.namespace, Host::ETH, Place::TcxIngress),
-        second.attach(&host.namespace, Host::ETH, Place::TcxIngress),
-        out.attach(&host.namespace, Host::ETH, Place::TcxEgress),
-    ];
-    let [(.., a), (.., b), (.., c)] =
-        [&first, &second, &out].map(|it| tool("bpftool", &["prog", "show", "id", &it.id.to_string()]));
-    assert!(a.contains("name first") && b.contains("name second") && c.contains("name out"), "{a}{b}{c}");
-    let order = format!(
-        "after pping: first id {} (TCX, ingress), second id {} (TCX, ingress), out id {} (TCX, egress)",
-        first.id, second.id, out.id
-    );
-    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &[&order]);
-    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
-    without.assert("tc", ETH, "degraded", &[&order.replace("after", "before")]);
-}
-
-#[test]
-fn foreign_filters_are_named_and_come_after_tcx() {
-    let (host, bpffs) = (Host::new(), Bpffs::new());
-    let foreign = Foreign::load(Kind::Tc, "shaper");
-    let pin = bpffs.path().join("shaper");
-    foreign.pin(&pin);
-    let tc = |arguments: &str| ok(run(host.namespace.command("tc").args(arguments.split(' '))));
-    tc("qdisc add dev eth0 clsact");
-    tc(&format!("filter add dev eth0 ingress pref 7 bpf da object-pinned {}", pin.display()));
-    tc("filter add dev eth0 egress protocol ip pref 9 u32 match ip dst 192.0.2.1 flowid 1:1");
-    let shown: Value = serde_json::from_str(&tc("-json filter show dev eth0 ingress")).unwrap();
-    let shown = shown.as_array().unwrap().iter().find(|filter| filter["options"].is_object()).unwrap();
-    assert_eq!((&shown["pref"], &shown["options"]["prog"]["id"]), (&json!(7), &json!(foreign.id)));
-    let name = shown["options"]["bpf_name"].as_str().unwrap();
-
-    let before = attachments(&host.namespace, Host::ETH);
-    let named = format!("{name} id {} pref 7 (filter, ingress)", foreign.id);
-    let parts = ["TCX; after pping: ", &named, "u32 pref 9 (filter, egress)"];
-    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &parts);
-    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
-    without.assert("tc", ETH, "degraded", &["clsact; before pping: ", &named, "pref of 32768"]);
-    assert_eq!(attachments(&host.namespace, Host::ETH), before);
-    tc("filter delete dev eth0 ingress");
-    tc("filter delete dev eth0 egress");
-    tc("filter add dev eth0 egress protocol ip u32 match ip dst 192.0.2.1 flowid 1:1");
-    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
-    without.assert("tc", ETH, "ok", &["clsact; after pping: u32 pref 49152"]);
-}
-
-#[test]
-fn a_discipline_that_has_no_egress_is_in_the_way_of_clsact() {
-    let host = Host::new();
-    ok(run(host.namespace.command("tc").args(["qdisc", "add", "dev", "eth0", "ingress"])));
-    check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &["TCX"]);
-    let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
-    without.assert("tc", ETH, "missing", &["kind ingress", "put clsact in its place"]);
-}
-
-#[test]
-fn a_pping_that_measures_is_no_stranger() {
-    let host = Host::new();
-    for ingress in ["tc", "xdp"] {
-        let running = watch(&host.namespace, Host::ETH, &format!("--ingress {ingress}"));
-        let before = attachments(&host.namespace, Host::ETH);
-        let report = check(&host.namespace, &format!("-i eth0 --ingress {ingress}"));
-        assert_eq!(attachments(&host.namespace, Host::ETH), before);
-        let at = if ingress == "xdp" { "xdp" } else { "tc" };
-        report.assert(at, ETH, "ok", &["a pping measures there: pping_"]);
-        assert_eq!(report.0["ok"], true);
-        interrupt(running);
-    }
-}
-
 /// Whether `ethtool -k` has a feature on.
 fn is_on(host: &Namespace, feature: &str) -> bool {
     let features = ok(run(host.command("ethtool").args(["-k", Host::ETH])));
@@ -301,50 +209,6 @@ fn offloads_are_as_ethtool_has_them() {
         );
         check(&host.namespace, "-i eth0").assert("vlan", ETH, "ok", &[]);
     }
-}
-
-const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
-
-#[test]
-fn without_privileges_it_says_how_to_get_them_and_what_it_could_not_find_out() {
-    let (host, copy) = (Host::new(), Copy::new());
-    let mut command = host.namespace.command("setpriv");
-    command.args(NOBODY).arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
-    let said = Said::of(command.output().unwrap());
-    assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
-    let report = said.report();
-    assert_eq!(said.code, Some(1));
-    let grant = format!("sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {}", copy.program.display());
-    let parts = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON", &grant];
-    report.assert("capabilities", None, "missing", &parts);
-    for name in ["fetch", "for-each", "tcx", "btf", "ring-buffer", "programs", "jit"] {
-        report.assert(name, None, "unknown", &["capabilities"]);
-    }
-    // What everybody may know.
-    report.assert("interface", ETH, "ok", &["up, Ethernet"]);
-    report.assert("xdp", ETH, "ok", &["native"]);
-    report.assert("gro", ETH, "ok", &[]);
-    report.assert("tc", ETH, "unknown", &["not permitted"]);
-}
-
-#[test]
-fn three_capabilities_are_enough_for_all_but_names() {
-    let (host, copy) = (Host::new(), Copy::new());
-    let foreign = Foreign::load(Kind::Tc, "first");
-    let _link = foreign.attach(&host.namespace, Host::ETH, Place::TcxIngress);
-    let mut command = host.namespace.command("setpriv");
-    command.args(NOBODY);
-    command
-        .args(["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"]);
-    command.arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
-    let report = Said::of(command.output().unwrap()).report();
-    assert_eq!(report.0["ok"], true);
-    report.assert("jit", None, "ok", &["machine code"]);
-    report.assert("memory", None, "ok", &["MiB"]);
-    let nameless = format!("program {} (TCX, ingress)", foreign.id);
-    report.assert("tc", ETH, "ok", &["after pping", &nameless]);
-    let report = Said::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
-    report.assert("tc", ETH, "degraded", &["before pping", &nameless, "root is told"]);
 }
 
 #[test]

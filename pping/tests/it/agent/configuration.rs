@@ -98,6 +98,8 @@ fn each_kind_of_value_can_be_in_the_environment() {
         ("PPING_BPF_LOG", "0", "bpf-log = false # PPING_BPF_LOG"),
         ("PPING_VERBOSE", "2", "verbose = 2 # PPING_VERBOSE"),
         ("PPING_DECAP", "gre,vxlan", "decap = [\"gre\", \"vxlan\"] # PPING_DECAP"),
+        ("PPING_METHODS", "tcp-seq, dns", "methods = [\"tcp-seq\", \"dns\"] # PPING_METHODS"),
+        ("PPING_DNS_PORTS", "53,5353", "dns-ports = [53, 5353] # PPING_DNS_PORTS"),
         ("PPING_RTT_RATE", "0.5", "rtt-rate = 0.5 # PPING_RTT_RATE"),
         ("PPING_LISTEN", "[::1]:9464", "listen = \"[::1]:9464\" # PPING_LISTEN"),
         ("PPING_GROUPS", "", "# groups is not set # default"),
@@ -145,6 +147,8 @@ fn all_that_is_wrong_with_a_file_is_said_with_line_and_column() {
         "max-flows = 0\n",
         "wait = \"yes\"\n",
         "decap = [\"gre\", \"l2tp\"]\n",
+        "methods = []\n",
+        "dns-ports = [53, 0]\n",
         "format = jsonl\n",
         "[aggregation]\n",
     ));
@@ -160,8 +164,10 @@ fn all_that_is_wrong_with_a_file_is_said_with_line_and_column() {
         ":7:13: max-flows = 0: give a number from 1 to 16777216",
         ":8:8: wait = \"yes\": give true or false",
         ":9:17: decap = \"l2tp\": give one of ipip, gre, vxlan, geneve, gtp-u",
-        ":10:10: string values must be quoted",
-        ":11:2: `aggregation` is not known",
+        ":10:11: methods = []: it is empty; give a value, or leave the option out",
+        ":11:18: dns-ports = 0: give a port from 1 to 65535",
+        ":12:10: string values must be quoted",
+        ":13:2: `aggregation` is not known",
     ];
     assert_eq!(stderr.lines().count(), places.len(), "{stderr}");
     for (line, place) in stderr.lines().zip(places) {
@@ -179,6 +185,10 @@ fn what_does_not_go_together_is_said_where_it_is_set() {
         (
             "aggregate = \"1s\"\nformat = \"ppviz\"",
             ":2:10: format = \"ppviz\": it has lines for samples only",
+        ),
+        (
+            "methods = [\"tcp-ts\"]\ntcp-method = \"both\"",
+            ":2:14: tcp-method = \"both\": it takes tcp-ts and tcp-seq, which are not both among --methods",
         ),
         ("web-config = \"web.yml\"", ":1:14: web-config = \"web.yml\": nothing is served without --listen"),
     ] {

@@ -35,9 +35,13 @@ fn assert_sums_up(stderr: &str) {
     assert!(figure(first, "packets") > samples && samples > 0, "{stderr}");
     let mut by_series = 0;
     // The router's near side, where the client replies, is told from its far side, where the server does.
-    for (method, matched, is_far) in
-        [("tcp-ts", "ingress", true), ("tcp-ts", "egress", false), ("icmp-echo", "ingress", true)]
-    {
+    for (method, matched, is_far) in [
+        ("tcp-ts", "ingress", true),
+        ("tcp-ts", "egress", false),
+        ("tcp-handshake", "ingress", true),
+        ("tcp-handshake", "egress", false),
+        ("icmp-echo", "ingress", true),
+    ] {
         let line = stderr.lines().find(|line| line.starts_with(method) && line.contains(matched));
         let line = line.unwrap_or_else(|| panic!("no {method} {matched} in {stderr}"));
         let quantiles = ["p50", "p90", "p99"].map(|quantile| milliseconds(line, quantile));
@@ -50,7 +54,7 @@ fn assert_sums_up(stderr: &str) {
     assert!(stderr.lines().any(|line| line == "lost: 0 events, 0 lines"), "{stderr}");
     // Hosts look for their neighbours now and then, and that is not measured.
     let lines = stderr.lines().filter(|line| !line.starts_with("not measured: ")).count();
-    assert_eq!(lines, 5, "more than a summary: {stderr}");
+    assert_eq!(lines, 7, "more than a summary: {stderr}");
 }
 
 #[test]

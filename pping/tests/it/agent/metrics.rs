@@ -19,7 +19,7 @@ use super::{
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
 /// What the contract has, with its labels, as far as there is something of it in this version.
-const CONTRACT: [(&str, &str, &[&str]); 27] = [
+const CONTRACT: [(&str, &str, &[&str]); 32] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
     ("pping_rtt_baseline_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -36,12 +36,17 @@ const CONTRACT: [(&str, &str, &[&str]); 27] = [
     ("pping_bytes_total", "counter", &["interface", "direction", "protocol"]),
     ("pping_ecn_packets_total", "counter", &["interface", "direction", "codepoint"]),
     ("pping_tcp_retransmissions_total", "counter", &["interface", "direction"]),
+    ("pping_tcp_out_of_order_segments_total", "counter", &["interface", "direction"]),
+    ("pping_dns_queries_total", "counter", &["interface", "direction"]),
+    ("pping_dns_responses_total", "counter", &["interface", "rcode"]),
+    ("pping_dns_unanswered_total", "counter", &["interface"]),
     ("pping_untracked_packets_total", "counter", &["interface", "reason"]),
     ("pping_groups_refused_total", "counter", &["interface"]),
     ("pping_unaggregated_samples_total", "counter", &["interface"]),
     ("pping_flows", "gauge", &["interface", "family"]),
     ("pping_flows_opened_total", "counter", &["interface", "reason"]),
     ("pping_flows_closed_total", "counter", &["interface", "reason"]),
+    ("pping_flows_pushed_out_total", "counter", &["interface"]),
     ("pping_map_entries", "gauge", &["map"]),
     ("pping_map_capacity", "gauge", &["map"]),
     ("pping_events_lost_total", "counter", &["kind"]),
@@ -115,13 +120,16 @@ fn assert_label_values(metrics: &Exposition) {
             assert!(metrics.sum(name, &[(key, value)]).is_some(), "no {name}{{{key}=\"{value}\"}}");
         }
     };
-    has("pping_samples_total", "method", &["tcp-ts", "icmp-echo"]);
+    let methods = ["tcp-ts", "tcp-seq", "tcp-handshake", "icmp-echo", "dns", "quic-spin", "quic-handshake"];
+    has("pping_samples_total", "method", &methods);
     has("pping_samples_total", "matched", &["ingress", "egress"]);
     has("pping_packets_total", "direction", &["ingress", "egress"]);
     has("pping_packets_total", "protocol", &["tcp", "udp", "icmp", "icmpv6", "other", "non_ip"]);
     has("pping_ecn_packets_total", "codepoint", &["not_ect", "ect0", "ect1", "ce"]);
     let reasons = ["non_ip", "fragment", "truncated", "unsupported", "no_timestamp", "map_full"];
     has("pping_untracked_packets_total", "reason", &reasons);
+    let codes = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"];
+    has("pping_dns_responses_total", "rcode", &codes);
     has("pping_flows", "family", &["ipv4", "ipv6"]);
     has("pping_rtt_inflation_seconds", "percentile", &["50", "95"]);
     has("pping_group_bytes_total", "sender", &["timed", "replying"]);

@@ -118,9 +118,33 @@ fn optional_fields_and_their_limits() {
         ("method", json!("icmp-echo"), false),
         ("flow_event", json!("opening"), false),
         ("rtt", json!(18_446_744_073_709_551_615_u64), true),
+        ("dns_id", json!(7), false),
+        ("side_rtt", json!(7), false),
+        ("method", json!("tcp-seq"), true),
+        ("method", json!("tcp-handshake"), true),
+        ("method", json!("quic-spin"), false),
     ] {
         let mut record = sample.clone();
         record[name] = value;
+        assert_eq!(validator.is_valid(&record), valid, "{record}");
+    }
+    for (method, fields, valid) in [
+        ("dns", json!({ "dns_id": 65535 }), true),
+        ("dns", json!({ "dns_id": 65536 }), false),
+        ("dns", json!({}), false),
+        ("dns", json!({ "dns_id": 1, "side_rtt": 5 }), false),
+        ("quic-spin", json!({}), true),
+        ("quic-spin", json!({ "side_rtt": 5 }), true),
+        ("quic-spin", json!({ "side_rtt": 0 }), false),
+        ("quic-spin", json!({ "dns_id": 1 }), false),
+        ("quic-handshake", json!({}), true),
+        ("quic-handshake", json!({ "side_rtt": 5 }), false),
+        ("tcp-seq", json!({}), false),
+    ] {
+        let mut record = sample.clone();
+        (record["method"], record["protocol"]) =
+            (json!(method), json!(if method == "dns" { "DNS" } else { "QUIC" }));
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         assert_eq!(validator.is_valid(&record), valid, "{record}");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{Family, iperf::iperf, ok, ping::ping, topology};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
@@ -184,6 +184,11 @@ fn aggregates_agree(hook: &str) {
     assert!(live.keys().eq(replayed.keys()), "{live:?} {replayed:?}");
     for (series, [sent_packets, sent_bytes, rec_packets, rec_bytes]) in live {
         let in_file = replayed[&series];
+        if series.1 == "tcp-handshake" {
+            // What flows send is told with the method that most of it is measured by.
+            assert_eq!([sent_packets, sent_bytes, rec_packets, rec_bytes], [0; 4], "{series:?}");
+            continue;
+        }
         assert_eq!([sent_bytes, rec_bytes], [in_file[1], in_file[3]], "{series:?}");
         assert!(sent_packets > 0 && sent_packets <= in_file[0], "{series:?}: {sent_packets} of {in_file:?}");
         assert!(rec_packets > 0 && rec_packets <= in_file[2], "{series:?}: {rec_packets} of {in_file:?}");

@@ -129,6 +129,8 @@ mod tests {
             method: "tcp-ts".to_owned(),
             match_on_egress: false,
             interface: "wan0".to_owned(),
+            dns_id: None,
+            side_rtt: None,
         }
     }
 

@@ -12,7 +12,7 @@ use pping_lab::{Namespace, Process, Result, Signal};
 const SNAP_LENGTH: &str = "128";
 /// The kernel's buffer in KiB.
 const BUFFER_KIB: &str = "16384";
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// tcpdump asks the kernel to hand over what it has once a second; what it has not, it loses when it ends.
 const HANDED_OVER: Duration = Duration::from_millis(1500);
 

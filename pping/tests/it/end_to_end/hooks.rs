@@ -39,7 +39,7 @@ fn samples_agree_with_tcpdump_and_ping(hook: &str, family: Family) {
         assert_eq!(sample.match_on_egress, is_from_client, "{sample:?}");
         assert!(is_from_client || sample.rtt() >= ROUND_TRIP, "{sample:?}");
         let echo = family.choose("ICMP", "ICMPv6");
-        assert_eq!(sample.protocol, if sample.method == "tcp-ts" { "TCP" } else { echo }, "{sample:?}");
+        assert_eq!(sample.protocol, if sample.method == "icmp-echo" { echo } else { "TCP" }, "{sample:?}");
         assert_eq!(sample.interface, Topology::WAN);
     }
     let on_egress = seen.records.samples.iter().filter(|sample| sample.match_on_egress).count();

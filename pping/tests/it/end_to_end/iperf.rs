@@ -6,7 +6,7 @@ use pping_lab::{Process, Topology};
 
 use super::ok;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Runs iperf3 from the client to `server`, a host's address, and returns once it has ended. `arguments` are
 /// separated by spaces.

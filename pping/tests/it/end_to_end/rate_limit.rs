@@ -30,7 +30,8 @@ fn recordings_of_a_flow_direction_are_spaced() {
 
     seen.assert_nothing_unjustified();
     let mut directions: BTreeMap<&Tuple, Vec<u64>> = BTreeMap::new();
-    for sample in &seen.records.samples {
+    // Handshakes are not limited: there is one to a connection.
+    for sample in seen.records.samples.iter().filter(|sample| sample.method == "tcp-ts") {
         directions.entry(&sample.tuple).or_default().push(sample.recorded_at());
     }
     assert_eq!(directions.len(), 4, "two flows have four directions: {directions:?}");

@@ -24,6 +24,8 @@ pub(super) struct Sample {
     pub(super) method: String,
     pub(super) match_on_egress: bool,
     pub(super) interface: String,
+    pub(super) dns_id: Option<u16>,
+    pub(super) side_rtt: Option<u64>,
 }
 
 impl Sample {

@@ -17,7 +17,7 @@ const SLOTS: u32 = 8;
 /// More than ever wait.
 const UNLIMITED: u32 = 1_000_000;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// pping and tcpdump under way. tcpdump begins last and ends first, and the hosts talk only in between, so
 /// that no sample has to be left out of a comparison for being at the edge.

@@ -106,6 +106,7 @@ impl From<&Event> for Timeless {
                     rtt: 0,
                     min_rtt: 0,
                     smoothed_rtt: 0,
+                    side_rtt: 0,
                     // Where it is in the kernel's array is the kernel's own business.
                     series: RttEvent::NO_SERIES,
                     ..event

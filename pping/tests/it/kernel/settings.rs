@@ -8,7 +8,7 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::{Decap, LinkType},
-    rtt::{Basis, Rules},
+    rtt::{Basis, Method, Methods, Rules},
 };
 
 use super::{
@@ -40,7 +40,7 @@ fn combinations() -> Vec<Settings> {
         {
             for include_local in [false, true] {
                 for log in [false, true] {
-                    let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, reserved: [0; 3] };
+                    let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, ..Rules::UNLIMITED };
                     combinations.push(Settings { rules, log, ..SETTINGS });
                 }
             }
@@ -75,6 +75,24 @@ fn the_programs_load_within_the_budget_with_every_combination_of_tunnels() {
     }
 }
 
+/// Each method alone, all but each, and what else the options can make of them.
+fn method_sets() -> Vec<Methods> {
+    let alone = Method::ALL.map(|method| Methods::NONE.and(method));
+    let but_one = Method::ALL.map(|method| Methods::ALL.without(method));
+    let seq = Methods::NONE.and_seq_always();
+    let others = [Methods::ALL, Methods::ALL.and_seq_always(), seq, seq.and(Method::TcpTs)];
+    alone.into_iter().chain(but_one).chain(others).collect()
+}
+
+#[test]
+fn the_programs_load_within_the_budget_with_every_choice_of_methods() {
+    for methods in method_sets() {
+        let settings = Settings { rules: Rules { methods, ..Rules::UNLIMITED }, ..SETTINGS };
+        let mut kernel = load::load(&settings, true).unwrap();
+        assert_within_budget(&mut kernel, &settings);
+    }
+}
+
 fn groupings() -> [Grouping; 3] {
     let nets = Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
     let file = Grouping { by_source: 1, by_destination: 1, by_dscp: 1, by_label: 1, ..Grouping::NONE };
@@ -84,18 +102,26 @@ fn groupings() -> [Grouping; 3] {
 /// Next to nothing, and everything.
 fn extremes(grouping: Grouping) -> impl Iterator<Item = Settings> {
     let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
-    let extremes = [(Emit::NOTHING, false, Decap::NONE), (all, true, Decap::ALL)];
-    extremes.into_iter().flat_map(move |(emit, excludes, decap)| {
+    let both = Methods::ALL.and_seq_always();
+    let extremes = [
+        (Emit::NOTHING, false, Decap::NONE, Methods::ALL),
+        (all, true, Decap::ALL, Methods::ALL),
+        (all, true, Decap::ALL, both),
+    ];
+    extremes.into_iter().flat_map(move |(emit, excludes, decap, methods)| {
         // What limits how often to record has little to do with it.
         let combinations = combinations()
             .into_iter()
             .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min);
+        // The last costs the most, and once is enough.
+        let combinations = combinations.filter(move |it| methods != both || it.rules.include_local && it.log);
         combinations.map(move |settings| Settings {
             grouping,
             max_groups: 16,
             emit,
             excludes,
             decap,
+            rules: Rules { methods, ..settings.rules },
             ..settings
         })
     })
@@ -113,7 +139,7 @@ fn the_programs_load_within_the_budget_with_groups_and_every_event() {
 fn the_programs_for_older_kernels_load_within_the_budget() {
     let [_, file, _] = groupings();
     for settings in extremes(Grouping::NONE).chain(extremes(file)) {
-        let settings = Settings { without: Without::these(&Feature::ALL), ..settings };
+        let settings = Settings { without: Without::these(&Feature::ALL), ..settings }.for_older();
         let mut kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&mut kernel, &settings);
     }

@@ -4,7 +4,7 @@ mod catalogue;
 mod tunnels;
 
 use pping::source::load::Settings;
-use pping_common::parse::{Decap, Frame, Kind, LinkType, Untracked, Vlan};
+use pping_common::parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan};
 
 pub(super) use self::{catalogue::catalogue, tunnels::tunnels};
 use super::{
@@ -21,6 +21,7 @@ pub(super) enum Becomes {
     Stamped,
     Unstamped,
     Echo,
+    Dns,
     Untracked(Untracked),
 }
 
@@ -33,9 +34,12 @@ pub(super) struct Shape {
 
 fn becomes(octets: &[u8], decap: Decap) -> Becomes {
     let mut frame = Frame::EMPTY;
-    match frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap) {
+    match frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
         Err(reason) => Becomes::Untracked(reason),
+        // What may be QUIC, as far as its first octet tells, begins no flow.
+        Ok(()) if frame.transport.kind == Kind::Quic => Becomes::Untracked(Untracked::Unsupported),
         Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
+        Ok(()) if frame.transport.kind == Kind::Dns => Becomes::Dns,
         Ok(()) if frame.transport.segment.has_timestamps => Becomes::Stamped,
         Ok(()) => Becomes::Unstamped,
     }

@@ -24,9 +24,17 @@ pub(super) struct Twin {
 
 impl Twin {
     pub(super) fn new(settings: Settings, link: LinkType, place: u16) -> Self {
-        let Settings { rules, max_flows, decap, emit, grouping, max_groups, .. } = settings;
+        let Settings { rules, dns_ports, max_flows, max_unanswered, .. } = settings;
+        let Settings { decap, emit, grouping, max_groups, .. } = settings;
         let settings = replay::Settings::new(rules, max_flows, decap);
-        let tracker = Tracker::new(replay::Settings { emit, grouping, max_groups, ..settings });
+        let tracker = Tracker::new(replay::Settings {
+            dns_ports,
+            max_unanswered,
+            emit,
+            grouping,
+            max_groups,
+            ..settings
+        });
         Self { tracker, link, place, sweeps: 0 }
     }
 

@@ -15,18 +15,15 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/captures.md");
 /// What `--decap` is given.
 const READINGS: [&str; 2] = ["", "ipip,gre,vxlan,geneve,gtp-u"];
 
-/// How many samples there are of each method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
-    tcp_ts: usize,
-    icmp_echo: usize,
-}
+/// The methods, in the order of the table's columns.
+const METHODS: [&str; 7] =
+    ["tcp-ts", "tcp-seq", "tcp-handshake", "icmp-echo", "dns", "quic-spin", "quic-handshake"];
 
-impl Counts {
-    fn of(samples: &[Sample]) -> Self {
-        let count = |method| samples.iter().filter(|sample| sample.method == method).count();
-        Self { tcp_ts: count("tcp-ts"), icmp_echo: count("icmp-echo") }
-    }
+/// How many samples there are of each method.
+type Counts = [usize; METHODS.len()];
+
+fn counts(samples: &[Sample]) -> Counts {
+    METHODS.map(|method| samples.iter().filter(|sample| sample.method == method).count())
 }
 
 /// What the table says of each file: without and with a look into tunnels.
@@ -35,9 +32,14 @@ fn table() -> BTreeMap<String, [Counts; 2]> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
     rows.map(|row| {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
-        let number = |cell: usize| cells[cell].parse().unwrap_or_else(|error| panic!("{error}: {row}"));
-        let counts = |cell| Counts { tcp_ts: number(cell), icmp_echo: number(cell + 1) };
-        (cells[0].trim_end_matches('`').to_owned(), [counts(1), counts(3)])
+        let mut both = [Counts::default(); 2];
+        for (method, cell) in cells[1..].iter().take(METHODS.len()).enumerate() {
+            let (without, with) = cell.split_once(" / ").unwrap_or((cell, cell));
+            for (counts, number) in both.iter_mut().zip([without, with]) {
+                counts[method] = number.parse().unwrap_or_else(|error| panic!("{error}: {row}"));
+            }
+        }
+        (cells[0].trim_end_matches('`').to_owned(), both)
     })
     .collect()
 }
@@ -62,7 +64,7 @@ pub(super) fn captures() -> Vec<PathBuf> {
 /// What the witness expects of each capture, without and with a look into tunnels.
 static EXPECTED: LazyLock<Vec<(PathBuf, [Vec<Sample>; 2])>> = LazyLock::new(|| {
     let read = |capture: PathBuf| {
-        let samples = READINGS.map(|decap| expected(&capture, decap));
+        let samples = READINGS.map(|decap| expected(&capture, &["--decap", decap]));
         (capture, samples)
     };
     captures().into_iter().map(read).collect()
@@ -76,7 +78,7 @@ fn name(capture: &Path) -> String {
 fn captures_of_others_hold_what_the_table_says() {
     let table = table();
     for (capture, samples) in EXPECTED.iter() {
-        let counts = [0, 1].map(|reading| Counts::of(&samples[reading]));
+        let counts = [0, 1].map(|reading| counts(&samples[reading]));
         assert_eq!(Some(&counts), table.get(&name(capture)), "{}", name(capture));
     }
 }
@@ -86,10 +88,63 @@ fn pping_finds_what_the_witness_finds_in_captures_of_others() {
     let mut differences = Vec::new();
     for (capture, samples) in EXPECTED.iter() {
         for (decap, expected) in READINGS.iter().zip(samples) {
-            if let Err(difference) = measured(capture, decap).and_then(|found| agree(&found, expected)) {
+            if let Err(difference) =
+                measured(capture, &["--decap", decap]).and_then(|found| agree(&found, expected))
+            {
                 differences.push(format!("{} with --decap '{decap}': {difference}", name(capture)));
             }
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Sequence numbers of flows that have timestamps, and both beside each other.
+#[test]
+fn pping_finds_what_the_witness_finds_by_whatever_method() {
+    let mut differences = Vec::new();
+    let mut samples = 0;
+    for capture in captures() {
+        for choice in ["seq", "both"] {
+            let arguments = ["--decap", READINGS[1], "--tcp-method", choice];
+            let expected = expected(&capture, &arguments);
+            samples += expected.iter().filter(|sample| sample.method == "tcp-seq").count();
+            if let Err(difference) = measured(&capture, &arguments).and_then(|found| agree(&found, &expected))
+            {
+                differences.push(format!("{} with --tcp-method {choice}: {difference}", name(&capture)));
+            }
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(captures().is_empty() || samples > 10_000, "{samples} samples are too few to tell");
+}
+
+/// The samples of a flow direction by timestamps and by sequence numbers, ns.
+type Pair = [Vec<u64>; 2];
+
+fn median(rtts: &mut [u64]) -> u64 {
+    rtts.sort_unstable();
+    rtts[rtts.len() / 2]
+}
+
+/// What docs/accuracy.md says of them.
+#[test]
+fn timestamps_and_sequence_numbers_agree_within_a_tick() {
+    let mut directions = 0;
+    for capture in captures() {
+        let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+        for sample in measured(&capture, &["--tcp-method", "both"]).unwrap() {
+            if let Some(method) = METHODS[..2].iter().position(|&method| method == sample.method) {
+                pairs.entry(sample.direction()).or_default()[method].push(sample.rtt());
+            }
+        }
+        for (direction, [mut by_timestamps, mut by_numbers]) in pairs {
+            if by_timestamps.len() < 20 || by_numbers.len() < 20 {
+                continue;
+            }
+            let apart = median(&mut by_timestamps).abs_diff(median(&mut by_numbers));
+            assert!(apart <= 1_000_000, "{}: {direction}: medians are {apart} ns apart", name(&capture));
+            directions += 1;
+        }
+    }
+    assert!(captures().is_empty() || directions >= 6, "{directions} directions are too few to tell");
 }

@@ -29,7 +29,10 @@ fn bless() {
         for golden in generate::all() {
             fs::write(path(&golden.name), &golden.octets).unwrap();
             for (decap, samples) in readings(&golden) {
-                let lines = expected(&path(&golden.name), decap).iter().map(Sample::line).collect::<String>();
+                let lines = expected(&path(&golden.name), &["--decap", decap])
+                    .iter()
+                    .map(Sample::line)
+                    .collect::<String>();
                 fs::write(samples, lines).unwrap();
             }
         }
@@ -69,7 +72,7 @@ fn the_witness_finds_the_golden_samples() {
     bless();
     for golden in generate::all() {
         for (decap, samples) in readings(&golden) {
-            let found = expected(&path(&golden.name), decap);
+            let found = expected(&path(&golden.name), &["--decap", decap]);
             let committed = parse(&fs::read_to_string(samples).unwrap());
             assert_eq!(agree(&found, &committed), Ok(()), "{} with --decap '{decap}'", golden.name);
         }
@@ -84,7 +87,7 @@ fn pping_finds_the_golden_samples() {
         for (decap, samples) in readings(&golden) {
             let committed = parse(&fs::read_to_string(samples).unwrap());
             if let Err(difference) =
-                measured(&path(&golden.name), decap).and_then(|found| agree(&found, &committed))
+                measured(&path(&golden.name), &["--decap", decap]).and_then(|found| agree(&found, &committed))
             {
                 differences.push(format!("{} with --decap '{decap}': {difference}", golden.name));
             }

@@ -27,11 +27,16 @@ pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) 
         let at = start + u64::from(number) * SECOND;
         let (flags, payload) = if number == 0 { (SYN, 0) } else { (ACK, PAYLOAD) };
         let tick = 100 + number;
-        packets.push(Packet {
-            at,
-            octets: segment(client_port, true, flags, (tick, 900 + number - number.min(1)), payload),
-        });
-        let octets = segment(client_port, false, flags | ACK, (900 + number, tick), 0);
+        // What client and server have sent before, beside the SYN.
+        let sent = 1_001 + u32::from(PAYLOAD) * number.saturating_sub(1);
+        let [request, reply] = if number == 0 {
+            [(1_000, 0), (5_000, 1_001)]
+        } else {
+            [(sent, 5_001), (5_001, sent + u32::from(PAYLOAD))]
+        };
+        let stamps = (tick, 900 + number - number.min(1));
+        packets.push(Packet { at, octets: segment(client_port, true, flags, request, stamps, payload) });
+        let octets = segment(client_port, false, flags | ACK, reply, (900 + number, tick), 0);
         packets.push(Packet { at: at + rtt, octets });
     }
     packets.sort_by_key(|packet| packet.at);
@@ -43,6 +48,7 @@ fn segment(
     client_port: u16,
     from_client: bool,
     flags: u8,
+    (sequence, acknowledgement): (u32, u32),
     (tsval, tsecr): (u32, u32),
     payload: u16,
 ) -> Vec<u8> {
@@ -56,7 +62,9 @@ fn segment(
     frame.extend(to.0);
     frame.extend(from.1.to_be_bytes());
     frame.extend(to.1.to_be_bytes());
-    frame.extend([0, 0, 0, 1, 0, 0, 0, 1, 0x80, flags, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 8, 10]);
+    frame.extend(sequence.to_be_bytes());
+    frame.extend(acknowledgement.to_be_bytes());
+    frame.extend([0x80, flags, 0xff, 0xff, 0, 0, 0, 0, 1, 1, 8, 10]);
     frame.extend(tsval.to_be_bytes());
     frame.extend(tsecr.to_be_bytes());
     frame.resize(frame.len() + usize::from(payload), 0);

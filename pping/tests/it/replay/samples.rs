@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 const PPING: &str = env!("CARGO_BIN_EXE_pping");
-const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
+pub(super) const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
 
 /// A sample, as pping writes it and as the witness does.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -23,6 +23,15 @@ pub(super) struct Sample {
 }
 
 impl Sample {
+    pub(super) fn rtt(&self) -> u64 {
+        self.rtt
+    }
+
+    /// Whose packets are timed, and who replies.
+    pub(super) fn direction(&self) -> String {
+        format!("{} {} to {} {}", self.dest_ip, self.dest_port, self.src_ip, self.src_port)
+    }
+
     pub(super) fn line(&self) -> String {
         serde_json::to_string(self).unwrap() + "\n"
     }
@@ -49,17 +58,19 @@ fn assert_protocol(record: &Value) {
     let implied = match record["method"].as_str() {
         Some("icmp-echo") if is_v6 => "ICMPv6",
         Some("icmp-echo") => "ICMP",
+        Some("dns") => "DNS",
+        Some("quic-spin" | "quic-handshake") => "QUIC",
         _ => "TCP",
     };
     assert_eq!(protocol, implied, "{record}");
 }
 
-/// What pping finds in a capture, or what it complained about.
-pub(super) fn measured(capture: &Path, decap: &str) -> Result<Vec<Sample>, String> {
+/// What pping finds in a capture, or what it complained about. Options without a value are left out.
+pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>, String> {
     let mut pping = Command::new(PPING);
     pping.args(["--format", "jsonl", "--rate-limit", "0", "-r"]).arg(capture);
-    if !decap.is_empty() {
-        pping.args(["--decap", decap]);
+    for option in arguments.chunks_exact(2).filter(|option| !option[1].is_empty()) {
+        pping.args(option);
     }
     let output = pping.output().unwrap();
     if !output.status.success() {
@@ -70,12 +81,9 @@ pub(super) fn measured(capture: &Path, decap: &str) -> Result<Vec<Sample>, Strin
 
 /// What the witness expects of a capture.
 #[track_caller]
-pub(super) fn expected(capture: &Path, decap: &str) -> Vec<Sample> {
-    let output = Command::new("python3")
-        .args([WITNESS, "--decap", decap])
-        .arg(capture)
-        .output()
-        .unwrap_or_else(|error| {
+pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
+    let output =
+        Command::new("python3").arg(WITNESS).args(arguments).arg(capture).output().unwrap_or_else(|error| {
             panic!("this test needs python3 and tshark, which `cargo xtask setup --tests` installs: {error}")
         });
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

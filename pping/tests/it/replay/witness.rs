@@ -122,6 +122,17 @@ fn flows_have_the_traffic_that_tshark_finds() {
     assert!(captures.is_empty() || directions > 10, "{directions} directions of flows are too few to tell");
 }
 
+#[test]
+fn the_witness_tells_the_times_of_dns_that_tshark_tells() {
+    let captures = captures();
+    let mut samples = 0;
+    for capture in &captures {
+        let name = capture.display().to_string();
+        samples += judge(python(), "dns_time.py", &[&name], "", &name);
+    }
+    assert!(captures.is_empty() || samples > 200, "{samples} samples are too few to tell");
+}
+
 /// A Python that has the package `hdrhistogram`: that of `cargo xtask setup --tests`, which `PPING_PYTHON` names, or the
 /// machine's.
 fn python_with_hdrhistogram() -> Option<PathBuf> {

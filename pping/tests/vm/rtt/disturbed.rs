@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pping_lab::{Topology, traffic::Pace};
 
-use super::{EXACT, FAMILIES, Net, PAUSE, Sample, Watched, pings, to_server};
+use super::{EXACT, FAMILIES, Net, PAUSE, Sample, Watched, assert_minimum_agrees, pings, to_server};
 
 /// Each packet of the server's waits for 15 to 25 ms, so that many overtake others, and one in a hundred is lost. What is
 /// lost is the same each time: netem draws by what the kernel knows of chance, and that begins alike here.
@@ -14,6 +14,21 @@ const LONGEST: Duration = Duration::from_millis(25);
 
 const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: PAUSE };
 const PINGS: usize = 300;
+
+/// As much waiting, and more that is lost.
+const WORSE: &str = "delay 20ms 5ms loss 5%";
+
+/// What is lost after the router has seen it, so that it sees it again.
+const AHEAD: &str = "loss 3%";
+
+/// How long a receiver may keep an acknowledgement that it could send (Linux: `TCP_DELACK_MIN`). The server's kernel keeps
+/// none, but what gets lost is made up for by the next. A segment that is sent again takes longer: a round trip, three more
+/// segments, and another round trip.
+const DELAYED: Duration = Duration::from_millis(40);
+
+/// How far the minima of pping and of the sender may be apart: pping gives up some segments that the sender times by
+/// selective acknowledgements.
+const MINIMA: Duration = Duration::from_micros(500);
 
 /// The least time after which a segment is sent again (RFC 6298 has more, Linux this).
 const RETRANSMISSION: Duration = Duration::from_millis(200);
@@ -36,13 +51,25 @@ fn what_is_lost_or_overtaken_has_no_wrong_value() {
         }
 
         net.converse(family, CONVERSATION);
-        assert_segments(&to_server(&watched.take(), family));
+        assert_timestamps(&to_server(&watched.take(), family));
+    }
+
+    net.timestamps(false);
+    net.netem(WORSE);
+    net.netem_ahead(AHEAD);
+    for family in FAMILIES {
+        let sent = net.converse(family, CONVERSATION);
+        assert!(sent.told.retransmissions > 0, "{sent:?}");
+        let samples = watched.take();
+        let samples = to_server(&samples, family);
+        assert_segments(&samples);
+        assert_minimum_agrees(&samples, sent.told, MINIMA);
     }
     watched.finish();
 }
 
 #[track_caller]
-fn assert_segments(samples: &[&Sample]) {
+fn assert_timestamps(samples: &[&Sample]) {
     assert!(samples.len() > 100, "{} samples", samples.len());
     let mut late = 0;
     for sample in samples {
@@ -52,5 +79,21 @@ fn assert_segments(samples: &[&Sample]) {
         late += usize::from(sample.rtt() > LONGEST + EXACT);
         assert!(sample.rtt() <= LONGEST + RETRANSMISSION * 2, "{sample:?}");
     }
+    assert!(late * 20 <= samples.len(), "{late} of {} are late", samples.len());
+}
+
+/// No acknowledgement is of a segment that was sent twice.
+#[track_caller]
+fn assert_segments(samples: &[&Sample]) {
+    // A SYN may be lost as well, and then there is no sample of it.
+    let is_known = |sample: &&Sample| ["tcp-seq", "tcp-handshake"].contains(&sample.method.as_str());
+    assert!(samples.iter().all(is_known), "{samples:?}");
+    assert!(samples.len() > 100, "{} samples", samples.len());
+    for sample in samples {
+        assert!(sample.rtt() >= SHORTEST, "faster than the network: {sample:?}");
+        assert!(sample.rtt() <= LONGEST + DELAYED, "{sample:?}");
+    }
+    // What is lost takes other acknowledgements with it, that come at once.
+    let late = samples.iter().filter(|sample| sample.rtt() > LONGEST + EXACT).count();
     assert!(late * 20 <= samples.len(), "{late} of {} are late", samples.len());
 }

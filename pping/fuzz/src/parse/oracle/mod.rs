@@ -23,7 +23,8 @@ pub(super) struct Found {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Transport {
-    Tcp { ports: [u16; 2], flags: u8, timestamps: Option<Timestamps> },
+    Tcp { ports: [u16; 2], numbers: [u32; 2], flags: u8, timestamps: Option<Timestamps>, has_sack: bool },
+    Dns { ports: [u16; 2], id: u16, is_response: bool, rcode: u8 },
     Echo { id: u16, sequence: u16, is_reply: bool },
 }
 
@@ -63,14 +64,26 @@ pub(super) fn parse(
             Inside::Other => return None,
         };
         network = Network::parse(captured, start)?;
+        // One is enough.
+        if tunnel::inside(octets, &network, decap).is_some() {
+            return None;
+        }
     }
     let (transport, header_len) = network.transport(octets)?;
-    let header_end = network.start + header_len;
+    let mut header_end = network.start + header_len;
+    let payload = network.end.checked_sub(header_end)? as u32;
+    if let Transport::Dns { .. } = transport {
+        // As far as it matters. All of its header must be there, captured or not.
+        header_end += 4;
+        if payload < 12 {
+            return None;
+        }
+    }
     let found = Found {
         addresses: network.addresses,
         traffic_class: network.traffic_class,
         vlan: vlan[vlan.len().saturating_sub(4)..].to_vec(),
-        payload: network.end.checked_sub(header_end)? as u32,
+        payload,
         transport,
     };
     Some(Packet { found, header_end })
@@ -175,6 +188,7 @@ impl Network {
     fn transport(&self, octets: &[u8]) -> Option<(Transport, usize)> {
         match self.next_header {
             6 => tcp(octets, self.start),
+            17 => dns(octets, self.start),
             1 if self.is_v4 => echo(octets, self.start, [8, 0]),
             58 if !self.is_v4 => echo(octets, self.start, [128, 129]),
             _ => None,
@@ -186,26 +200,47 @@ fn tcp(octets: &[u8], at: usize) -> Option<(Transport, usize)> {
     let header: [u8; 20] = array(octets, at)?;
     let header_len = usize::from(header[12] >> 4) * 4;
     // As far as they were captured: who needs more of them says that the frame is truncated.
-    let options = octets.get(at + 20..octets.len().min(at + header_len.max(20)))?;
+    let mut options = octets.get(at + 20..octets.len().min(at + header_len.max(20)))?.to_vec();
+    options.resize(header_len.max(20) - 20, 0);
     let ports = [number(&header, 0)?, number(&header, 2)?];
+    let numbers = [4, 8].map(|at| array(&header, at).map_or(0, u32::from_be_bytes));
+    let (timestamps, has_sack) = find(&options);
     (header_len >= 20)
-        .then(|| (Transport::Tcp { ports, flags: header[13], timestamps: timestamps(options) }, header_len))
+        .then_some((Transport::Tcp { ports, numbers, flags: header[13], timestamps, has_sack }, header_len))
 }
 
-/// The timestamps option among others (RFC 9293, 3.1; RFC 7323, 3.2).
-fn timestamps(mut options: &[u8]) -> Option<Timestamps> {
-    loop {
-        options = match *options {
-            [1, ref rest @ ..] => rest,
-            [8, 10, ..] => {
-                let value = |at| array(options, at).map(u32::from_be_bytes);
-                return Some(Timestamps { tsval: value(2)?, tsecr: value(6)? });
-            }
-            [0 | 8, ..] | [] | [_] => return None,
-            [_, len, ..] if len >= 2 => options.get(usize::from(len)..)?,
-            _ => return None,
+/// Timestamps and SACK blocks among other options (RFC 9293, 3.1; RFC 7323, 3.2; RFC 2018, 3).
+fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
+    let (mut timestamps, mut has_sack) = (None, false);
+    while let Some((&kind, rest)) = options.split_first() {
+        let len = match (kind, rest) {
+            (0, _) | (_, []) => break,
+            (1, _) => 1,
+            (_, &[len, ..]) => usize::from(len),
         };
+        let Some((option, rest)) = options.split_at_checked(len) else { break };
+        match (kind, len) {
+            (8, 10) => {
+                let value = |at| array(option, at).map(u32::from_be_bytes);
+                timestamps = value(2).zip(value(6)).map(|(tsval, tsecr)| Timestamps { tsval, tsecr });
+            }
+            (8, _) | (2.., 0 | 1) => break,
+            (5, 10..) => has_sack = true,
+            _ => {}
+        }
+        options = rest;
     }
+    (timestamps, has_sack)
+}
+
+/// RFC 768, and RFC 1035, 4.1.1. Who has port 53 is asked, and answers.
+fn dns(octets: &[u8], at: usize) -> Option<(Transport, usize)> {
+    let ports = [number(octets, at)?, number(octets, at + 2)?];
+    let [high, low, flags, more] = array(octets, at + 8)?;
+    let is_response = flags & 0x80 != 0;
+    let server = if is_response { ports[0] } else { ports[1] };
+    let id = u16::from_be_bytes([high, low]);
+    (server == 53).then_some((Transport::Dns { ports, id, is_response, rcode: more & 0xf }, 8))
 }
 
 fn echo(octets: &[u8], at: usize, kinds: [u8; 2]) -> Option<(Transport, usize)> {
@@ -219,6 +254,8 @@ impl Found {
     /// What the parser found.
     pub(super) fn of(frame: &Frame) -> Self {
         let (segment, echo) = (&frame.transport.segment, &frame.transport.echo);
+        let (source, destination) = frame.transport.ports();
+        let (ports, dns) = ([source, destination], &frame.transport.datagram.dns);
         Self {
             addresses: [frame.source.to_octets(), frame.destination.to_octets()],
             traffic_class: frame.traffic_class,
@@ -226,13 +263,19 @@ impl Found {
             payload: frame.transport.payload(),
             transport: match frame.transport.kind {
                 Kind::Tcp => Transport::Tcp {
-                    ports: [segment.source_port, segment.destination_port],
+                    ports,
+                    numbers: [segment.sequence, segment.acknowledgement],
                     flags: segment.flags.0,
                     timestamps: segment.timestamps(),
+                    has_sack: segment.has_sack,
                 },
                 Kind::Echo => {
                     Transport::Echo { id: echo.id, sequence: echo.sequence, is_reply: echo.is_reply }
                 }
+                Kind::Dns => {
+                    Transport::Dns { ports, id: dns.id, is_response: dns.is_response, rcode: dns.rcode }
+                }
+                Kind::Quic => unreachable!("QUIC is not asked for"),
             },
         }
     }

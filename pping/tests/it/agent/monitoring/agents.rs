@@ -81,7 +81,12 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
         counters.bytes[hook].iter_mut().for_each(|bytes| *bytes += 900_000);
         counters.ecn[hook].iter_mut().for_each(|packets| *packets += 10);
         counters.retransmissions[hook] += 7;
+        counters.overtaken[hook] += 2;
+        counters.dns_queries[hook] += 50;
     }
+    counters.dns_responses[..4].iter_mut().for_each(|responses| *responses += 20);
+    counters.dns_unanswered += 5;
+    counters.pushed_out += 4;
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
     let hooks = Hooks { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };

@@ -60,7 +60,10 @@ fn it_has_the_shape_that_grafana_imports() {
     }
     let variables: BTreeSet<&str> =
         array(&dashboard["templating"]["list"]).iter().map(|variable| text(variable, "name")).collect();
-    assert_eq!(variables, BTreeSet::from(["datasource", "group", "instance", "interface", "matched"]));
+    assert_eq!(
+        variables,
+        BTreeSet::from(["datasource", "group", "instance", "interface", "matched", "method"])
+    );
     let (mut numbers, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     let mut places: Vec<[u64; 4]> = Vec::new();
     for panel in array(&dashboard["panels"]) {

@@ -137,7 +137,7 @@ fn web_a_crowd_does_not_drive_out_who_is_from_elsewhere() {
     let served = Served::plain();
     served.measure(8_000);
     let url = served.url("http", "/metrics").replace("localhost", "127.0.0.1");
-    let options = "--interface 127.0.0.2 --limit-rate 6M --output /dev/null --http1.1";
+    let options = "--interface 127.0.0.2 --limit-rate 2M --output /dev/null --http1.1";
     thread::scope(|scope| {
         // Some seconds, by far not the last of which is when the crowd comes.
         let friend = scope.spawn(|| served.curl(options, &url));

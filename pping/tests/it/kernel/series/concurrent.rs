@@ -17,6 +17,7 @@ use pping_common::{
     abi::{Emit, RttEvent, Tally},
     limits::RING_OCTETS,
     parse::LinkType,
+    rtt::{Method, Methods, Rules},
 };
 
 use super::{
@@ -33,6 +34,11 @@ static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
 const CPUS: usize = 2;
+
+/// All that the program has use for: it has all of pping in it twice.
+fn by_timestamps(settings: Settings) -> Settings {
+    Settings { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
+}
 
 /// Has each CPU make samples, `runs` at a time as long as there is `room`, while `meanwhile` is called over and over
 /// until it says that it is enough, and once more when all is done. Returns how many runs there were on each CPU.
@@ -101,7 +107,8 @@ fn millions_of_samples_over_hundreds_of_intervals_add_up() {
 
 fn assert_millions_add_up(object: &[u8], settings: Settings) {
     const INTERVALS: u32 = 250;
-    let mut kernel = load::open(object, &Settings { emit: Emit::NOTHING, ..settings }).unwrap();
+    let mut kernel =
+        load::open(object, &Settings { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
     let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
     let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
@@ -132,7 +139,7 @@ fn each_interval_has_whole_samples_as_their_events_tell() {
 }
 
 fn assert_whole_samples(object: &[u8], settings: Settings) {
-    let mut kernel = load::open(object, &settings).unwrap();
+    let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
     // Half as many as the ring has room for.

@@ -6,9 +6,9 @@ use super::{
     super::frames::{
         ACK, ARP, AUTHENTICATION, DESTINATION_OPTIONS, ESP, Extension, FIN, FRAGMENT, HOP_BY_HOP, ICMP,
         ICMPV6, IPV4, IPV6, Ip, LLDP, MPLS, NO_NEXT_HEADER, OLD_SERVICE_VLAN, PPPOE_SESSION, ROUTING, RST,
-        SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, ethernet, icmp, mpls, pppoe, timestamps, udp,
+        SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, dns, ethernet, icmp, mpls, pppoe, timestamps, udp,
     },
-    Becomes::{self, Echo, Stamped, Unstamped},
+    Becomes::{self, Dns, Echo, Stamped, Unstamped},
     Shape,
 };
 
@@ -328,6 +328,12 @@ fn others() -> Vec<Entry> {
     vec![
         entry("UDP", Ip::v4().frame(UDP, &udp(30)), UNSUPPORTED),
         entry("UDP in IPv6", Ip::v6().frame(UDP, &udp(30)), UNSUPPORTED),
+        entry("DNS query", Ip::v4().frame(UDP, &dns((4000, 53), 7, [1, 0], 30)), Dns),
+        entry("DNS query in IPv6", Ip::v6().frame(UDP, &dns((4000, 53), 7, [1, 0], 30)), Dns),
+        entry("DNS response", Ip::v4().frame(UDP, &dns((53, 4000), 7, [0x81, 0x80], 12)), Dns),
+        entry("DNS response to a server", Ip::v4().frame(UDP, &dns((40, 53), 7, [0x81, 0], 12)), UNSUPPORTED),
+        entry("DNS over multicast", Ip::v4().frame(UDP, &dns((5353, 5353), 0, [0, 0], 30)), UNSUPPORTED),
+        entry("no DNS", Ip::v4().frame(UDP, &dns((4000, 53), 7, [1, 0], 11)), MALFORMED),
         entry("ESP", Ip::v4().frame(ESP, &[7; 40]), UNSUPPORTED),
         entry("ESP in IPv6", Ip::v6().frame(ESP, &[7; 40]), UNSUPPORTED),
         entry("no next header", Ip::v6().frame(NO_NEXT_HEADER, &[]), UNSUPPORTED),

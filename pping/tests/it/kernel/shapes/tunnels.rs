@@ -2,8 +2,8 @@
 
 use super::{
     super::frames::{
-        ARP, ESP, Extension, HOP_BY_HOP, IPV4, Ip, LLDP, MPLS, SERVICE_VLAN, TCP, Tcp, UDP, VLAN, ethernet,
-        icmp, mpls, udp, udp_to, v4, v6,
+        ARP, ESP, Extension, HOP_BY_HOP, IPV4, Ip, LLDP, MPLS, SERVICE_VLAN, TCP, Tcp, UDP, VLAN, dns,
+        ethernet, icmp, mpls, udp, udp_to, v4, v6,
     },
     Becomes::{self, Echo, Stamped, Unstamped},
     Shape,
@@ -78,6 +78,7 @@ fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
         ("TCP without timestamps", Ip::v4(), Ip::v4().packet(TCP, &unstamped), Unstamped),
         ("a ping", Ip::v4(), Ip::v4().packet(1, &icmp(8, 0, 5, 6, 8)), Echo),
         ("UDP", Ip::v6(), Ip::v6().packet(UDP, &udp(8)), UNSUPPORTED),
+        ("DNS", Ip::v4(), Ip::v4().packet(UDP, &dns((4000, 53), 7, [1, 0], 12)), Becomes::Dns),
         ("ESP", Ip::v4(), Ip::v4().packet(ESP, &[9; 40]), UNSUPPORTED),
         (
             "a later fragment",

@@ -3,11 +3,13 @@
 use std::mem::swap;
 
 use super::Frame;
-use crate::frames::{ACK, AUTHENTICATION, ICMP, Ip, PSH, SYN, TCP, Tcp, ethernet, icmp};
+use crate::frames::{ACK, AUTHENTICATION, FIN, ICMP, Ip, PSH, SYN, TCP, Tcp, ethernet, icmp};
 
 const MILLISECOND: u64 = 1_000_000;
 /// When the first dialogue of a capture begins, ns since 1970.
 const BEGIN: u64 = 1_700_000_000_123_456_789;
+/// The first sequence numbers of client and server.
+const FIRST: [u32; 2] = [100_000, 500_000];
 /// How far apart the beginnings of two dialogues are, in milliseconds.
 const APART: u64 = 100;
 
@@ -48,6 +50,8 @@ pub(super) struct Dialogue {
     /// A segment of these timestamps.
     stamped: fn(u32, u32) -> Tcp,
     has_authentication: bool,
+    /// The next sequence numbers of client and server.
+    next: [u32; 2],
     packets: Vec<Passing>,
 }
 
@@ -55,7 +59,15 @@ impl Dialogue {
     /// Between the hosts of an IP header. It begins after those with smaller numbers.
     pub(super) fn new(ip: Ip, number: u16) -> Self {
         let begin = BEGIN + u64::from(number) * APART * MILLISECOND;
-        Self { ip, number, begin, stamped: Tcp::stamped, has_authentication: false, packets: Vec::new() }
+        Self {
+            ip,
+            number,
+            begin,
+            stamped: Tcp::stamped,
+            has_authentication: false,
+            next: FIRST,
+            packets: Vec::new(),
+        }
     }
 
     /// Its segments are made by another function of TSval and TSecr.
@@ -93,14 +105,23 @@ impl Dialogue {
 
     /// A segment to the server, with this many octets of payload.
     pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
-        let segment = Tcp { flags, payload, ..(self.stamped)(tsval, tsecr) };
-        self.segment(at, true, segment)
+        self.say(at, true, flags, payload, (tsval, tsecr))
     }
 
     /// A segment to the client.
     pub(super) fn back(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
-        let segment = Tcp { flags, payload, ..(self.stamped)(tsval, tsecr) };
-        self.segment(at, false, segment)
+        self.say(at, false, flags, payload, (tsval, tsecr))
+    }
+
+    /// A segment behind what its sender said before, that acknowledges all the other did.
+    fn say(mut self, at: u64, is_outward: bool, flags: u8, payload: usize, stamps: (u32, u32)) -> Self {
+        let (own, other) = if is_outward { (0, 1) } else { (1, 0) };
+        let (sequence, acknowledged) = (self.next[own], self.next[other]);
+        self.next[own] =
+            sequence + payload as u32 + u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
+        let acknowledgement = if flags & ACK == 0 { 0 } else { acknowledged };
+        let segment = Tcp { flags, sequence, acknowledgement, payload, ..(self.stamped)(stamps.0, stamps.1) };
+        self.segment(at, is_outward, segment)
     }
 
     /// Any segment; its ports are replaced.

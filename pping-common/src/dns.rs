@@ -1,0 +1,205 @@
+//! DNS queries and their responses (RFC 1035). They belong to no flow: each query waits in a place of its own.
+//!
+//! A query that is asked again while it waits is void: nobody knows which of the two a response answers. What has waited for
+//! [`DNS_TIMEOUT_SECONDS`] is not answered any more, whoever comes by first to notice.
+
+use crate::{
+    flow::{Address, Ipv4, Ipv6},
+    limits::{DNS_TIMEOUT_SECONDS, SECOND},
+    parse::Frame,
+};
+
+/// Nanoseconds that a query waits.
+const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
+
+/// What a query and its response have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct QueryKey<A> {
+    /// Who asks.
+    pub client: A,
+    /// Who is asked.
+    pub server: A,
+    /// The port of the client.
+    pub client_port: u16,
+    /// The port of the server.
+    pub server_port: u16,
+    /// The ID that the client has given to the query.
+    pub id: u16,
+    /// The interface's place in the table of monitored interfaces.
+    pub interface: u16,
+}
+
+impl<A: Address> QueryKey<A> {
+    /// That of a packet, which is of [`Kind::Dns`](crate::parse::Kind::Dns).
+    #[inline(always)]
+    pub fn new(interface: u16, frame: &Frame) -> Self {
+        let datagram = &frame.transport.datagram;
+        let (source, destination) = (A::of(frame.source), A::of(frame.destination));
+        let (client, server, client_port, server_port) = if datagram.dns.is_response {
+            (destination, source, datagram.destination_port, datagram.source_port)
+        } else {
+            (source, destination, datagram.source_port, datagram.destination_port)
+        };
+        Self { client, server, client_port, server_port, id: datagram.dns.id, interface }
+    }
+}
+
+/// A query that waits. One number, so that it is read and written as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Query(u64);
+
+impl Query {
+    /// The bit of one that was asked again. Without it there are 292 years of nanoseconds.
+    const VOID: u64 = 1 << 63;
+
+    /// One that is asked at `now`, ns.
+    #[inline(always)]
+    pub fn asked(now: u64) -> Self {
+        Self(now & !Self::VOID)
+    }
+
+    /// One that is asked again at `now`, ns, while it waits.
+    #[inline(always)]
+    pub fn asked_again(now: u64) -> Self {
+        Self(now | Self::VOID)
+    }
+
+    /// Since when it waits, ns.
+    #[inline(always)]
+    pub fn since(self) -> u64 {
+        self.0 & !Self::VOID
+    }
+
+    /// What a response at `now` says of the round-trip time, ns: nothing if the query was asked again, or is the newer of the
+    /// two.
+    #[inline(always)]
+    pub fn rtt(self, now: u64) -> Option<u64> {
+        if self.0 & Self::VOID != 0 { None } else { (now & !Self::VOID).checked_sub(self.0) }
+    }
+}
+
+/// Whether a query that was asked last at `since` has waited too long by `now`, ns.
+#[inline(always)]
+pub fn is_unanswered(since: u64, now: u64) -> bool {
+    now.saturating_sub(since) >= TIMEOUT
+}
+
+const _: () = {
+    assert!(size_of::<QueryKey<Ipv4>>() == 16);
+    assert!(size_of::<QueryKey<Ipv6>>() == 40);
+    assert!(core::mem::offset_of!(QueryKey<Ipv4>, interface) == 14);
+    assert!(core::mem::offset_of!(QueryKey<Ipv6>, interface) == 38);
+    assert!(size_of::<Query>() == 8);
+};
+
+#[cfg(test)]
+mod tests {
+    use std::{vec, vec::Vec};
+
+    use super::*;
+    use crate::{
+        octets::Captured,
+        parse::{Decap, Kind, LinkType, Scope, Untracked, Vlan},
+        testing::Network,
+    };
+
+    const UDP: u8 = 17;
+
+    /// A message from the first host of `network` to the second.
+    fn message(network: &Network, ports: (u16, u16), id: u16, flags: [u8; 2]) -> Result<Frame, Untracked> {
+        let mut octets: Vec<u8> = [ports.0, ports.1, 20, 0].into_iter().flat_map(u16::to_be_bytes).collect();
+        octets.extend(id.to_be_bytes());
+        octets.extend(flags);
+        octets.extend([0; 8]);
+        let octets = network.frame(UDP, &octets);
+        let mut frame = Frame::EMPTY;
+        let captured = Captured { octets: &octets, frame_len: octets.len() };
+        frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL)?;
+        assert_eq!(frame.transport.kind, Kind::Dns);
+        Ok(frame)
+    }
+
+    fn turned(network: &Network) -> Network {
+        let Network { source, destination, .. } = *network;
+        Network { source: destination, destination: source, ..network.clone() }
+    }
+
+    fn keys_meet<A: Address + Eq + core::fmt::Debug>(network: &Network) {
+        let query = message(network, (4000, 53), 7, [1, 0]).unwrap();
+        let key = QueryKey::<A>::new(3, &query);
+        assert_eq!((key.client_port, key.server_port, key.id, key.interface), (4000, 53, 7, 3));
+        for flags in [[0x81, 0x80], [0x83, 0x80], [0x81, 0x83]] {
+            let response = message(&turned(network), (53, 4000), 7, flags).unwrap();
+            assert_eq!(QueryKey::<A>::new(3, &response), key);
+            assert_eq!(response.transport.datagram.dns.rcode, flags[1] & 15);
+        }
+        for (ports, id, place) in [((53, 4001), 7, 3), ((53, 4000), 8, 3), ((53, 4000), 7, 4)] {
+            let response = message(&turned(network), ports, id, [0x80, 0]).unwrap();
+            assert_ne!(QueryKey::<A>::new(place, &response), key);
+        }
+        let response = message(network, (53, 4000), 7, [0x80, 0]).unwrap();
+        assert_ne!(QueryKey::<A>::new(3, &response), key, "from the client itself");
+    }
+
+    #[test]
+    fn a_response_has_the_key_of_its_query() {
+        keys_meet::<Ipv4>(&Network::v4());
+        keys_meet::<Ipv6>(&Network::v6());
+    }
+
+    #[test]
+    fn between_two_ports_of_servers_the_header_says_who_asks() {
+        let query = message(&Network::v4(), (53, 53), 7, [1, 0]).unwrap();
+        let response = message(&turned(&Network::v4()), (53, 53), 7, [0x81, 0]).unwrap();
+        assert_eq!(QueryKey::<Ipv4>::new(0, &query), QueryKey::new(0, &response));
+        let other = message(&turned(&Network::v4()), (53, 53), 7, [1, 0]).unwrap();
+        assert_ne!(QueryKey::<Ipv4>::new(0, &query), QueryKey::new(0, &other));
+    }
+
+    #[test]
+    fn what_goes_the_wrong_way_is_no_dns() {
+        let wrong = [((4000, 53), [0x80, 0]), ((53, 4000), [1, 0])];
+        for (ports, flags) in wrong {
+            let refused = message(&Network::v4(), ports, 7, flags);
+            assert_eq!(refused.map(drop), Err(Untracked::Unsupported));
+        }
+    }
+
+    #[test]
+    fn a_header_that_is_not_all_there_is_malformed() {
+        for (octets, reason) in [(11, Some(Untracked::Malformed)), (12, None)] {
+            let mut datagram = vec![0x0f, 0xa0, 0, 53, 0, 8 + octets as u8, 0, 0];
+            datagram.extend(vec![0; octets]);
+            let octets = Network::v4().frame(UDP, &datagram);
+            let captured = Captured { octets: &octets, frame_len: octets.len() };
+            let mut frame = Frame::EMPTY;
+            let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
+            assert_eq!(parsed.err(), reason);
+        }
+    }
+
+    #[test]
+    fn a_query_says_how_long_it_waits() {
+        for now in [0, 1, 5 * SECOND, u64::MAX >> 1] {
+            let query = Query::asked(now);
+            assert_eq!((query.since(), query.rtt(now)), (now, Some(0)));
+            assert_eq!(query.rtt(now + 7), if now < u64::MAX >> 1 { Some(7) } else { None });
+        }
+        assert_eq!(Query::asked(8).rtt(7), None, "a response before its query");
+    }
+
+    #[test]
+    fn a_query_that_is_asked_again_gives_no_time_and_waits_from_then() {
+        let query = Query::asked_again(9 * SECOND);
+        assert_eq!((query.since(), query.rtt(10 * SECOND)), (9 * SECOND, None));
+    }
+
+    #[test]
+    fn a_query_waits_for_less_than_its_time() {
+        assert!(!is_unanswered(SECOND, SECOND + TIMEOUT - 1));
+        assert!(is_unanswered(SECOND, SECOND + TIMEOUT));
+        assert!(!is_unanswered(SECOND, 0), "a clock that was set back");
+    }
+}

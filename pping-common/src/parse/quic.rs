@@ -1,0 +1,179 @@
+//! QUIC packets, as far as their invariants (RFC 8999) and the first octet tell.
+
+use super::Untracked;
+use crate::octets::Octets;
+
+/// Octets of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).
+const SHORTEST: usize = 21;
+/// Octets of the longest connection ID (RFC 9000, 17.2).
+const LONGEST_ID: usize = 20;
+/// Octets in front of the destination connection ID: the first, the version and the length.
+const BEFORE_IDS: usize = 6;
+
+const LONG: u8 = 0x80;
+const FIXED: u8 = 0x40;
+const SPIN: u8 = 0x20;
+const TYPE: u8 = 0x30;
+
+const VERSION_1: u32 = 1;
+/// RFC 9369, 3.1.
+const VERSION_2: u32 = 0x6b33_43cf;
+/// The type of an Initial of version 2 (RFC 9369, 3.2). In others it is 0.
+const INITIAL_2: u8 = 0x10;
+/// The first draft with the spin bit and the fixed bit where they are now.
+const DRAFT_17: u32 = 0xff00_0011;
+/// The last one with both lengths in one octet.
+const DRAFT_21: u32 = 0xff00_0015;
+/// The last one.
+const DRAFT_34: u32 = 0xff00_0022;
+
+/// What kind of packet it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum QuicForm {
+    /// A short header.
+    Short,
+    /// A long header, of a type other than Initial.
+    Long,
+    /// The long header of an Initial; any of a version whose types are not known.
+    Initial,
+    /// A server that offers other versions.
+    Negotiation,
+}
+
+/// The first QUIC packet of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quic {
+    /// What kind it is.
+    pub form: QuicForm,
+    /// The spin bit of a short header (RFC 9000, 17.4).
+    pub spin: bool,
+    /// Whether the version of a long header is one that is known, or greased (RFC 9000, 15).
+    pub is_known: bool,
+    /// The version of a long header.
+    pub version: u32,
+    /// A digest of the source connection ID of a long header, 0 if that has no octets.
+    pub source_id: u32,
+    /// The same of its destination connection ID.
+    pub destination_id: u32,
+}
+
+impl Quic {
+    pub(crate) const EMPTY: Self = Self {
+        form: QuicForm::Short,
+        spin: false,
+        is_known: false,
+        version: 0,
+        source_id: 0,
+        destination_id: 0,
+    };
+}
+
+/// Parses the packet at `offset` of `len` octets. Unsupported if it cannot be QUIC, or ends less than the octets of the longest
+/// ID behind the place of the source ID: only version negotiation that offers little may be so short.
+#[inline(always)]
+pub(super) fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    quic: &mut Quic,
+) -> Result<(), Untracked> {
+    if len < SHORTEST {
+        return Err(Untracked::Unsupported);
+    }
+    let head: [u8; 8] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [first, version @ .., lengths, _, _] = head;
+    if first & LONG == 0 {
+        if first & FIXED == 0 {
+            return Err(Untracked::Unsupported);
+        }
+        quic.form = QuicForm::Short;
+        quic.spin = first & SPIN != 0;
+        return Ok(());
+    }
+    let version = u32::from_be_bytes(version);
+    if first & FIXED == 0 && version != 0 {
+        return Err(Untracked::Unsupported);
+    }
+    let is_packed = is_between(version, DRAFT_17, DRAFT_21);
+    let destination_len = usize::from(if is_packed { packed_len(lengths >> 4) } else { lengths });
+    if destination_len > LONGEST_ID {
+        return Err(Untracked::Unsupported);
+    }
+    let destination_len = O::below::<32>(destination_len);
+    let behind = BEFORE_IDS + destination_len;
+    let source_at = O::below::<64>(behind + usize::from(!is_packed));
+    if len < source_at + LONGEST_ID {
+        return Err(Untracked::Unsupported);
+    }
+    let [separate, _]: [u8; 2] = octets.read(offset + behind).ok_or(Untracked::Truncated)?;
+    let source_len = usize::from(if is_packed { packed_len(lengths & 0x0f) } else { separate });
+    if source_len > LONGEST_ID || len < source_at + source_len {
+        return Err(Untracked::Unsupported);
+    }
+    let is_known = is_known(version);
+    let initial = if version == VERSION_2 { INITIAL_2 } else { 0 };
+    quic.form = if version == 0 {
+        QuicForm::Negotiation
+    } else if !is_known || first & TYPE == initial {
+        QuicForm::Initial
+    } else {
+        QuicForm::Long
+    };
+    quic.is_known = is_known;
+    quic.version = version;
+    quic.destination_id = digest(octets, offset + BEFORE_IDS, destination_len).ok_or(Untracked::Truncated)?;
+    quic.source_id = digest(octets, offset + source_at, source_len).ok_or(Untracked::Truncated)?;
+    Ok(())
+}
+
+#[inline(always)]
+fn is_known(version: u32) -> bool {
+    version == VERSION_1
+        || version == VERSION_2
+        || is_between(version, DRAFT_17, DRAFT_34)
+        // RFC 9000, 15.
+        || version & 0x0f0f_0f0f == 0x0a0a_0a0a
+}
+
+#[inline(always)]
+fn is_between(version: u32, first: u32, last: u32) -> bool {
+    version.wrapping_sub(first) <= last - first
+}
+
+/// The length that four bits stand for (draft-ietf-quic-transport-17, 17.2).
+#[inline(always)]
+fn packed_len(bits: u8) -> u8 {
+    if bits == 0 { 0 } else { bits + 3 }
+}
+
+/// A digest of the ID of `len` octets, at most [`LONGEST_ID`], at `offset`, behind which there must be as many as the longest has;
+/// 0 if it has none, and never else. Without a loop and, in the main, without branches: the verifier would follow each of
+/// them.
+#[inline(always)]
+fn digest<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Option<u32> {
+    let words = [
+        u64::from_be_bytes(octets.read(offset)?),
+        u64::from_be_bytes(octets.read(offset + 8)?),
+        u64::from(u32::from_be_bytes(octets.read(offset + 16)?)) << 32,
+    ];
+    let len = len as u64 & 31;
+    // All ones from 8 octets on, and from 16 on; then those of the word in which the ID ends.
+    let first_is_full = 0_u64.wrapping_sub((len + 24) >> 5);
+    let second_is_full = 0_u64.wrapping_sub((len + 16) >> 5);
+    let part = !(u64::MAX >> (8 * (len & 7)));
+    let masks = [first_is_full | part, second_is_full | first_is_full & part, second_is_full & part];
+    let mut digest = len;
+    digest = mixed(digest ^ words[0] & masks[0]);
+    digest = mixed(digest ^ words[1] & masks[1]);
+    digest = mixed(digest ^ words[2] & masks[2]);
+    let digest = (digest >> 32) as u32 | 1;
+    Some(if len == 0 { 0 } else { digest })
+}
+
+/// One round of Fibonacci hashing. Nobody gains anything from a collision but samples of his own connection.
+#[inline(always)]
+fn mixed(value: u64) -> u64 {
+    let product = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}

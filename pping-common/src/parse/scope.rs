@@ -1,0 +1,37 @@
+//! Which packets are looked into.
+
+use crate::{limits::MAX_DNS_PORTS, rtt::Methods};
+
+/// Which packets are looked into, fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Scope {
+    /// Only those that one of these methods is for.
+    pub methods: Methods,
+    /// Ports that DNS servers listen at; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
+}
+
+impl Scope {
+    /// All methods, and DNS at its port.
+    pub const ALL: Self = Self::of(Methods::ALL);
+
+    /// Some methods, and DNS at its port.
+    pub const fn of(methods: Methods) -> Self {
+        let mut dns_ports = [0; MAX_DNS_PORTS];
+        dns_ports[0] = crate::limits::DNS_PORT;
+        Self { methods, dns_ports }
+    }
+
+    /// Whether a DNS server listens there.
+    #[inline(always)]
+    #[expect(
+        clippy::manual_contains,
+        reason = "that looks at blocks of ports, which the verifier follows less easily"
+    )]
+    pub(super) fn is_dns(&self, port: u16) -> bool {
+        port != 0 && self.dns_ports.iter().any(|&dns| dns == port)
+    }
+}
+
+const _: () = assert!(size_of::<Scope>() == 16);

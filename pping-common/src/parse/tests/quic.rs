@@ -1,0 +1,199 @@
+//! QUIC packets: what is read of their headers, and what is none.
+
+use std::{vec, vec::Vec};
+
+use proptest::{collection::vec, prelude::*};
+
+use crate::{
+    octets::Captured,
+    parse::{Decap, Frame, Kind, LinkType, Quic, QuicForm, Scope, Untracked, Vlan},
+    rtt::{Method, Methods},
+    testing::{Network, parse},
+};
+
+const UDP: u8 = 17;
+const INITIAL: u8 = 0xc0;
+const V2: u32 = 0x6b33_43cf;
+const DRAFT_18: u32 = 0xff00_0012;
+const UNKNOWN: u32 = 0xf0f0_f1f2;
+
+fn frame(payload: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0xc0, 1, 0x01, 0xbb];
+    datagram.extend((8 + payload.len() as u16).to_be_bytes());
+    datagram.extend([0; 2]);
+    datagram.extend(payload);
+    Network::v6().frame(UDP, &datagram)
+}
+
+fn found(payload: &[u8]) -> Result<Quic, Untracked> {
+    let transport = parse(&frame(payload))?.transport;
+    assert_eq!(transport.kind, Kind::Quic);
+    Ok(transport.datagram.quic)
+}
+
+/// A long header with lengths of their own, and 30 octets behind it.
+fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
+    let mut packet = vec![first];
+    packet.extend(version.to_be_bytes());
+    packet.push(destination.len() as u8);
+    packet.extend(destination);
+    packet.push(source.len() as u8);
+    packet.extend(source);
+    packet.extend([0x55; 30]);
+    packet
+}
+
+/// One of the drafts that pack them.
+fn packed(version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
+    let bits = |id: &[u8]| if id.is_empty() { 0 } else { id.len() as u8 - 3 };
+    let mut packet = vec![INITIAL];
+    packet.extend(version.to_be_bytes());
+    packet.push(bits(destination) << 4 | bits(source));
+    packet.extend(destination);
+    packet.extend(source);
+    packet.extend([0x55; 30]);
+    packet
+}
+
+/// The digest of an ID.
+fn digest(id: &[u8]) -> u32 {
+    found(&long(INITIAL, 1, id, &[])).unwrap().destination_id
+}
+
+#[test]
+fn short_headers_have_a_spin_bit() {
+    for (first, spin) in [(0x40, false), (0x60, true), (0x5f, false), (0x7f, true)] {
+        let quic = found(&[first; 21]).unwrap();
+        assert_eq!((quic.form, quic.spin), (QuicForm::Short, spin), "{first:x}");
+    }
+}
+
+#[test]
+fn what_cannot_be_quic_is_unsupported() {
+    let unsupported =
+        |payload: &[u8]| assert_eq!(found(payload), Err(Untracked::Unsupported), "{payload:x?}");
+    unsupported(&[0x20; 40]);
+    unsupported(&[0x00; 40]);
+    // Without the fixed bit.
+    unsupported(&long(0x80, 1, &[1; 8], &[2; 8]));
+    unsupported(&[0x40; 20]);
+    unsupported(&[]);
+    unsupported(&long(INITIAL, 1, &[1; 21], &[2; 8]));
+    unsupported(&long(INITIAL, 1, &[1; 8], &[2; 21]));
+    unsupported(&long(INITIAL, 1, &[1; 8], &[2; 255]));
+}
+
+#[test]
+fn long_headers_have_a_type_by_their_version() {
+    let form = |first, version| found(&long(first, version, &[1; 8], &[2; 8])).unwrap().form;
+    for version in [1, 0xff00_001d, 0xff00_0022, 0x1a2a_3a4a] {
+        assert_eq!(form(0xcf, version), QuicForm::Initial, "{version:x}");
+        for first in [0xd0, 0xe0, 0xf0] {
+            assert_eq!(form(first, version), QuicForm::Long, "{version:x}");
+        }
+    }
+    assert_eq!(form(0xd0, V2), QuicForm::Initial);
+    assert_eq!(form(0xc0, V2), QuicForm::Long);
+    assert_eq!(form(0xf0, UNKNOWN), QuicForm::Initial);
+    assert_eq!(form(0xc0, 0), QuicForm::Negotiation);
+    assert_eq!(form(0x80, 0), QuicForm::Negotiation);
+}
+
+#[test]
+fn versions_are_known_or_greased() {
+    let is_known = |version| found(&long(INITIAL, version, &[1; 8], &[2; 8])).unwrap().is_known;
+    for version in [1, V2, 0xff00_0016, 0xff00_0022, 0x0a0a_0a0a, 0xfafa_fafa, 0x1a2a_3a4a] {
+        assert!(is_known(version), "{version:x}");
+    }
+    for version in [0, 2, 0xff00_0010, 0xff00_0023, UNKNOWN, 0x4547_4716, 0x0a0a_0a0b] {
+        assert!(!is_known(version), "{version:x}");
+    }
+}
+
+#[test]
+fn ids_are_told_apart_by_octets_and_length() {
+    let octets: Vec<u8> = (1..=20).collect();
+    let mut digests: Vec<u32> = (0..=20).map(|len| digest(&octets[..len])).collect();
+    assert_eq!(digests[0], 0);
+    for at in 0..20 {
+        let mut other = octets.clone();
+        other[at] ^= 1;
+        digests.push(digest(&other));
+    }
+    digests.extend((1..=20).map(|len| digest(&vec![0; len])));
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), 61);
+}
+
+#[test]
+fn drafts_pack_both_lengths_in_one_octet() {
+    for version in [0xff00_0011, DRAFT_18, 0xff00_0015] {
+        for (destination, source) in [(8, 4), (18, 18), (4, 0), (0, 4)] {
+            let (destination, source) = (vec![3; destination], vec![4; source]);
+            let quic = found(&packed(version, &destination, &source)).unwrap();
+            assert_eq!((quic.destination_id, quic.source_id), (digest(&destination), digest(&source)));
+        }
+    }
+    let quic = found(&long(INITIAL, 0xff00_0016, &[3; 8], &[4; 4])).unwrap();
+    assert_eq!((quic.destination_id, quic.source_id), (digest(&[3; 8]), digest(&[4; 4])));
+}
+
+#[test]
+fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
+    let packet = long(INITIAL, 1, &[1; 8], &[2; 5]);
+    // The place of the source ID and 20 octets.
+    for len in 0..15 + 20 {
+        assert_eq!(found(&packet[..len]), Err(Untracked::Unsupported), "{len}");
+    }
+    assert!(found(&packet[..35]).is_ok());
+    let octets = frame(&packet);
+    let needed = octets.len() - packet.len() + 35;
+    for len in needed - 35..octets.len() {
+        let mut frame = Frame::EMPTY;
+        let captured = Captured { octets: &octets[..len], frame_len: octets.len() };
+        let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
+        assert_eq!(parsed, if len < needed { Err(Untracked::Truncated) } else { Ok(()) }, "{len}");
+    }
+}
+
+#[test]
+fn what_begins_a_flow() {
+    let begins = |payload: &[u8]| {
+        parse(&frame(payload)).unwrap().transport.begins_flow(Methods::NONE.and(Method::QuicSpin))
+    };
+    assert_eq!(begins(&long(INITIAL, 1, &[1; 8], &[2; 8])), Ok(()));
+    assert_eq!(begins(&long(0xe0, 1, &[1; 8], &[2; 8])), Ok(()));
+    assert_eq!(begins(&long(INITIAL, 0, &[1; 8], &[2; 8])), Err(Untracked::NoFlow));
+    assert_eq!(begins(&[0x40; 30]), Err(Untracked::NoFlow));
+}
+
+proptest! {
+    /// An ID has one digest wherever it is, and whatever is around it.
+    #[test]
+    fn digests_depend_on_the_id_alone(
+        id in vec(any::<u8>(), 0..=20),
+        other in vec(any::<u8>(), 0..=20),
+        behind in vec(any::<u8>(), 20..40),
+    ) {
+        let mut there = long(INITIAL, 1, &id, &other);
+        let mut back = long(INITIAL, 1, &other, &id);
+        there.truncate(7 + id.len() + other.len());
+        there.extend(&behind);
+        back.extend(&behind);
+        let (there, back) = (found(&there).unwrap(), found(&back).unwrap());
+        prop_assert_eq!(there.destination_id, back.source_id);
+        prop_assert_eq!(there.source_id, back.destination_id);
+        prop_assert_eq!(there.destination_id == there.source_id, id == other);
+        prop_assert_eq!(there.destination_id == 0, id.is_empty());
+    }
+
+    #[test]
+    fn any_payload_is_parsed_or_refused(payload in vec(any::<u8>(), 0..80)) {
+        let quic = found(&payload);
+        prop_assert!(matches!(quic, Ok(_) | Err(Untracked::Unsupported)));
+        if payload.len() < 21 {
+            prop_assert!(quic.is_err());
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! UDP datagrams (RFC 768), as far as something in them can be timed.
+
+use super::{Dns, Kind, Quic, Scope, Transport, Untracked, dns, quic};
+use crate::{octets::Octets, rtt::Method};
+
+const HEADER: usize = 8;
+
+/// A UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+    /// Octets of payload, by the IP header.
+    pub payload: u32,
+    /// The DNS message, if it is one.
+    pub dns: Dns,
+    /// The QUIC packet, if it is one.
+    pub quic: Quic,
+}
+
+impl Datagram {
+    pub(super) const EMPTY: Self =
+        Self { source_port: 0, destination_port: 0, payload: 0, dns: Dns::EMPTY, quic: Quic::EMPTY };
+
+    /// The IP protocol number of UDP.
+    pub const NUMBER: u8 = super::ip::UDP;
+}
+
+/// Parses the datagram at `offset` that has `len` octets including its header.
+#[inline(always)]
+pub(super) fn parse<O: Octets + ?Sized>(
+    octets: &O,
+    offset: usize,
+    len: usize,
+    scope: &Scope,
+    transport: &mut Transport,
+) -> Result<(), Untracked> {
+    let methods = scope.methods;
+    if !methods.has(Method::Dns) && !methods.has_quic() {
+        return Err(Untracked::Unsupported);
+    }
+    let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
+    let datagram = &mut transport.datagram;
+    datagram.source_port = u16::from_be_bytes([header[0], header[1]]);
+    datagram.destination_port = u16::from_be_bytes([header[2], header[3]]);
+    datagram.payload = payload as u32;
+    let (from_server, to_server) =
+        (scope.is_dns(datagram.source_port), scope.is_dns(datagram.destination_port));
+    if methods.has(Method::Dns) && (from_server || to_server) {
+        transport.kind = Kind::Dns;
+        return dns::parse(octets, offset + HEADER, payload, (from_server, to_server), &mut datagram.dns);
+    }
+    if methods.has_quic() {
+        transport.kind = Kind::Quic;
+        return quic::parse(octets, offset + HEADER, payload, &mut datagram.quic);
+    }
+    Err(Untracked::Unsupported)
+}

@@ -1,0 +1,107 @@
+//! How round-trip times are measured, and which of these ways are wanted.
+
+/// How an RTT was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Method {
+    /// TCP timestamps: `TSval` and `TSecr`.
+    TcpTs,
+    /// Echo request and reply.
+    IcmpEcho,
+    /// TCP sequence numbers, and the acknowledgements that cover them.
+    TcpSeq,
+    /// SYN and SYN-ACK; SYN-ACK and the ACK that completes the handshake.
+    TcpHandshake,
+    /// DNS query and response.
+    Dns,
+    /// The spin bit of QUIC.
+    QuicSpin,
+    /// The first Initial of a QUIC client, and the server's first packet.
+    QuicHandshake,
+}
+
+impl Method {
+    /// How many methods are told apart, rounded up to a power of two.
+    pub const PLACES: usize = 8;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::TcpTs,
+        Self::IcmpEcho,
+        Self::TcpSeq,
+        Self::TcpHandshake,
+        Self::Dns,
+        Self::QuicSpin,
+        Self::QuicHandshake,
+    ];
+}
+
+/// Which methods are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Methods(pub u16);
+
+impl Methods {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Each where it is the best: sequence numbers where there are no timestamps.
+    pub const ALL: Self = Self((1 << Method::ALL.len()) - 1);
+
+    /// Sequence numbers whether there are timestamps or not.
+    const SEQ_ALWAYS: u16 = 1 << 15;
+
+    /// These and another.
+    #[must_use]
+    pub const fn and(self, method: Method) -> Self {
+        Self(self.0 | 1 << method as u16)
+    }
+
+    /// These without one.
+    #[must_use]
+    pub const fn without(self, method: Method) -> Self {
+        Self(self.0 & !(1 << method as u16))
+    }
+
+    /// These, and sequence numbers for all TCP flows.
+    #[must_use]
+    pub const fn and_seq_always(self) -> Self {
+        Self(self.and(Method::TcpSeq).0 | Self::SEQ_ALWAYS)
+    }
+
+    /// Those that kernels before Linux 5.12 take together with whatever else there is.
+    #[must_use]
+    pub const fn fewer(self) -> Self {
+        Self(self.0 & Self::NONE.and(Method::TcpTs).and(Method::IcmpEcho).0)
+    }
+
+    /// Whether a method is wanted.
+    #[inline(always)]
+    pub const fn has(self, method: Method) -> bool {
+        self.0 & 1 << method as u16 != 0
+    }
+
+    /// Whether any method for TCP is wanted.
+    #[inline(always)]
+    pub const fn has_tcp(self) -> bool {
+        self.has(Method::TcpTs) || self.has(Method::TcpSeq) || self.has(Method::TcpHandshake)
+    }
+
+    /// Whether any method for QUIC is wanted.
+    #[inline(always)]
+    pub const fn has_quic(self) -> bool {
+        self.has(Method::QuicSpin) || self.has(Method::QuicHandshake)
+    }
+
+    /// Whether sequence numbers are wanted of flows with timestamps, too.
+    #[inline(always)]
+    pub const fn has_seq_always(self) -> bool {
+        self.0 & Self::SEQ_ALWAYS != 0
+    }
+
+    /// Whether a flow with timestamps is measured by them and by its sequence numbers.
+    #[inline(always)]
+    pub const fn has_both(self) -> bool {
+        self.has_seq_always() && self.has(Method::TcpTs)
+    }
+}

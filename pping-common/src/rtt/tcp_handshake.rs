@@ -1,0 +1,60 @@
+//! `tcp-handshake`: a SYN and its SYN-ACK, a SYN-ACK and the ACK that completes the handshake (RFC 9293, 3.5).
+
+use super::{Method, Work, leg::LegState};
+use crate::{flow::Direction, parse::Segment};
+
+/// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
+#[inline(always)]
+pub(super) fn concerns(reverse: &Direction, segment: &Segment) -> bool {
+    segment.flags.syn() || reverse.leg.waits()
+}
+
+/// Matches a segment against the leg of the other side.
+#[inline(always)]
+pub(super) fn match_reply(reverse: &mut Direction, segment: &Segment, work: &mut Work) {
+    let leg = &mut reverse.leg;
+    if !segment.flags.ack() {
+        return;
+    }
+    // A SYN is replied to by a SYN-ACK, also where both sides begin at once.
+    let expected = if segment.flags.syn() { LegState::Asked } else { LegState::Answered };
+    if leg.state != expected {
+        return;
+    }
+    let beyond = segment.acknowledgement.wrapping_sub(leg.number);
+    let payload = u32::from(leg.payload);
+    if beyond == 0 || beyond == payload {
+        leg.state = LegState::Done;
+        work.method = Method::TcpHandshake;
+        work.since = leg.since;
+        work.found = leg.number;
+        work.replied = 1;
+    } else if beyond > payload && beyond < 1 << 31 {
+        // Newer than both: something went by unseen.
+        leg.state = LegState::Done;
+    }
+}
+
+/// Notes a SYN or SYN-ACK, which waits from `now` on if it is timed.
+#[inline(always)]
+pub(super) fn begin(forward: &mut Direction, segment: &Segment, now: u64, timed: bool) {
+    if !segment.flags.syn() {
+        return;
+    }
+    let leg = &mut forward.leg;
+    let number = segment.sequence.wrapping_add(1);
+    if leg.state != LegState::Unseen && leg.number == number {
+        if leg.waits() {
+            leg.state = LegState::Void;
+        }
+        return;
+    }
+    leg.number = number;
+    leg.since = now;
+    leg.payload = if segment.payload < u32::from(u16::MAX) { segment.payload as u16 } else { 0 };
+    leg.state = match (timed, segment.flags.ack()) {
+        (false, _) => LegState::Done,
+        (true, false) => LegState::Asked,
+        (true, true) => LegState::Answered,
+    };
+}

@@ -1,0 +1,55 @@
+//! `tcp-seq`: a segment, and the first acknowledgement that covers it (RFC 9293, 3.4), of flows without timestamps.
+//!
+//! Karn's rule (RFC 6298, 3): an acknowledgement that covers octets sent twice may be that of either time, and what it covers
+//! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction.
+
+use super::{Part, is_newer};
+use crate::{
+    flow::{Direction, Progress},
+    parse::{Segment, TcpFlags},
+};
+
+/// How far behind an acknowledgement what it covers can be, modulo 2^32.
+pub(super) const REACH: u32 = 1 << 31;
+
+/// What is known of a flow's timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Options {
+    /// Not enough yet.
+    Unknown,
+    /// Segments carry them.
+    With,
+    /// They do not.
+    Without,
+}
+
+#[inline(always)]
+pub(super) fn concerns(
+    forward: &Direction,
+    reverse: &Direction,
+    part: Part,
+    segment: &Segment,
+    progress: Progress,
+) -> bool {
+    match progress {
+        Progress::First | Progress::Advance | Progress::Overlap => true,
+        Progress::Behind if forward.slots.any(part, |_| true) => true,
+        Progress::Behind | Progress::None => {
+            segment.flags.ack() && reverse.slots.any(part, |end| !is_newer(end, segment.acknowledgement))
+        }
+    }
+}
+
+/// Whether the acknowledgement of a segment without RST can be timed: its octets are sent for the first time, as far as
+/// anybody can know.
+#[inline(always)]
+pub(super) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
+    match progress {
+        // The octets that were sent before do not matter: the acknowledgement of its last needs that to have arrived.
+        Progress::Advance | Progress::Overlap => true,
+        // In mid-stream, it may have been sent before.
+        Progress::First => flags.syn(),
+        Progress::Behind | Progress::None => false,
+    }
+}

@@ -1,0 +1,387 @@
+//! `quic-handshake` and `quic-spin`, by the numbers of the rules.
+
+use std::{vec, vec::Vec};
+
+use crate::{
+    flow::{Outcome, Side},
+    parse::{Kind, Quic, QuicForm, Transport},
+    rtt::{Method, Methods, Rules},
+    testing::{Conversation, MS},
+};
+
+const UNKNOWN: u32 = 0xf0f0_f1f2;
+/// Source IDs.
+const CLIENT: u32 = 11;
+const SERVER: u32 = 13;
+/// What a client sends to at first.
+const ANY: u32 = 17;
+
+fn quic(quic: Quic) -> Transport {
+    let mut transport = Transport::EMPTY;
+    transport.kind = Kind::Quic;
+    transport.datagram.quic = quic;
+    transport
+}
+
+fn long(form: QuicForm, version: u32, destination_id: u32, source_id: u32) -> Transport {
+    quic(Quic { form, version, is_known: version == 1, source_id, destination_id, spin: false })
+}
+
+fn initial(destination_id: u32, source_id: u32) -> Transport {
+    long(QuicForm::Initial, 1, destination_id, source_id)
+}
+
+pub(super) fn short(spin: bool) -> Transport {
+    quic(Quic { spin, ..Quic::EMPTY })
+}
+
+fn found(outcome: Outcome) -> Option<(Method, u64, u64)> {
+    outcome.measured.sample().map(|sample| (sample.method, sample.rtt / MS, sample.side_rtt / MS))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is what `found` is compared with")]
+fn handshake(ms: u64) -> Option<(Method, u64, u64)> {
+    Some((Method::QuicHandshake, ms, 0))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "it is what `found` is compared with")]
+fn spin(ms: u64, side_ms: u64) -> Option<(Method, u64, u64)> {
+    Some((Method::QuicSpin, ms, side_ms))
+}
+
+fn talk() -> Conversation {
+    Conversation::by(Methods::ALL)
+}
+
+/// After 10 ms, both sides have sent a long header. The low one is the client.
+pub(super) fn connected() -> Conversation {
+    let mut talk = talk();
+    talk.low(1, initial(ANY, CLIENT));
+    talk.high(10, initial(CLIENT, SERVER));
+    talk
+}
+
+/// Edges of both sides from a time on, the client's first, each `there` and `back` ms apart.
+fn edges(
+    talk: &mut Conversation,
+    from: u64,
+    number: usize,
+    (there, back): (u64, u64),
+) -> Vec<Option<(Method, u64, u64)>> {
+    let mut now = from;
+    let mut outcomes = vec![];
+    for index in 0..number {
+        let value = index % 4 < 2;
+        let is_client = index % 2 == 0;
+        let outcome = if is_client { talk.low(now, short(value)) } else { talk.high(now, short(value)) };
+        outcomes.push(found(outcome));
+        now += if is_client { there } else { back };
+    }
+    outcomes
+}
+
+/// A believed flow with edges 20 ms apart, 5 of them beyond the server. The last are those of the client at 1160 ms and of
+/// the server at 1165 ms; both have the value 1, and trust is at its most.
+fn believed() -> Conversation {
+    let mut talk = connected();
+    talk.low(990, short(false));
+    talk.high(990, short(false));
+    edges(&mut talk, 1000, 18, (5, 15));
+    talk
+}
+
+#[test]
+fn rule_1_known_versions_are_recognised_at_once() {
+    let mut talk = talk();
+    talk.low(1, initial(ANY, CLIENT));
+    assert!(talk.flow.connection.is_recognised());
+}
+
+#[test]
+fn rule_1_unknown_versions_are_once_an_id_is_used() {
+    let unknown = |destination, source| long(QuicForm::Initial, UNKNOWN, destination, source);
+    let mut by_server = talk();
+    by_server.low(1, unknown(ANY, CLIENT));
+    assert!(!by_server.flow.connection.is_recognised());
+    by_server.high(2, unknown(CLIENT, SERVER));
+    assert!(by_server.flow.connection.is_recognised());
+
+    let mut by_client = talk();
+    by_client.low(1, unknown(ANY, 0));
+    by_client.high(2, unknown(0, SERVER));
+    assert!(!by_client.flow.connection.is_recognised(), "an empty ID says nothing");
+    by_client.low(3, unknown(SERVER, 0));
+    assert!(by_client.flow.connection.is_recognised());
+}
+
+#[test]
+fn rule_1_unknown_versions_are_not_by_other_ids_or_versions() {
+    for (version, id) in [(UNKNOWN, ANY), (UNKNOWN + 1, CLIENT)] {
+        let mut talk = talk();
+        talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, CLIENT));
+        talk.high(2, long(QuicForm::Initial, version, id, SERVER));
+        assert!(!talk.flow.connection.is_recognised());
+        talk.low(3, short(false));
+        talk.low(4, short(true));
+        assert_eq!(talk.flow.low.spin.edge_at, 0);
+    }
+}
+
+#[test]
+fn rules_3_and_4_an_initial_is_answered_by_a_long_header_to_its_source() {
+    let mut talk = talk();
+    assert_eq!(found(talk.low(1, initial(ANY, CLIENT))), None);
+    assert_eq!(found(talk.low(2, initial(ANY, CLIENT))), None, "of the same flight");
+    assert_eq!(found(talk.high(21, initial(SERVER, SERVER))), None, "to another");
+    assert_eq!(found(talk.high(31, initial(CLIENT, SERVER))), handshake(30));
+    assert_eq!(found(talk.high(32, initial(CLIENT, SERVER))), None, "once only");
+    assert_eq!(found(talk.low(51, initial(SERVER, CLIENT))), None, "the server began nothing");
+}
+
+#[test]
+fn rule_4_any_long_header_answers_and_empty_ids_are_equal() {
+    for form in [QuicForm::Long, QuicForm::Negotiation] {
+        let mut talk = talk();
+        talk.low(1, initial(ANY, 0));
+        assert_eq!(found(talk.high(31, long(form, 0, 0, SERVER))), handshake(30));
+    }
+}
+
+#[test]
+fn rule_3_only_an_initial_that_begins_the_flow_waits() {
+    let mut by_other = talk();
+    by_other.low(1, long(QuicForm::Long, 1, ANY, CLIENT));
+    by_other.low(2, initial(ANY, CLIENT));
+    assert_eq!(found(by_other.high(31, initial(CLIENT, SERVER))), None);
+
+    let mut local = talk();
+    local.flow.local = 2;
+    local.low(1, initial(ANY, CLIENT));
+    assert_eq!(found(local.high(31, initial(CLIENT, SERVER))), None, "to this host");
+
+    let mut off = Conversation::by(Methods::ALL.without(Method::QuicHandshake));
+    off.low(1, initial(ANY, CLIENT));
+    assert_eq!(found(off.high(31, initial(CLIENT, SERVER))), None);
+}
+
+#[test]
+fn rule_5_an_initial_sent_again_voids_the_leg() {
+    let mut talk = talk();
+    talk.low(1, initial(ANY, CLIENT));
+    talk.low(51, initial(ANY, CLIENT));
+    assert_eq!(talk.low(52, initial(ANY, CLIENT)).measured.sample(), None);
+    assert_eq!(found(talk.high(80, initial(CLIENT, SERVER))), None);
+}
+
+#[test]
+fn rules_10_and_11_samples_from_the_seventh_edge_on() {
+    let mut talk = connected();
+    talk.low(90, short(false));
+    talk.high(90, short(false));
+    let found = edges(&mut talk, 100, 12, (5, 15));
+    assert_eq!(found[..6], [None; 6]);
+    assert_eq!(found[6..], [spin(20, 15), spin(20, 5), spin(20, 15), spin(20, 5), spin(20, 15), spin(20, 5)]);
+}
+
+#[test]
+fn rule_6_a_flow_that_is_not_recognised_has_no_edges() {
+    let mut talk = talk();
+    talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, CLIENT));
+    assert_eq!(edges(&mut talk, 100, 30, (5, 15)), [None; 30]);
+}
+
+#[test]
+fn rule_6_samples_of_spin_bits_can_be_off() {
+    let mut talk = connected();
+    talk.rules.methods = Methods::ALL.without(Method::QuicSpin);
+    assert_eq!(edges(&mut talk, 100, 30, (5, 15)), [None; 30]);
+}
+
+#[test]
+fn rule_7_a_packet_that_was_overtaken_changes_nothing() {
+    let mut talk = believed();
+    assert_eq!(found(talk.low(1180, short(false))), spin(20, 15));
+    assert_eq!(found(talk.low(1182, short(true))), None);
+    assert_eq!(found(talk.low(1182, short(false))), None);
+    assert_eq!(found(talk.high(1185, short(false))), spin(20, 5));
+    assert_eq!(found(talk.low(1200, short(true))), spin(20, 15));
+}
+
+#[test]
+fn rule_7_both_sides_early_start_over() {
+    let mut talk = believed();
+    // From 20 ms to 2 ms.
+    talk.low(1180, short(false));
+    talk.high(1181, short(false));
+    talk.low(1182, short(true));
+    talk.high(1182, short(true));
+    assert_eq!(talk.flow.low.spin, super::super::Spin::UNSEEN);
+    assert_eq!(talk.flow.high.spin, super::super::Spin::UNSEEN);
+    // The next are the values, then the first edges, and then there are samples again.
+    let rest: Vec<_> = (0..8)
+        .map(|index| {
+            let value = index % 4 >= 2;
+            let now = 1184 + index;
+            found(if index % 2 == 0 { talk.low(now, short(value)) } else { talk.high(now, short(value)) })
+        })
+        .collect();
+    assert_eq!(rest[..4], [None; 4]);
+    assert_eq!(rest[4..], [spin(2, 1); 4]);
+}
+
+#[test]
+fn rule_8_an_edge_out_of_turn_costs_each_direction_a_sample() {
+    let mut talk = believed();
+    talk.low(1180, short(false));
+    assert_eq!(found(talk.low(1183, short(true))), None);
+    assert_eq!(found(talk.low(1184, short(false))), None);
+    assert_eq!(found(talk.high(1185, short(false))), None);
+    assert_eq!(found(talk.low(1200, short(true))), None);
+    assert_eq!(found(talk.high(1205, short(true))), spin(20, 5));
+    assert_eq!(found(talk.low(1220, short(false))), spin(20, 15));
+}
+
+#[test]
+fn rule_8_where_edges_were_missed_there_is_no_long_interval() {
+    let mut talk = believed();
+    // The server's at 1185 ms passes elsewhere.
+    talk.low(1180, short(false));
+    talk.low(1200, short(true));
+    assert_eq!(found(talk.high(1205, short(true))), None);
+    assert_eq!(found(talk.low(1220, short(false))), None);
+    assert_eq!(found(talk.high(1225, short(false))), None);
+    assert_eq!(found(talk.low(1240, short(true))), None);
+    assert_eq!(found(talk.high(1245, short(true))), spin(20, 5));
+    assert_eq!(found(talk.low(1260, short(false))), spin(20, 15));
+}
+
+#[test]
+fn rule_8_a_flow_out_of_phase_starts_over_and_is_believed_again() {
+    let mut talk = believed();
+    // What the client sends is the other way round from now on, so each of its edges seems to come at once.
+    let mut samples = vec![];
+    for index in 0..40_u64 {
+        let value = index % 2 == 1;
+        let now = 1170 + 20 * index;
+        samples.push(found(talk.low(now, short(!value))));
+        samples.push(found(talk.low(now + 6, short(!value))));
+        samples.push(found(talk.high(now + 15, short(value))));
+        samples.push(found(talk.high(now + 19, short(value))));
+    }
+    let right = samples.iter().flatten().filter(|sample| sample.1 == 20).count();
+    assert_eq!(right, samples.iter().flatten().count());
+    assert!(right > 50, "{right}");
+}
+
+#[test]
+fn rule_10_it_takes_longer_after_something_was_wrong() {
+    let mut talk = connected();
+    talk.low(90, short(false));
+    talk.high(90, short(false));
+    talk.low(100, short(true));
+    talk.low(105, short(false));
+    let found = edges(&mut talk, 110, 20, (5, 15));
+    // Trust is 6, and the first packets are no edges.
+    let first = found.iter().position(Option::is_some);
+    assert_eq!(first, Some(12));
+}
+
+#[test]
+fn rule_11_a_pause_of_more_than_ten_seconds_is_no_sample() {
+    let mut talk = believed();
+    assert_eq!(found(talk.low(11_160, short(false))), spin(10_000, 9_995));
+    let mut talk = believed();
+    assert_eq!(found(talk.low(11_161, short(false))), None);
+    assert_eq!(found(talk.high(11_166, short(false))), None);
+    assert_eq!(found(talk.low(11_181, short(true))), spin(20, 15));
+}
+
+#[test]
+fn rules_11_and_12_less_than_half_is_no_sample_but_measures() {
+    let mut talk = believed();
+    assert_eq!(found(talk.low(1169, short(false))), None);
+    assert_eq!(found(talk.high(1174, short(false))), None);
+    assert_eq!(found(talk.low(1178, short(true))), spin(9, 4));
+    assert_eq!(found(talk.high(1183, short(true))), spin(9, 5));
+}
+
+#[test]
+fn rule_12_a_pause_makes_no_edge_early() {
+    let mut talk = believed();
+    assert_eq!(found(talk.low(2160, short(false))), spin(1000, 995));
+    assert_eq!(found(talk.high(2165, short(false))), spin(1000, 5));
+    assert_eq!(found(talk.low(2180, short(true))), spin(20, 15));
+}
+
+#[test]
+fn rule_13_only_what_is_timed_is_sampled() {
+    for (local, (client, server)) in
+        [(0, (true, true)), (1, (false, true)), (2, (true, false)), (3, (false, false))]
+    {
+        let mut talk = connected();
+        talk.flow.local = local;
+        talk.low(90, short(false));
+        talk.high(90, short(false));
+        let found = edges(&mut talk, 100, 12, (5, 15));
+        assert_eq!((found[10].is_some(), found[11].is_some()), (client, server), "{local}");
+    }
+}
+
+#[test]
+fn rule_13_limits_are_on_what_begins_an_interval() {
+    let mut talk = connected();
+    talk.rules = Rules { rate_limit: 100 * MS, ..talk.rules };
+    talk.low(990, short(false));
+    talk.high(990, short(false));
+    let found = edges(&mut talk, 1000, 40, (5, 15));
+    // Those of the client: recorded at 1000, 1100, 1200 and 1300 ms, the first of them before the flow is believed.
+    let client: Vec<_> =
+        found.iter().step_by(2).enumerate().filter_map(|(at, found)| found.map(|_| at)).collect();
+    assert_eq!(client, [6, 11, 16]);
+}
+
+#[test]
+fn rule_13_samples_are_those_of_the_other_side() {
+    let mut talk = believed();
+    let (low, high) = (talk.flow.low.smoothed_rtt, talk.flow.high.smoothed_rtt);
+    talk.low(1190, short(false));
+    assert_eq!(talk.flow.low.smoothed_rtt, low);
+    assert!(talk.flow.high.smoothed_rtt > high);
+}
+
+#[test]
+fn rule_14_another_source_id_begins_anew() {
+    let mut talk = believed();
+    talk.low(1170, initial(ANY, CLIENT));
+    assert_eq!(found(talk.low(1180, short(false))), spin(20, 15));
+    talk.low(3000, initial(ANY, CLIENT + 2));
+    talk.high(3010, initial(CLIENT + 2, SERVER + 2));
+    talk.low(3020, short(false));
+    talk.high(3020, short(false));
+    let found = edges(&mut talk, 3030, 4, (5, 15));
+    assert_eq!(found, [None, None, spin(20, 15), spin(20, 5)]);
+}
+
+#[test]
+fn rule_14_packets_that_went_by_unseen_leave_no_interval() {
+    let mut talk = believed();
+    talk.flow.contended = 1;
+    assert_eq!(found(talk.low(1180, short(false))), None);
+    talk.high(1181, short(true));
+    assert_eq!(found(talk.high(1185, short(false))), None);
+    assert_eq!(found(talk.low(1200, short(true))), None);
+    assert_eq!(found(talk.high(1205, short(true))), spin(20, 5));
+    assert_eq!(found(talk.low(1220, short(false))), spin(20, 15));
+}
+
+#[test]
+fn packets_of_no_interest_concern_nobody() {
+    let mut talk = believed();
+    for (from, value) in [(Side::Low, true), (Side::High, true)] {
+        let transport = short(value);
+        let noted = talk.flow.low.note(&transport, 0, 0);
+        assert!(!talk.flow.concerns(from, &transport, &noted, &talk.rules));
+        let transport = initial(ANY, if from == Side::Low { CLIENT } else { SERVER });
+        assert!(!talk.flow.concerns(from, &transport, &noted, &talk.rules));
+    }
+}

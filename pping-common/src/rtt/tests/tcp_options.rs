@@ -1,0 +1,244 @@
+//! T1 and T2: which flows have timestamps, and which method measures what.
+
+use std::vec::Vec;
+
+use crate::{
+    parse::{Timestamps, Transport},
+    rtt::{Method, Methods, Options},
+    testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
+};
+
+const AUTO: Methods = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
+const SEQ: Methods = Methods::NONE.and_seq_always();
+const BOTH: Methods = SEQ.and(Method::TcpTs);
+
+/// A segment that has all that can be echoed.
+fn with_timestamps(mut transport: Transport, tsval: u32, tsecr: u32) -> Transport {
+    transport.segment.has_timestamps = true;
+    transport.segment.timestamps = Timestamps { tsval, tsecr };
+    transport
+}
+
+/// What is known of a flow after some segments of the low side.
+fn options(segments: &[Transport]) -> Options {
+    let mut talk = Conversation::by(AUTO);
+    for (segment, ms) in segments.iter().zip(1..) {
+        talk.low(ms, *segment);
+    }
+    talk.flow.options
+}
+
+fn with() -> Transport {
+    segment(ACK, 10, 1, 1)
+}
+
+fn without() -> Transport {
+    bare(ACK, 1, 0, 1)
+}
+
+#[test]
+fn t1_a_segment_with_timestamps_tells_at_once() {
+    assert_eq!(options(&[]), Options::Unknown);
+    assert_eq!(options(&[with()]), Options::With);
+    assert_eq!(options(&[without(), without(), with()]), Options::With);
+    assert_eq!(options(&[without(), without(), without(), with()]), Options::With);
+}
+
+#[test]
+fn t1_the_third_segment_without_timestamps_tells() {
+    assert_eq!(options(&[without()]), Options::Unknown);
+    assert_eq!(options(&[without(), without()]), Options::Unknown);
+    assert_eq!(options(&[without(), without(), without()]), Options::Without);
+    // Those of both sides count.
+    let mut talk = Conversation::by(AUTO);
+    talk.low(1, without());
+    talk.high(2, without());
+    talk.low(3, without());
+    assert_eq!(talk.flow.options, Options::Without);
+}
+
+#[test]
+fn t1_a_syn_without_timestamps_tells_at_once() {
+    assert_eq!(options(&[bare(SYN, 1, 0, 0)]), Options::Without);
+    assert_eq!(options(&[bare(SYN | ACK, 1, 0, 1)]), Options::Without);
+    assert_eq!(options(&[segment(SYN, 0, 1, 0), bare(SYN | ACK, 1, 0, 1)]), Options::Without);
+}
+
+#[test]
+fn t1_a_flow_with_timestamps_may_lack_them_now_and_then() {
+    assert_eq!(options(&[with(), without(), without(), without(), without()]), Options::With);
+}
+
+#[test]
+fn t1_a_rst_tells_nothing() {
+    assert_eq!(options(&[bare(RST, 1, 0, 0); 5]), Options::Unknown);
+    assert_eq!(options(&[segment(RST | ACK, 0, 1, 1)]), Options::Unknown);
+    assert_eq!(options(&[with(), bare(RST | SYN, 1, 0, 0)]), Options::With);
+}
+
+#[test]
+fn t1_a_syn_that_begins_a_connection_begins_anew() {
+    let earlier = [with(), segment(FIN | ACK, 0, 2, 1)];
+    assert_eq!(options(&[earlier[0], earlier[1], bare(SYN, 900, 0, 0)]), Options::Without);
+    let earlier = [bare(SYN, 1, 0, 0), without()];
+    assert_eq!(options(&[earlier[0], earlier[1], segment(SYN, 0, 9, 0)]), Options::With);
+}
+
+#[test]
+fn t1_what_waits_is_forgotten_when_the_kind_changes() {
+    let mut talk = Conversation::by(AUTO);
+    talk.low(1, segment(SYN, 0, 100, 0));
+    assert_eq!(talk.waiting(), 1);
+    talk.high(2, bare(SYN | ACK, 1, 0, 1));
+    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.flow.high.slots.waiting(), 1);
+    talk.low(3, segment(ACK, 0, 101, 0));
+    assert_eq!(talk.flow.high.slots.waiting(), 0);
+}
+
+#[test]
+fn t1_what_waits_is_kept_by_both() {
+    let mut talk = Conversation::by(BOTH);
+    talk.low(1, segment(SYN, 0, 100, 0));
+    talk.high(2, bare(SYN | ACK, 7, 0, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (2, 1));
+    let ack = with_timestamps(bare(ACK, 1, 0, 8), 101, 0);
+    assert_eq!(samples(talk.low(5, ack)), [(Method::TcpSeq, 8, 3)]);
+    let echo = with_timestamps(bare(ACK, 8, 0, 1), 900, 100);
+    assert_eq!(samples(talk.high(9, echo)), [(Method::TcpTs, 100, 8), (Method::TcpSeq, 1, 8)]);
+}
+
+/// A connection of which the handshake was seen; the low side goes on with 1,000 and the high one with 5,000, at 10 ms.
+fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
+    let mut talk = Conversation::by(methods);
+    let mut is_low = true;
+    for (transport, ms) in
+        [bare(SYN, 999, 0, 0), bare(SYN | ACK, 4_999, 0, 1_000), bare(ACK, 1_000, 0, 5_000)]
+            .into_iter()
+            .zip(1..)
+    {
+        let (tsval, tsecr) = if is_low { (100, 500) } else { (500, 100) };
+        let transport = if has_timestamps { with_timestamps(transport, tsval, tsecr) } else { transport };
+        if is_low {
+            talk.low(ms, transport)
+        } else {
+            talk.high(ms, transport)
+        };
+        is_low = !is_low;
+    }
+    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    talk
+}
+
+/// What is measured of 100 octets and their acknowledgement 20 ms later.
+fn measured(talk: &mut Conversation, has_timestamps: bool) -> Vec<(Method, u32, u64)> {
+    let (mut sent, mut back) = (bare(ACK, 1_000, 100, 5_000), bare(ACK, 5_000, 0, 1_100));
+    if has_timestamps {
+        (sent, back) = (with_timestamps(sent, 101, 500), with_timestamps(back, 501, 101));
+    }
+    talk.low(10, sent);
+    samples(talk.high(30, back))
+}
+
+#[test]
+fn t2_auto_measures_by_timestamps_where_there_are_some() {
+    let by_timestamps = (Method::TcpTs, 101, 20);
+    let by_numbers = (Method::TcpSeq, 1_100, 20);
+    for (methods, has_timestamps, expected) in [
+        (AUTO, true, &[by_timestamps][..]),
+        (AUTO, false, &[by_numbers]),
+        (Methods::NONE.and(Method::TcpTs), true, &[by_timestamps]),
+        (Methods::NONE.and(Method::TcpTs), false, &[]),
+        (SEQ, true, &[by_numbers]),
+        (SEQ, false, &[by_numbers]),
+        (BOTH, true, &[by_timestamps, by_numbers]),
+        (BOTH, false, &[by_numbers]),
+        (Methods::NONE.and(Method::TcpSeq), true, &[]),
+        (Methods::NONE.and(Method::TcpSeq), false, &[by_numbers]),
+        (Methods::NONE.and(Method::TcpHandshake), true, &[]),
+        (Methods::NONE.and(Method::TcpHandshake), false, &[]),
+    ] {
+        let mut talk = connected(methods, has_timestamps);
+        assert_eq!(measured(&mut talk, has_timestamps), expected, "{methods:?}, {has_timestamps}");
+    }
+}
+
+#[test]
+fn t2_numbers_of_a_flow_of_unknown_kind_wait_for_the_third_segment() {
+    let mut talk = Conversation::by(AUTO);
+    for (sequence, ms) in [1_000, 1_100, 1_200].into_iter().zip(1..) {
+        assert_eq!(talk.waiting(), 0);
+        talk.low(ms, bare(ACK, sequence, 100, 5_000));
+    }
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_300))), [(Method::TcpSeq, 1_300, 27)]);
+}
+
+#[test]
+fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
+    for methods in [SEQ, BOTH] {
+        let mut talk = Conversation::by(methods);
+        talk.low(1, bare(ACK, 1_000, 100, 5_000));
+        talk.low(2, bare(ACK, 1_100, 100, 5_000));
+        assert_eq!(talk.flow.options, Options::Unknown);
+        assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_200))), [(Method::TcpSeq, 1_200, 28)]);
+    }
+}
+
+#[test]
+fn t2_a_segment_that_lacks_timestamps_is_measured_by_neither_in_a_flow_that_has_them() {
+    let mut talk = connected(AUTO, true);
+    assert_eq!(measured(&mut talk, false), []);
+    assert_eq!(talk.waiting(), 0);
+    // But by its numbers, where all flows are.
+    let mut talk = connected(BOTH, true);
+    assert_eq!(measured(&mut talk, false), [(Method::TcpSeq, 1_100, 20)]);
+}
+
+#[test]
+fn both_methods_have_four_slots_each() {
+    let mut talk = connected(BOTH, true);
+    for count in 1..=4 {
+        let sent = with_timestamps(bare(ACK, 900 + 100 * count, 100, 5_000), 100 + count, 500);
+        let outcome = talk.low(10 + u64::from(count), sent);
+        assert!(!outcome.measured.slots_full && !outcome.second.slots_full);
+        assert_eq!(talk.waiting(), 2 * count as usize);
+    }
+    let outcome = talk.low(15, with_timestamps(bare(ACK, 1_400, 100, 5_000), 105, 500));
+    assert!(outcome.measured.slots_full && outcome.second.slots_full);
+    // An echo of the first two timestamps leaves the numbers waiting.
+    let echo = with_timestamps(bare(ACK, 5_000, 0, 1_000), 501, 102);
+    assert_eq!(samples(talk.high(30, echo)), [(Method::TcpTs, 102, 18)]);
+    assert_eq!(talk.waiting(), 6);
+    let outcome = talk.low(31, with_timestamps(bare(ACK, 1_500, 100, 5_000), 106, 500));
+    assert!(!outcome.measured.slots_full && outcome.second.slots_full);
+}
+
+#[test]
+fn other_methods_have_all_eight_slots() {
+    for (methods, has_timestamps) in [(AUTO, true), (AUTO, false), (SEQ, true), (SEQ, false)] {
+        let mut talk = connected(methods, has_timestamps);
+        for count in 1..=9 {
+            let mut sent = bare(ACK, 900 + 100 * count, 100, 5_000);
+            if has_timestamps {
+                sent = with_timestamps(sent, 100 + count, 500);
+            }
+            assert_eq!(talk.low(10 + u64::from(count), sent).measured.slots_full, count == 9);
+        }
+        assert_eq!(talk.waiting(), 8);
+    }
+}
+
+#[test]
+fn both_samples_of_a_packet_count_for_the_smoothed_rtt() {
+    let mut talk = connected(BOTH, true);
+    talk.flow.low.min_rtt = crate::flow::Direction::NO_RTT;
+    talk.low(10, with_timestamps(bare(ACK, 1_000, 100, 5_000), 101, 500));
+    // In the same tick, and acknowledged with the first.
+    talk.low(14, with_timestamps(bare(ACK, 1_100, 100, 5_000), 101, 500));
+    let both = samples(talk.high(30, with_timestamps(bare(ACK, 5_000, 0, 1_200), 501, 101)));
+    assert_eq!(both, [(Method::TcpTs, 101, 20), (Method::TcpSeq, 1_200, 16)]);
+    let ms = crate::testing::MS;
+    assert_eq!(talk.flow.low.min_rtt, 16 * ms);
+    assert_eq!(talk.flow.low.smoothed_rtt, 20 * ms - 20 * ms / 8 + 2 * ms);
+}

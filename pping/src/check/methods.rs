@@ -1,0 +1,38 @@
+//! In which ways pping would measure.
+
+use pping_common::rtt::{Method, Methods};
+
+use super::report::Check;
+use crate::record::method_name;
+
+/// Names the methods that are on, and those that are not. All of this is as it was asked for.
+pub(super) fn methods(methods: Methods) -> Check {
+    let (on, off): (Vec<Method>, Vec<Method>) =
+        Method::ALL.into_iter().partition(|&method| methods.has(method));
+    let names = |methods: Vec<Method>| methods.into_iter().map(method_name).collect::<Vec<_>>().join(", ");
+    let mut found = if off.is_empty() { "all".to_owned() } else { names(on) };
+    if methods.has_both() {
+        found.push_str("; tcp-seq beside tcp-ts");
+    }
+    if !off.is_empty() {
+        found.push_str("; not measured: ");
+        found.push_str(&names(off));
+    }
+    Check::ok("methods", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_is_named_and_what_is_not() {
+        let found = |wanted| methods(wanted).found;
+        assert_eq!(found(Methods::ALL), "all");
+        assert_eq!(found(Methods::ALL.and_seq_always()), "all; tcp-seq beside tcp-ts");
+        assert_eq!(
+            found(Methods::ALL.without(Method::QuicSpin).without(Method::Dns)),
+            "tcp-ts, icmp-echo, tcp-seq, tcp-handshake, quic-handshake; not measured: dns, quic-spin"
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Which methods are wanted, and where DNS is looked for.
+
+use pping_common::{
+    limits::{DNS_PORT, MAX_DNS_PORTS},
+    rtt::{Method, Methods},
+};
+
+use super::invalid;
+use crate::{
+    Error,
+    cli::{MethodName, TcpMethod},
+};
+
+impl From<MethodName> for Method {
+    fn from(name: MethodName) -> Self {
+        match name {
+            MethodName::TcpTs => Self::TcpTs,
+            MethodName::TcpSeq => Self::TcpSeq,
+            MethodName::TcpHandshake => Self::TcpHandshake,
+            MethodName::IcmpEcho => Self::IcmpEcho,
+            MethodName::Dns => Self::Dns,
+            MethodName::QuicSpin => Self::QuicSpin,
+            MethodName::QuicHandshake => Self::QuicHandshake,
+        }
+    }
+}
+
+/// Those of a list.
+pub(super) fn listed(names: &[MethodName]) -> Methods {
+    names.iter().fold(Methods::NONE, |methods, &name| methods.and(name.into()))
+}
+
+/// What is left of those that were listed, by what measures a TCP flow.
+pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Error> {
+    let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
+    let refused = |value, hint| Err(invalid("--tcp-method", value, hint));
+    match tcp_method {
+        TcpMethod::Ts if !has_ts => refused("ts", "tcp-ts is not among --methods; add it there"),
+        TcpMethod::Seq if !has_seq => refused("seq", "tcp-seq is not among --methods; add it there"),
+        TcpMethod::Both if !(has_ts && has_seq) => {
+            refused("both", "it takes tcp-ts and tcp-seq, which are not both among --methods; add them there")
+        }
+        // Where timestamps are not looked at, sequence numbers are the best that every flow has.
+        TcpMethod::Auto if has_seq && !has_ts => Ok(listed.and_seq_always()),
+        TcpMethod::Auto => Ok(listed),
+        TcpMethod::Ts => Ok(listed.without(Method::TcpSeq)),
+        TcpMethod::Seq => Ok(listed.without(Method::TcpTs).and_seq_always()),
+        TcpMethod::Both => Ok(listed.and_seq_always()),
+    }
+}
+
+/// The ports of a list, each once and in order.
+pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Error> {
+    let refused = |hint| {
+        let value: Vec<String> = list.iter().map(u16::to_string).collect();
+        Err(invalid("--dns-ports", &value.join(","), hint))
+    };
+    if list != [DNS_PORT] && !methods.has(Method::Dns) {
+        return refused(
+            "nothing is done about DNS: dns is not among --methods; add it there, or leave this out",
+        );
+    }
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut ports = [0; MAX_DNS_PORTS];
+    let Some(places) = ports.get_mut(..sorted.len()) else {
+        return refused("give seven ports at most");
+    };
+    places.copy_from_slice(&sorted);
+    Ok(ports)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Parser as _, ValueEnum as _};
+
+    use super::*;
+    use crate::{cli::Arguments, config::Config, record::method_name};
+
+    fn config(given: &str) -> Result<Config, Error> {
+        let typed = ["pping", "-i", "eth0"].into_iter().chain(given.split_whitespace());
+        Config::try_from(Arguments::try_parse_from(typed).unwrap())
+    }
+
+    fn methods(given: &str) -> Methods {
+        config(given).unwrap().rules.methods
+    }
+
+    #[test]
+    fn a_method_is_named_as_in_records_and_all_are_on_unless_given() {
+        for name in MethodName::value_variants() {
+            let value = name.to_possible_value().unwrap();
+            assert_eq!(value.get_name(), method_name((*name).into()));
+        }
+        assert_eq!(methods(""), Methods::ALL);
+    }
+
+    #[test]
+    fn what_is_listed_is_on_and_nothing_else() {
+        assert_eq!(methods("--methods dns,tcp-ts,dns"), Methods::NONE.and(Method::Dns).and(Method::TcpTs));
+        let handshakes = Methods::NONE.and(Method::TcpHandshake).and(Method::QuicHandshake);
+        assert_eq!(methods("--methods tcp-handshake --methods quic-handshake"), handshakes);
+    }
+
+    #[test]
+    fn a_tcp_flow_is_measured_by_the_best_that_is_on_unless_told_otherwise() {
+        let both = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
+        let always = Methods::NONE.and_seq_always();
+        for (given, expected) in [
+            ("--methods tcp-ts,tcp-seq", both),
+            ("--methods tcp-ts", Methods::NONE.and(Method::TcpTs)),
+            ("--methods tcp-seq", always),
+            ("--methods tcp-seq --tcp-method seq", always),
+            ("--methods tcp-ts,tcp-seq --tcp-method ts", Methods::NONE.and(Method::TcpTs)),
+            ("--methods tcp-ts,tcp-seq --tcp-method seq", always),
+            ("--methods tcp-ts,tcp-seq --tcp-method both", both.and_seq_always()),
+            ("--tcp-method ts", Methods::ALL.without(Method::TcpSeq)),
+            ("--tcp-method both", Methods::ALL.and_seq_always()),
+        ] {
+            assert_eq!(methods(given), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        for (given, begin, part) in [
+            ("--methods tcp-ts --tcp-method seq", "--tcp-method seq: ", "tcp-seq is not among --methods"),
+            ("--methods tcp-seq --tcp-method ts", "--tcp-method ts: ", "tcp-ts is not among --methods"),
+            ("--methods dns,tcp-seq --tcp-method both", "--tcp-method both: ", "not both among --methods"),
+            ("--methods tcp-ts --dns-ports 53,5353", "--dns-ports 53,5353: ", "dns is not among --methods"),
+            ("--dns-ports 1,2,3,4,5,6,7,8", "--dns-ports 1,2,3,4,5,6,7,8: ", "seven"),
+        ] {
+            let message = config(given).unwrap_err().to_string();
+            assert!(message.starts_with(begin) && message.contains(part), "{message}");
+        }
+    }
+
+    #[test]
+    fn ports_of_dns_are_each_there_once() {
+        let ports = |given: &str| config(given).unwrap().dns_ports;
+        assert_eq!(ports(""), [53, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(ports("--dns-ports 5353,53,5353"), [53, 5353, 0, 0, 0, 0, 0]);
+        assert_eq!(ports("--dns-ports 7,6,5,4,3,2,1,1"), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(ports("--methods tcp-ts"), [53, 0, 0, 0, 0, 0, 0]);
+    }
+}

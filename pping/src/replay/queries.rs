@@ -1,0 +1,212 @@
+//! The DNS queries that wait for their response.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::Hash,
+};
+
+use foldhash::fast::RandomState;
+use pping_common::{
+    dns::{Query, QueryKey, is_unanswered},
+    flow::{Address, Ipv4, Ipv6},
+    limits::{MAX_QUERIES, SECOND},
+};
+
+/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+const SETBACK: u64 = 60 * SECOND;
+
+/// How long queries wait: the time since the first packet, as the newest one tells it. It goes on from a packet that is more
+/// than a minute older than that.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Elapsed {
+    newest: Option<u64>,
+    elapsed: u64,
+}
+
+impl Elapsed {
+    /// Takes the time of a packet.
+    #[inline]
+    pub(super) fn advance(&mut self, time: u64) {
+        let newest = self.newest.unwrap_or(time);
+        if time >= newest {
+            self.elapsed = self.elapsed.saturating_add(time - newest);
+        }
+        if time >= newest || newest - time > SETBACK {
+            self.newest = Some(time);
+        }
+    }
+}
+
+/// A query that waits.
+struct Waiting {
+    query: Query,
+    /// When it was asked last, by the time that has elapsed.
+    asked: u64,
+    /// The number of that in the order of all.
+    number: u64,
+}
+
+/// The queries of an address family, hashed with a seed of its own, so that no capture can be made to collide.
+pub(super) struct Queries<A> {
+    waiting: HashMap<QueryKey<A>, Waiting, RandomState>,
+    /// Who asked when, from the longest ago. Those that have not waited since then any more are still there.
+    asked: VecDeque<(u64, QueryKey<A>)>,
+    numbers: u64,
+}
+
+impl<A> Default for Queries<A> {
+    fn default() -> Self {
+        Self { waiting: HashMap::default(), asked: VecDeque::new(), numbers: 0 }
+    }
+}
+
+impl<A: Address + Eq + Hash> Queries<A> {
+    /// Has a query of a packet at `now` wait. One that waits already is void from now on. Returns how many turned out to be
+    /// unanswered.
+    pub(super) fn ask(&mut self, key: QueryKey<A>, now: u64, elapsed: Elapsed) -> u64 {
+        let elapsed = elapsed.elapsed;
+        let before = self.waiting.get(&key).map(|waiting| is_unanswered(waiting.asked, elapsed));
+        let query = if before == Some(false) { Query::asked_again(now) } else { Query::asked(now) };
+        if before.is_none() && self.waiting.len() >= MAX_QUERIES as usize {
+            self.make_room();
+        }
+        self.numbers += 1;
+        self.waiting.insert(key, Waiting { query, asked: elapsed, number: self.numbers });
+        self.asked.push_back((self.numbers, key));
+        if self.asked.len() > 2 * MAX_QUERIES as usize {
+            let waiting = &self.waiting;
+            self.asked.retain(|(number, key)| waiting.get(key).is_some_and(|it| it.number == *number));
+        }
+        u64::from(before == Some(true))
+    }
+
+    /// Takes out the query that is answered, and says whether it has waited too long for that.
+    pub(super) fn answer(&mut self, key: &QueryKey<A>, elapsed: Elapsed) -> Option<(Query, bool)> {
+        let waiting = self.waiting.remove(key)?;
+        Some((waiting.query, is_unanswered(waiting.asked, elapsed.elapsed)))
+    }
+
+    /// Forgets those that have waited too long, and returns how many.
+    pub(super) fn give_up(&mut self, elapsed: Elapsed) -> u64 {
+        let mut unanswered = 0;
+        while let Some((number, key)) = self.asked.front() {
+            if let Some(waiting) = self.waiting.get(key).filter(|waiting| waiting.number == *number) {
+                if !is_unanswered(waiting.asked, elapsed.elapsed) {
+                    break;
+                }
+                self.waiting.remove(key);
+                unanswered += 1;
+            }
+            self.asked.pop_front();
+        }
+        unanswered
+    }
+
+    /// Forgets the one that was asked the longest ago.
+    fn make_room(&mut self) {
+        while let Some((number, key)) = self.asked.pop_front() {
+            if self.waiting.get(&key).is_some_and(|waiting| waiting.number == number) {
+                self.waiting.remove(&key);
+                return;
+            }
+        }
+    }
+}
+
+/// The queries of both families.
+#[derive(Default)]
+pub(super) struct BothQueries {
+    pub(super) v4: Queries<Ipv4>,
+    pub(super) v6: Queries<Ipv6>,
+    pub(super) elapsed: Elapsed,
+}
+
+impl BothQueries {
+    /// Forgets those that have waited too long by the time of the newest packet, and returns how many.
+    pub(super) fn give_up(&mut self) -> u64 {
+        self.v4.give_up(self.elapsed) + self.v6.give_up(self.elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::limits::DNS_TIMEOUT_SECONDS;
+
+    use super::*;
+
+    const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
+
+    fn key(number: u32) -> QueryKey<Ipv4> {
+        let [server_port, client_port] = [53, (number >> 16) as u16];
+        let (client, server) = (Ipv4::ZERO, Ipv4::ZERO);
+        QueryKey { client, server, client_port, server_port, id: number as u16, interface: 0 }
+    }
+
+    fn at(elapsed: u64) -> Elapsed {
+        Elapsed { newest: None, elapsed }
+    }
+
+    #[test]
+    fn time_goes_on_from_where_a_clock_was_set_back_to() {
+        let mut clock = Elapsed::default();
+        let mut after = |time| {
+            clock.advance(time);
+            clock.elapsed
+        };
+        assert_eq!(after(100 * SECOND), 0);
+        assert_eq!(after(103 * SECOND), 3 * SECOND);
+        assert_eq!(after(102 * SECOND), 3 * SECOND, "a little disorder changes nothing");
+        assert_eq!(after(104 * SECOND), 4 * SECOND);
+        assert_eq!(after(44 * SECOND), 4 * SECOND, "a minute is not more than a minute");
+        assert_eq!(after(105 * SECOND), 5 * SECOND);
+        assert_eq!(after(45 * SECOND - 1), 5 * SECOND);
+        assert_eq!(after(45 * SECOND), 5 * SECOND + 1);
+        assert_eq!(after(u64::MAX), u64::MAX - 40 * SECOND + 1);
+    }
+
+    #[test]
+    fn who_was_asked_about_least_recently_makes_room() {
+        let mut queries = Queries::default();
+        for number in 0..MAX_QUERIES {
+            queries.ask(key(number), 1, at(u64::from(number)));
+        }
+        // Not the first any more.
+        queries.ask(key(0), 2, at(50_000));
+        queries.answer(&key(5), at(50_000)).unwrap();
+        for number in 0..4 {
+            queries.ask(key(100_000 + number), 3, at(60_000));
+        }
+        assert_eq!(queries.waiting.len(), MAX_QUERIES as usize);
+        for (number, is_there) in [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false)] {
+            assert_eq!(queries.waiting.contains_key(&key(number)), is_there, "{number}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
+        let mut queries = Queries::default();
+        queries.ask(key(1 << 31), 0, at(0));
+        for number in 0..5 * MAX_QUERIES {
+            queries.ask(key(number), 1, at(1));
+            queries.answer(&key(number), at(1)).unwrap();
+        }
+        assert_eq!(queries.waiting.len(), 1);
+        assert!(queries.asked.len() <= 2 * MAX_QUERIES as usize);
+        assert_eq!(queries.give_up(at(TIMEOUT)), 1);
+        assert!(queries.asked.is_empty() && queries.waiting.is_empty());
+    }
+
+    #[test]
+    fn each_query_is_given_up_once() {
+        let mut queries = Queries::default();
+        for number in 0..4 {
+            assert_eq!(queries.ask(key(number), 0, at(u64::from(number))), 0);
+        }
+        assert_eq!(queries.give_up(at(TIMEOUT - 1)), 0);
+        assert_eq!(queries.ask(key(0), 0, at(TIMEOUT)), 1, "it waits anew");
+        assert_eq!(queries.ask(key(2), 0, at(TIMEOUT + 1)), 0, "it is void, and waits from then");
+        assert!(queries.answer(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
+        assert_eq!(queries.give_up(at(TIMEOUT + 5)), 1);
+        assert_eq!(queries.give_up(at(2 * TIMEOUT + 1)), 2);
+    }
+}

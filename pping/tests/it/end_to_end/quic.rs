@@ -1,0 +1,177 @@
+//! Connections of a real QUIC stack, with and without a spin bit that spins.
+
+use std::{
+    env, fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use pping_lab::{Process, Topology, run};
+
+use super::{
+    Family, ROUND_TRIP, ok,
+    records::Sample,
+    topology,
+    watch::{Seen, Watch},
+};
+
+const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/end_to_end/quic/peer.py");
+const PORT: u16 = 4433;
+/// At a time.
+const CONNECTIONS: usize = 2;
+/// The fewest samples of each end that connections whose bit spins must give; they have about 90 each.
+const MANY: usize = 40 * CONNECTIONS;
+/// The most that may come of bits that are random, and look for a while as if they spun: mostly there are none.
+const FEW: usize = 25 * CONNECTIONS;
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What an end does with the spin bit.
+#[derive(Clone, Copy, Debug)]
+enum Spin {
+    On,
+    Off,
+    Random,
+}
+
+impl Spin {
+    fn argument(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+            Self::Random => "random",
+        }
+    }
+}
+
+/// A Python that has the package `aioquic`: that of `cargo xtask setup --tests`, or the machine's.
+fn python() -> PathBuf {
+    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
+    let mut pythons = [named, Some("python3".into())].into_iter().flatten();
+    let python = pythons.find(|python| {
+        let import = Command::new(python).args(["-c", "import aioquic"]).stderr(Stdio::null()).status();
+        import.is_ok_and(|status| status.success())
+    });
+    python.unwrap_or_else(|| {
+        panic!(
+            "neither PPING_PYTHON nor python3 is a Python with the package aioquic; `cargo xtask setup --tests` gets it"
+        )
+    })
+}
+
+/// What is seen of connections between two ends, of which both witnesses tell the same.
+fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
+    let python = python();
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let rcgen::CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["server".to_owned()]).unwrap();
+    let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| directory.path().join(name));
+    fs::write(&certificate, cert.pem()).unwrap();
+    fs::write(&key, signing_key.serialize_pem()).unwrap();
+
+    let port = PORT.to_string();
+    let mut command = topology.server().command(&python);
+    command.arg(PEER).arg("server").args([certificate, key]).args([&port, server.argument()]);
+    let mut listening = ok(Process::spawn(command));
+    ok(listening.wait_for_output("listening", PATIENCE));
+    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let mut command = topology.client().command(&python);
+    command.args([PEER, "client", &family.server().to_string(), &port, client.argument()]);
+    ok(run(command.arg(CONNECTIONS.to_string())));
+    let seen = watch.finish();
+
+    // Where that is all there is, two handshakes have no median to judge by.
+    if seen.expected.len() > CONNECTIONS {
+        seen.assert_agreement();
+    }
+    seen.assert_nothing_unjustified();
+    assert_eq!(seen.records.samples.len(), seen.expected.len(), "{:#?}", seen.expected);
+    for sample in &seen.records.samples {
+        assert_eq!(
+            (sample.protocol.as_str(), sample.interface.as_str()),
+            ("QUIC", Topology::WAN),
+            "{sample:?}"
+        );
+    }
+    assert_handshakes(&seen, family);
+    seen
+}
+
+/// The samples of a method.
+fn of<'a>(seen: &'a Seen, method: &str) -> Vec<&'a Sample> {
+    seen.records.samples.iter().filter(|sample| sample.method == method).collect()
+}
+
+/// One of each connection, on the server's way back.
+#[track_caller]
+fn assert_handshakes(seen: &Seen, family: Family) {
+    let handshakes = of(seen, "quic-handshake");
+    assert_eq!(handshakes.len(), CONNECTIONS, "{handshakes:#?}");
+    assert_ne!(handshakes[0].tuple.dest_port, handshakes[1].tuple.dest_port);
+    for sample in handshakes {
+        let (source, destination) = (family.server(), family.client());
+        assert_eq!((sample.tuple.src_ip, sample.tuple.src_port), (source, PORT), "{sample:?}");
+        assert_eq!(sample.tuple.dest_ip, destination, "{sample:?}");
+        assert!(!sample.match_on_egress && sample.rtt() >= ROUND_TRIP, "{sample:?}");
+        assert_eq!(sample.side_rtt, None, "{sample:?}");
+    }
+}
+
+/// Each sample is of the whole path, and says truly which part of it is on which side: the wire is on the server's.
+fn a_spin_bit_that_spins_is_timed(hook: &str, family: Family) {
+    let seen = talk(hook, family, Spin::On, Spin::On);
+    let spins = of(&seen, "quic-spin");
+    let (from_client, from_server): (Vec<&Sample>, Vec<&Sample>) =
+        spins.iter().copied().partition(|sample| sample.tuple.src_ip == family.client());
+    for (side, samples) in [("client", &from_client), ("server", &from_server)] {
+        assert!(samples.len() > MANY, "{} samples of the {side}", samples.len());
+    }
+    for sample in spins {
+        let is_from_client = sample.tuple.src_ip == family.client();
+        assert_eq!(sample.match_on_egress, is_from_client, "{sample:?}");
+        let side = sample.side_rtt.map(Duration::from_nanos);
+        let side = side.unwrap_or_else(|| panic!("without its side: {sample:?}"));
+        assert!(side <= sample.rtt(), "{sample:?}");
+        let with_wire = if is_from_client { sample.rtt().saturating_sub(side) } else { side };
+        assert!(with_wire >= ROUND_TRIP, "{sample:?}");
+    }
+}
+
+/// At most so many samples are made of a bit that does not spin.
+fn a_spin_bit_that_does_not_spin_is_not_timed(hook: &str, client: Spin, server: Spin, most: usize) {
+    let seen = talk(hook, Family::Ipv4, client, server);
+    let spins = of(&seen, "quic-spin");
+    eprintln!("{} samples of {client:?} and {server:?}", spins.len());
+    assert!(spins.len() <= most, "{} samples: {spins:#?}", spins.len());
+}
+
+#[test]
+fn tc_times_a_spin_bit_that_spins_over_ipv4() {
+    a_spin_bit_that_spins_is_timed("tc", Family::Ipv4);
+}
+
+#[test]
+fn xdp_times_a_spin_bit_that_spins_over_ipv6() {
+    a_spin_bit_that_spins_is_timed("xdp", Family::Ipv6);
+}
+
+#[test]
+fn a_spin_bit_that_is_off_is_not_timed() {
+    a_spin_bit_that_does_not_spin_is_not_timed("tc", Spin::Off, Spin::Off, 0);
+}
+
+#[test]
+fn a_spin_bit_that_only_the_server_would_spin_is_not_timed() {
+    a_spin_bit_that_does_not_spin_is_not_timed("xdp", Spin::Off, Spin::On, 0);
+}
+
+#[test]
+fn random_spin_bits_are_not_timed() {
+    a_spin_bit_that_does_not_spin_is_not_timed("tc", Spin::Random, Spin::Random, FEW);
+}
+
+#[test]
+fn a_random_spin_bit_that_the_server_passes_on_is_not_timed() {
+    a_spin_bit_that_does_not_spin_is_not_timed("xdp", Spin::Random, Spin::On, FEW);
+}

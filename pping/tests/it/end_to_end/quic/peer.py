@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""One end of QUIC connections, with aioquic.
+
+    peer.py server CERTIFICATE KEY PORT SPIN           echoes all streams until it is killed
+    peer.py client ADDRESS PORT SPIN CONNECTIONS       talks, and fails if an echo does not come or is another
+
+SPIN is what is done with the spin bit: `on` (as RFC 9000, 17.4 has it), `off` (always 0) or `random` (in each packet).
+aioquic spins in all connections and cannot be told not to.
+"""
+
+import asyncio
+import random
+import ssl
+import sys
+
+import aioquic.asyncio
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.packet_builder import QuicPacketBuilder
+
+ALPN = ["pping-test"]
+MESSAGE = b"0123456789abcdef" * 4
+MESSAGES = 400
+PAUSE = 0.005
+PATIENCE = 20
+
+
+def set_spin(spin):
+    """Has all packets with a short header bear the bit that is asked for, whatever the connection thinks."""
+    choose = {"off": lambda: False, "random": lambda: random.random() < 0.5}.get(spin)
+    if choose is None:
+        assert spin == "on", spin
+        return
+    # The builder reads this for each packet.
+    QuicPacketBuilder._spin_bit = property(lambda _: choose(), lambda _, _value: None)
+
+
+async def echo(reader, writer):
+    while octets := await reader.read(65536):
+        writer.write(octets)
+    writer.write_eof()
+
+
+async def serve(certificate, key, port):
+    configuration = QuicConfiguration(is_client=False, alpn_protocols=ALPN)
+    configuration.load_cert_chain(certificate, key)
+    tasks = set()
+
+    def begin(reader, writer):
+        # The loop itself keeps no task alive.
+        task = asyncio.ensure_future(echo(reader, writer))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    await aioquic.asyncio.serve("::", port, configuration=configuration, stream_handler=begin)
+    print("listening", flush=True)
+    await asyncio.Future()
+
+
+async def talk(address, port):
+    # Who the server is does not matter here.
+    configuration = QuicConfiguration(alpn_protocols=ALPN, verify_mode=ssl.CERT_NONE)
+    async with aioquic.asyncio.connect(address, port, configuration=configuration) as connection:
+        reader, writer = await connection.create_stream()
+        echoed = asyncio.ensure_future(reader.readexactly(MESSAGES * len(MESSAGE)))
+        # Faster than the path is long, so that an end never waits long to pass the spin bit on.
+        for _ in range(MESSAGES):
+            writer.write(MESSAGE)
+            await asyncio.sleep(PAUSE)
+        writer.write_eof()
+        assert await echoed == MESSAGES * MESSAGE
+
+
+async def talk_at_once(address, port, connections):
+    await asyncio.wait_for(asyncio.gather(*(talk(address, port) for _ in range(connections))), PATIENCE)
+
+
+def main():
+    role, *arguments = sys.argv[1:]
+    if role == "server":
+        certificate, key, port, spin = arguments
+        work = serve(certificate, key, int(port))
+    else:
+        address, port, spin, connections = arguments
+        work = talk_at_once(address, int(port), int(connections))
+    set_spin(spin)
+    asyncio.run(work)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,353 @@
+//! DNS queries and their responses.
+
+use std::{
+    net::IpAddr,
+    thread,
+    time::{Duration, Instant},
+};
+
+use pping::source::{
+    labels,
+    load::{self, Settings},
+    sweep,
+};
+use pping_common::{
+    abi::{Hook, RttEvent},
+    limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
+    parse::{LinkType, Protocol, Untracked},
+    rtt::{Method, Rules},
+};
+
+use super::{
+    frames::{Ip, UDP, dns, v4, v6},
+    random::Random,
+    rig::{self, Program, Rig, SETTINGS, counters, kernels, run, samples},
+};
+
+const QUERY: [u8; 2] = [0x01, 0x00];
+const RESPONSE: [u8; 2] = [0x81, 0x80];
+const TRUNCATED: [u8; 2] = [0x83, 0x80];
+const NO_SUCH_NAME: [u8; 2] = [0x81, 0x83];
+/// No IDs.
+const NOTHING: [u32; 0] = [];
+
+/// A client and a server.
+#[derive(Clone, Copy)]
+struct Pair {
+    hosts: [IpAddr; 2],
+    ports: [u16; 2],
+}
+
+impl Pair {
+    /// Of each family.
+    fn both() -> [Self; 2] {
+        [[v4(1), v4(53)], [v6(1), v6(53)]].map(|hosts| Self { hosts, ports: [4000, 53] })
+    }
+
+    /// What one of the two sends.
+    fn message(&self, from: usize, id: u16, flags: [u8; 2], octets: usize) -> Vec<u8> {
+        let to = 1 - from;
+        let datagram = dns((self.ports[from], self.ports[to]), id, flags, octets);
+        Ip::between(self.hosts[from], self.hosts[to]).frame(UDP, &datagram)
+    }
+
+    fn ask(&self, rig: &mut Rig, id: u16) {
+        rig.send(Program::Egress, &self.message(0, id, QUERY, 30));
+    }
+
+    fn answer(&self, rig: &mut Rig, id: u16, flags: [u8; 2]) {
+        rig.send(Program::Ingress, &self.message(1, id, flags, 60));
+    }
+}
+
+/// The IDs of the samples since last asked.
+fn ids(rig: &mut Rig, what: &str) -> Vec<u32> {
+    samples(&rig.agree(what)).iter().map(|sample| sample.identifier).collect()
+}
+
+#[test]
+fn a_response_gives_the_time_since_its_query() {
+    for settings in kernels() {
+        for pair in Pair::both() {
+            for ingress in [Program::Xdp, Program::Ingress] {
+                let mut rig = Rig::with(settings, LinkType::Ethernet);
+                pair.ask(&mut rig, 7);
+                let pause = Duration::from_millis(3);
+                thread::sleep(pause);
+                rig.send(ingress, &pair.message(1, 7, NO_SUCH_NAME, 12));
+                let [RttEvent { endpoints, rtt, min_rtt, smoothed_rtt, method, hook, identifier, .. }] =
+                    samples(&rig.agree("a response"))[..]
+                else {
+                    panic!("no sample");
+                };
+                assert_eq!((method, hook, identifier), (Method::Dns as u8, Hook::Ingress as u8, 7));
+                assert_eq!((endpoints.source_port, endpoints.destination_port), (53, 4000), "who replied");
+                assert_eq!(endpoints.protocol, Protocol::Udp as u8);
+                assert!(rtt >= pause.as_nanos() as u64, "{rtt}");
+                assert_eq!((min_rtt, smoothed_rtt), (rtt, rtt), "there is no flow");
+                rig.agree_on_series("a response");
+                let counters = rig.twin.counters;
+                assert_eq!((counters.dns_queries, counters.dns_responses[3]), ([0, 1], 1));
+                assert_eq!(counters.samples[0][Method::Dns as usize], 1);
+                assert_eq!(counters.untracked, [0; Untracked::PLACES]);
+                assert_eq!(counters.entries_made, [0; 2]);
+            }
+        }
+    }
+}
+
+#[test]
+fn several_questions_of_a_port_wait_at_the_same_time() {
+    let mut rig = Rig::new();
+    for pair in Pair::both() {
+        (1..=40).for_each(|id| pair.ask(&mut rig, id));
+        (1..=40).rev().for_each(|id| pair.answer(&mut rig, id, RESPONSE));
+    }
+    let expected: Vec<u32> = (1..=40).rev().chain((1..=40).rev()).collect();
+    assert_eq!(ids(&mut rig, "many questions"), expected);
+    rig.agree_on_series("many questions");
+}
+
+#[test]
+fn a_question_that_is_repeated_gives_no_sample() {
+    let mut rig = Rig::new();
+    for pair in Pair::both() {
+        pair.ask(&mut rig, 1);
+        pair.ask(&mut rig, 1);
+        pair.answer(&mut rig, 1, RESPONSE);
+        pair.answer(&mut rig, 1, RESPONSE);
+    }
+    assert_eq!(ids(&mut rig, "repeated"), NOTHING);
+    assert_eq!(rig.twin.counters.dns_responses[0], 2, "one of each family took a query out");
+    for pair in Pair::both() {
+        pair.ask(&mut rig, 1);
+        pair.answer(&mut rig, 1, RESPONSE);
+        pair.ask(&mut rig, 1);
+        pair.answer(&mut rig, 1, TRUNCATED);
+        pair.answer(&mut rig, 1, RESPONSE);
+    }
+    assert_eq!(ids(&mut rig, "an ID that is used again"), [1, 1, 1, 1]);
+    assert_eq!(rig.twin.counters.dns_responses[0], 6);
+    assert_eq!(rig.twin.counters.dns_queries, [0, 8]);
+}
+
+#[test]
+fn a_response_without_its_question_is_ignored() {
+    let mut rig = Rig::new();
+    let [pair, other] = Pair::both();
+    pair.ask(&mut rig, 1);
+    pair.answer(&mut rig, 2, RESPONSE);
+    other.answer(&mut rig, 1, RESPONSE);
+    Pair { ports: [4001, 53], ..pair }.answer(&mut rig, 1, RESPONSE);
+    Pair { hosts: [pair.hosts[0], v4(54)], ..pair }.answer(&mut rig, 1, RESPONSE);
+    Pair { hosts: [v4(3), pair.hosts[1]], ..pair }.answer(&mut rig, 1, RESPONSE);
+    assert_eq!(ids(&mut rig, "responses to others"), NOTHING);
+    assert_eq!(rig.twin.counters.dns_responses, [0; 16]);
+    assert_eq!(rig.twin.counters.untracked, [0; Untracked::PLACES]);
+    pair.answer(&mut rig, 1, RESPONSE);
+    assert_eq!(ids(&mut rig, "the response"), [1]);
+}
+
+#[test]
+fn what_is_no_message_of_a_server_or_to_one_is_not_measured() {
+    let mut rig = Rig::new();
+    for pair in Pair::both() {
+        rig.send(Program::Ingress, &pair.message(1, 1, QUERY, 30));
+        rig.send(Program::Egress, &pair.message(0, 1, RESPONSE, 30));
+        rig.send(Program::Egress, &pair.message(0, 1, QUERY, 11));
+        rig.send(Program::Egress, &pair.message(0, 1, QUERY, 12));
+        let whole = pair.message(0, 2, QUERY, 30);
+        rig.send(Program::Egress, &whole[..whole.len() - 27]);
+    }
+    assert_eq!(ids(&mut rig, "wrong ways and ends"), NOTHING);
+    let counters = rig.twin.counters;
+    assert_eq!((counters.dns_queries, counters.dns_responses), ([0, 2], [0; 16]));
+    let not_measured = [Untracked::Unsupported, Untracked::Malformed, Untracked::Truncated];
+    assert_eq!(not_measured.map(|reason| counters.untracked[reason as usize]), [4, 2, 2]);
+}
+
+#[test]
+fn servers_listen_where_the_user_says() {
+    let settings = Settings { dns_ports: [5300, 0, 0, 0, 0, 0, 5353], ..SETTINGS };
+    let mut rig = Rig::with(settings, LinkType::Ethernet);
+    for pair in Pair::both() {
+        for (id, port) in [(1, 5300), (2, 53), (3, 5353), (4, 0)] {
+            let pair = Pair { ports: [4000, port], ..pair };
+            pair.ask(&mut rig, id);
+            pair.answer(&mut rig, id, RESPONSE);
+        }
+    }
+    assert_eq!(ids(&mut rig, "ports"), [1, 3, 1, 3]);
+    assert_eq!(rig.twin.counters.dns_queries, [0, 4]);
+}
+
+#[test]
+fn a_question_to_this_host_is_counted_and_timed_only_when_asked_for() {
+    for (include_local, expected) in [(false, vec![2, 2]), (true, vec![1, 2, 1, 2])] {
+        let rules = Rules { include_local, ..Rules::UNLIMITED };
+        let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+        for pair in Pair::both() {
+            let [here, there] = pair.hosts;
+            rig.add_local(match here {
+                IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+                IpAddr::V6(address) => address.octets(),
+            });
+            let to_here = Pair { hosts: [there, here], ..pair };
+            rig.send(Program::Ingress, &to_here.message(0, 1, QUERY, 30));
+            rig.send(Program::Egress, &to_here.message(1, 1, RESPONSE, 30));
+            pair.ask(&mut rig, 2);
+            pair.answer(&mut rig, 2, RESPONSE);
+        }
+        assert_eq!(ids(&mut rig, "locality"), expected);
+        assert_eq!(rig.twin.counters.dns_queries, [2, 2]);
+    }
+}
+
+#[test]
+fn messages_that_look_random_match_what_they_match_in_user_space() {
+    for settings in kernels() {
+        let settings = Settings { dns_ports: [53, 54, 0, 0, 0, 0, 0], ..settings };
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        let mut random = Random::seeded(53);
+        let mut reported = 0;
+        for packet in 1..=6000 {
+            let hosts = random.pick(&[[v4(1), v4(2)], [v4(2), v4(1)], [v6(1), v6(2)], [v6(2), v6(1)]]);
+            let ports = [random.pick(&[4000, 53]), random.pick(&[53, 54, 55])];
+            let flags = [random.next() as u8, random.next() as u8];
+            let octets = 10 + random.below(20);
+            let message =
+                Pair { hosts, ports }.message(random.below(2), random.below(4) as u16, flags, octets);
+            rig.send(random.pick(&Program::ALL), &message);
+            if packet % 500 == 0 {
+                let what = format!("packet {packet}");
+                reported += samples(&rig.agree(&what)).len();
+                rig.agree_on_series(&what);
+            }
+        }
+        assert!(reported > 200, "only {reported} samples");
+        assert!(rig.twin.counters.dns_responses.iter().all(|&count| count > 10));
+    }
+}
+
+#[test]
+fn what_is_off_has_no_room_and_sees_nothing() {
+    let methods = Rules::UNLIMITED.methods.without(Method::Dns);
+    let rules = Rules { methods, ..Rules::UNLIMITED };
+    for settings in kernels() {
+        let mut rig = Rig::with(Settings { rules, ..settings }, LinkType::Ethernet);
+        for pair in Pair::both() {
+            pair.ask(&mut rig, 1);
+            pair.answer(&mut rig, 1, RESPONSE);
+        }
+        rig.sweep();
+        assert_eq!(ids(&mut rig, "off"), NOTHING);
+        assert_eq!(rig.twin.counters.dns_queries, [0; 2]);
+        assert_eq!(room(&rig), [1; 2]);
+    }
+    assert_eq!(room(&Rig::new()), [MAX_QUERIES; 2]);
+}
+
+/// How many queries the maps have room for.
+fn room(rig: &Rig) -> [u32; 2] {
+    ["QUERIES_V4", "QUERIES_V6"].map(|name| {
+        let Some(aya::maps::Map::LruHashMap(map)) = rig.kernel.programs.map(name) else {
+            panic!("{name} is no such map");
+        };
+        map.info().unwrap().max_entries()
+    })
+}
+
+#[test]
+fn the_latest_of_too_many_questions_are_answered() {
+    const EACH: u32 = MAX_QUERIES + 8000;
+    for pair in Pair::both() {
+        let mut rig = Rig::new();
+        let numbered =
+            |number: u32| (Pair { ports: [4000 + (number >> 15) as u16, 53], ..pair }, number as u16);
+        for number in 0..EACH {
+            let (pair, id) = numbered(number);
+            run(&mut rig.kernel, Program::Egress, &pair.message(0, id, QUERY, 12));
+        }
+        let mut answered = vec![0];
+        for number in (0..EACH).rev() {
+            let (pair, id) = numbered(number);
+            run(&mut rig.kernel, Program::Ingress, &pair.message(1, id, RESPONSE, 12));
+            if number % 4000 == 0 {
+                answered.push(samples(&rig::events(&mut rig.kernel)).len());
+            }
+        }
+        let total: usize = answered.iter().sum();
+        assert!(total <= MAX_QUERIES as usize, "{total}");
+        assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
+        // Each CPU keeps some for itself.
+        assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
+        let counters = counters(&rig.kernel, rig.twin.place);
+        assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
+        assert_eq!(counters.dns_responses[0], total as u64);
+        assert_eq!(counters.dns_unanswered, 0, "nobody knows what became of them");
+    }
+}
+
+#[test]
+fn a_question_waits_for_its_time_and_no_longer() {
+    let mut rigs = kernels().map(|settings| Rig::with(settings, LinkType::Ethernet));
+    let wait_until = |began: Instant, seconds: u64, ms: u64| {
+        let time = Duration::from_secs(seconds) + Duration::from_millis(ms);
+        thread::sleep((began + time).saturating_duration_since(Instant::now()));
+    };
+    let began = Instant::now();
+    for rig in &mut rigs {
+        for pair in Pair::both() {
+            (1..=5).for_each(|id| pair.ask(rig, id));
+        }
+    }
+    wait_until(began, DNS_TIMEOUT_SECONDS / 2, 0);
+    for rig in &mut rigs {
+        rig.sweep();
+        for pair in Pair::both() {
+            pair.ask(rig, 2);
+            pair.answer(rig, 5, RESPONSE);
+        }
+        assert_eq!(ids(rig, "in time"), [5, 5]);
+        assert_eq!(rig.twin.counters.dns_unanswered, 0);
+    }
+    // Later by what all of the above may take on a busy machine.
+    wait_until(began, DNS_TIMEOUT_SECONDS, 2_500);
+    for rig in &mut rigs {
+        for pair in Pair::both() {
+            pair.answer(rig, 3, RESPONSE);
+            pair.ask(rig, 4);
+            pair.answer(rig, 4, RESPONSE);
+        }
+        assert_eq!(ids(rig, "too late, and asked anew"), [4, 4]);
+        assert_eq!(rig.twin.counters.dns_unanswered, 4);
+        rig.sweep();
+        rig.agree_on_counters("what nobody came for");
+        assert_eq!(rig.twin.counters.dns_unanswered, 6);
+        for pair in Pair::both() {
+            pair.answer(rig, 1, RESPONSE);
+            pair.answer(rig, 2, RESPONSE);
+        }
+        assert_eq!(ids(rig, "the repeated one waits from then"), NOTHING);
+        assert_eq!(rig.twin.counters.dns_responses[0], 6);
+        sweep::sweep(&mut rig.kernel).unwrap();
+        rig.agree_on_counters("nothing is left");
+    }
+}
+
+#[test]
+fn hosts_that_are_left_out_neither_ask_nor_answer() {
+    for pair in Pair::both() {
+        for host in pair.hosts {
+            let mut kernel = load::load(&Settings { excludes: true, ..SETTINGS }, true).unwrap();
+            let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+            labels::add(&mut kernel.excluded, 0, &[(host.into(), 1)]).unwrap();
+            run(&mut kernel, Program::Egress, &pair.message(0, 1, QUERY, 12));
+            run(&mut kernel, Program::Ingress, &pair.message(1, 1, RESPONSE, 12));
+            let counters = counters(&kernel, place);
+            assert_eq!(counters.untracked[Untracked::Excluded as usize], 2);
+            assert_eq!((counters.dns_queries, counters.dns_responses), ([0; 2], [0; 16]));
+            assert!(rig::events(&mut kernel).is_empty());
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! DNS in captures: what waits, for how long by the time of the packets, and what is counted.
+
+use std::{fs::File, process::Command};
+
+use pping::{
+    capture::{Capture, Packet, undone},
+    event::Event,
+    replay::{Engine, Settings},
+};
+use pping_common::{
+    abi::{Counters, Hook, RttEvent, SeriesKey},
+    limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
+    octets::Captured,
+    parse::{Decap, LinkType, Untracked},
+    rtt::{Method, Rules},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    captures::captures,
+    made::{MILLISECOND, SECOND, START},
+    samples::WITNESS,
+};
+use crate::frames::{Ip, UDP, dns, echo, v4, v6};
+
+const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
+
+/// What waits and what answers, of both families alike.
+struct Talk {
+    engine: Engine,
+    is_v6: bool,
+}
+
+impl Talk {
+    fn new(settings: Settings, is_v6: bool) -> Self {
+        Self { engine: Engine::new(settings), is_v6 }
+    }
+
+    fn both() -> [Self; 2] {
+        [false, true].map(|is_v6| Self::new(Settings::new(Rules::UNLIMITED, 100, Decap::NONE), is_v6))
+    }
+
+    fn packet(&mut self, at: u64, octets: &[u8]) {
+        self.engine.packet(&Packet {
+            time: START + at,
+            interface: 0,
+            link: LinkType::Ethernet,
+            hook: None,
+            octets: Captured { octets, frame_len: octets.len() },
+        });
+    }
+
+    fn message(&mut self, at: u64, number: u32, code: Option<u8>) {
+        let [client, server] = if self.is_v6 { [v6(1), v6(2)] } else { [v4(1), v4(2)] };
+        let ports = [4000 + (number >> 16) as u16, 53];
+        let (ip, ports, flags) = match code {
+            None => (Ip::between(client, server), ports, [1, 0]),
+            Some(code) => (Ip::between(server, client), [ports[1], ports[0]], [0x81, 0x80 | code]),
+        };
+        let datagram = dns((ports[0], ports[1]), number as u16, flags, 12);
+        self.packet(at, &ip.frame(UDP, &datagram));
+    }
+
+    fn ask(&mut self, at: u64, number: u32) {
+        self.message(at, number, None);
+    }
+
+    fn answer(&mut self, at: u64, number: u32) {
+        self.message(at, number, Some(0));
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.engine.tracker.report.counters
+    }
+
+    /// Identifier and RTT of the samples since last asked.
+    fn samples(&mut self) -> Vec<(u32, u64)> {
+        let events = std::mem::take(&mut self.engine.tracker.report.events);
+        let sample = |event: &Event| match event {
+            Event::Rtt(RttEvent { identifier, rtt, .. }) => (*identifier, *rtt),
+            _ => panic!("{event:?}"),
+        };
+        events.iter().map(sample).collect()
+    }
+}
+
+#[test]
+fn a_question_waits_for_ten_seconds_of_the_capture() {
+    for mut talk in Talk::both() {
+        for number in 1..=4 {
+            talk.ask(0, number);
+        }
+        talk.ask(4 * SECOND, 3);
+        talk.answer(TIMEOUT - 1, 1);
+        assert_eq!(talk.samples(), [(1, TIMEOUT - 1)]);
+        talk.answer(TIMEOUT, 2);
+        talk.answer(TIMEOUT, 3);
+        assert_eq!(talk.samples(), [], "late, and repeated");
+        assert_eq!(talk.counters().dns_responses[0], 2);
+        talk.ask(TIMEOUT, 4);
+        talk.answer(TIMEOUT + 5, 4);
+        assert_eq!(talk.samples(), [(4, 5)], "the first is forgotten");
+        assert_eq!(talk.counters().dns_unanswered, 2);
+        assert_eq!(talk.counters().dns_queries, [6, 0]);
+    }
+}
+
+#[test]
+fn nobody_need_ask_again_for_a_question_to_count_as_unanswered() {
+    for mut talk in Talk::both() {
+        talk.ask(0, 1);
+        talk.ask(5 * SECOND, 2);
+        talk.packet(TIMEOUT + SECOND, &echo(v4(1), v4(2), 1, 1, false));
+        talk.engine.tracker.finish();
+        assert_eq!(talk.counters().dns_unanswered, 1, "the other might still be answered");
+        assert_eq!(talk.samples(), []);
+    }
+}
+
+#[test]
+fn a_response_that_is_older_than_its_question_gives_no_sample() {
+    for mut talk in Talk::both() {
+        talk.ask(SECOND, 1);
+        talk.answer(SECOND - 1, 1);
+        talk.answer(SECOND + 1, 1);
+        talk.ask(2 * SECOND, 1);
+        talk.answer(2 * SECOND, 1);
+        assert_eq!(talk.samples(), [(1, 0)]);
+        assert_eq!(talk.counters().dns_responses[0], 2);
+    }
+}
+
+#[test]
+fn what_waits_goes_on_waiting_when_the_clock_is_set_back() {
+    for mut talk in Talk::both() {
+        talk.ask(100 * SECOND, 1);
+        talk.ask(108 * SECOND, 2);
+        talk.ask(10 * SECOND, 3);
+        talk.answer(10 * SECOND + 30 * MILLISECOND, 3);
+        assert_eq!(talk.samples(), [(3, 30 * MILLISECOND)]);
+        talk.packet(12 * SECOND, &echo(v4(1), v4(2), 1, 1, false));
+        talk.engine.tracker.finish();
+        assert_eq!(talk.counters().dns_unanswered, 1, "8 seconds and 2");
+    }
+}
+
+#[test]
+fn the_one_that_was_asked_the_longest_ago_makes_room() {
+    for mut talk in Talk::both() {
+        for number in 0..MAX_QUERIES {
+            talk.ask(u64::from(number), number);
+        }
+        talk.ask(SECOND, 0);
+        talk.ask(SECOND, MAX_QUERIES);
+        for (number, is_there) in [(1, false), (2, true), (MAX_QUERIES - 1, true), (MAX_QUERIES, true)] {
+            talk.answer(2 * SECOND, number);
+            assert_eq!(talk.samples().len(), usize::from(is_there), "{number}");
+        }
+        talk.answer(2 * SECOND, 0);
+        assert_eq!(talk.counters().dns_responses[0], 4, "with the one that was repeated");
+        talk.engine.fold(START + 2 * TIMEOUT);
+        assert_eq!(talk.counters().dns_unanswered, u64::from(MAX_QUERIES - 4), "those that still waited");
+    }
+}
+
+#[test]
+fn hosts_and_ports_and_the_method_are_as_set() {
+    let settings = Settings::new(Rules::UNLIMITED, 100, Decap::NONE);
+    let rules = Rules { methods: settings.rules.methods.without(Method::Dns), ..settings.rules };
+    let counted = |settings: Settings, is_v6| {
+        let mut talk = Talk::new(settings, is_v6);
+        talk.ask(0, 1);
+        talk.answer(5, 1);
+        let [excluded, unsupported] = [Untracked::Excluded, Untracked::Unsupported]
+            .map(|reason| talk.counters().untracked[reason as usize]);
+        (talk.counters().dns_queries[0], talk.samples().len(), excluded, unsupported)
+    };
+    for is_v6 in [false, true] {
+        let address = if is_v6 { v6(2) } else { v4(2) };
+        assert_eq!(counted(settings.clone(), is_v6), (1, 1, 0, 0));
+        let exclude = vec![address.into()];
+        assert_eq!(counted(Settings { exclude, ..settings.clone() }, is_v6), (0, 0, 2, 0));
+        assert_eq!(counted(Settings { rules, ..settings.clone() }, is_v6).0, 0);
+        let dns_ports = [54, 0, 0, 0, 0, 0, 0];
+        assert_eq!(counted(Settings { dns_ports, ..settings.clone() }, is_v6).0, 0);
+        let dns_ports = [54, 53, 0, 0, 0, 0, 0];
+        assert_eq!(counted(Settings { dns_ports, ..settings.clone() }, is_v6), (1, 1, 0, 0));
+    }
+}
+
+#[test]
+fn samples_are_aggregated_as_those_of_the_method() {
+    for mut talk in Talk::both() {
+        for number in 0..5_u32 {
+            talk.ask(u64::from(number) * SECOND, 1);
+            talk.answer(u64::from(number) * SECOND + 7 * MILLISECOND, 1);
+        }
+        talk.engine.fold(START + 5 * SECOND);
+        let series: Vec<_> = talk.engine.tracker.series().collect();
+        let [(key, tally)] = series[..] else { panic!("{series:?}") };
+        assert_eq!((key.method, key.hook), (Method::Dns as u8, SeriesKey::NO_HOOK));
+        assert_eq!(
+            (tally.count(), tally.min(), tally.max()),
+            (5, Some(7 * MILLISECOND), Some(7 * MILLISECOND))
+        );
+        assert_eq!(tally.sent.packets + tally.received.packets, 0, "there are no flows");
+        assert_eq!(talk.counters().samples[Hook::Ingress as usize][Method::Dns as usize], 5);
+        assert_eq!(talk.counters().entries_made, [0; 2]);
+    }
+}
+
+/// What is counted of a capture, as the witness says it.
+fn counts(capture: &File) -> Value {
+    let mut engine = Engine::new(Settings::new(Rules::UNLIMITED, 1000, Decap::NONE));
+    let mut capture = Capture::new(undone(capture.try_clone().unwrap()).unwrap());
+    loop {
+        while let Some(packet) = capture.next_packet().unwrap() {
+            engine.packet(&packet);
+        }
+        if !capture.fill().unwrap() {
+            break;
+        }
+    }
+    engine.tracker.finish();
+    let Counters { dns_queries, dns_unanswered, dns_responses, .. } = engine.tracker.report.counters;
+    let responses = dns_responses.iter().enumerate().filter(|&(_, &count)| count > 0);
+    let responses: serde_json::Map<_, _> =
+        responses.map(|(code, &count)| (code.to_string(), json!(count))).collect();
+    let queries: u64 = dns_queries.iter().sum();
+    json!({ "queries": queries, "unanswered": dns_unanswered, "responses": responses })
+}
+
+#[test]
+fn captures_of_others_count_what_the_witness_counts() {
+    for capture in captures() {
+        let output = Command::new("python3").args([WITNESS, "--dns"]).arg(&capture).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(counts(&File::open(&capture).unwrap()), expected, "{}", capture.display());
+    }
+}

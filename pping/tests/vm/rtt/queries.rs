@@ -1,0 +1,47 @@
+//! DNS queries that cannot be timed.
+
+use std::{thread, time::Duration};
+
+use pping_common::limits::DNS_TIMEOUT_SECONDS;
+use pping_lab::Topology;
+
+use super::{FAMILIES, Net, Resolver, Watched, ask, assert_exact, to_server};
+use crate::{
+    http::{LISTEN, scrape},
+    monitor::wait_until,
+    resolver::UNANSWERED,
+};
+
+const DELAY: Duration = Duration::from_millis(20);
+
+/// Of six queries the second ID is asked about twice, and the last two are not answered.
+const IDS: [u16; 6] = [1, 2, 2, 3, UNANSWERED.start, UNANSWERED.start + 1];
+
+#[test]
+fn repeated_queries_have_no_sample_and_unanswered_ones_are_counted() {
+    let net = Net::new();
+    net.delay(DELAY);
+    let resolver = Resolver::start(&net);
+    for family in FAMILIES {
+        ask(&net, family, 0..1);
+    }
+    let mut watched = Watched::start(&net.router, Topology::WAN, LISTEN);
+    for family in FAMILIES {
+        ask(&net, family, IDS);
+        let samples = watched.take();
+        let samples = to_server(&samples, family);
+        assert_eq!(samples.len(), 2, "{samples:?}");
+        assert_exact(&samples, DELAY);
+    }
+    let counted = |name: &str, labels: &[(&str, &str)]| {
+        scrape(&net.router).sum(name, labels).map(|count| count as usize)
+    };
+    thread::sleep(Duration::from_secs(DNS_TIMEOUT_SECONDS));
+    wait_until("those without a response are counted", || {
+        counted("pping_dns_unanswered_total", &[]) == Some(4)
+    });
+    assert_eq!(counted("pping_dns_queries_total", &[("direction", "egress")]), Some(12));
+    assert_eq!(counted("pping_dns_responses_total", &[("rcode", "NOERROR")]), Some(6));
+    watched.finish();
+    drop(resolver);
+}

@@ -1,0 +1,26 @@
+"""The echoes in a capture."""
+
+from rules_icmp import Echo
+
+FIELDS = [
+    "icmp.type",
+    "icmp.ident",
+    "icmp.seq",
+    "icmpv6.type",
+    "icmpv6.echo.identifier",
+    "icmpv6.echo.sequence_number",
+]
+NAMES = {
+    "ip": ("icmp.type", "icmp.ident", "icmp.seq"),
+    "ipv6": ("icmpv6.type", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number"),
+}
+ECHO_REQUEST, ECHO_REPLY = (8, 128), (0, 129)
+
+
+def echo_of(line, header):
+    """The identifier, in place of both ports, and the echo."""
+    # An error quotes a packet, whose fields follow those of the error itself.
+    kind, identifier, sequence = (line.number(name) for name in NAMES[header.family])
+    if kind not in ECHO_REQUEST + ECHO_REPLY or identifier is None or sequence is None:
+        return None
+    return identifier, identifier, Echo(sequence, kind in ECHO_REQUEST)

@@ -1,0 +1,74 @@
+"""The segments in a capture.
+
+19. A segment is measured if its data offset is at least 5 and within the IP length, and if the capture holds its 20
+    octets of fixed header. The first timestamps option counts, and any SACK option of at least one block. The search
+    for them ends where the end is marked, and at a bad length: less than 2, beyond the header, or other than 10 for the
+    timestamps themselves. If the capture ends before the search does, the segment is not measured, unless its
+    timestamps have been found; then there is no SACK option beyond.
+"""
+
+from rules_tcp import Segment
+
+FIELDS = [
+    "tcp.srcport",
+    "tcp.dstport",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.flags",
+    "tcp.hdr_len",
+    "tcp.urgent_pointer",
+    "tcp.len",
+    "tcp.options",
+]
+END, NO_OPERATION, SACK, TIMESTAMPS = 0, 1, 5, 8
+TIMESTAMPS_SIZE, SMALLEST_SACK = 10, 10
+
+
+def segment_of(line, header):
+    """The ports and the segment, if all of its fixed header is there and the data offset can be right."""
+    header_length, length = line.number("tcp.hdr_len"), line.number("tcp.len")
+    if header_length is None or header_length < 20 or line.number("tcp.urgent_pointer") is None:
+        return None
+    if length is None:
+        # tshark does not tell the length of a fragment.
+        length = header.payload - header_length
+        if length < 0:
+            return None
+    options = options_in(bytes.fromhex(line.text("tcp.options")), header_length - 20)
+    if options is None:
+        return None
+    tsval, tsecr, has_sack_block = options
+    sequence, acknowledgment = line.number("tcp.seq_raw"), line.number("tcp.ack_raw")
+    segment = Segment(line.number("tcp.flags"), length, tsval, tsecr, sequence, acknowledgment, has_sack_block)
+    return line.number("tcp.srcport"), line.number("tcp.dstport"), segment
+
+
+def options_in(options, length):
+    """TSval and TSecr of the first timestamps option, (None, None) without one, and whether there is a SACK option with
+    a block; None if the segment is not measured."""
+    stamps, has_sack_block = None, False
+    at = 0
+    while at < length:
+        if at >= len(options):
+            return stamps and (*stamps, has_sack_block)
+        kind = options[at]
+        if kind == END:
+            break
+        if kind == NO_OPERATION:
+            at += 1
+            continue
+        if at + 1 >= length:
+            break
+        if at + 1 >= len(options):
+            return stamps and (*stamps, has_sack_block)
+        size = options[at + 1]
+        if size < 2 or at + size > length or kind == TIMESTAMPS and size != TIMESTAMPS_SIZE:
+            break
+        if kind == SACK and size >= SMALLEST_SACK:
+            has_sack_block = True
+        if kind == TIMESTAMPS and stamps is None:
+            if at + size > len(options):
+                return None
+            stamps = tuple(int.from_bytes(options[at + first : at + first + 4], "big") for first in (2, 6))
+        at += size
+    return (*(stamps or (None, None)), has_sack_block)

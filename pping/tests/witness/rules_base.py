@@ -1,0 +1,160 @@
+"""What the rules of all families share: limits, packets, slots, flows and the clock.
+
+In general
+ 1. A packet is first matched against the slots of the other direction, then recorded in those of its own.
+ 2. A match yields one sample and frees the slot. If the echo is older than the recording, there is no sample.
+ 3. If all slots are taken, the one that has waited longest is overwritten if that is 10 s or more; else
+    nothing is recorded. A rate limit is on recordings: one per direction and method in that time.
+
+End of a flow
+12. A flow is forgotten once it has been idle for more than 300 s if a direction is open, 10 s if both are closed or
+    unseen, and else (and for echoes) 30 s.
+13. Idle times are those between the seconds of a clock that shows how far the newest packet so far, of any kind, is
+    from the first of the file, without fractions.
+
+Time that goes backwards
+14. If a packet is more than 1 s older than the newest of its flow, all that waits in the flow is forgotten, its time
+    is the newest from then on, and rate limits start anew.
+16. If a packet is more than 60 s older than the newest of the file, the clock of rule 13 goes on from there: it keeps
+    the whole seconds that it shows, and that packet takes the place of both the first and the newest.
+
+Left out: a flow that nobody answers may also be forgotten for want of room, once as many others have begun after it
+as an eighth of the flows that pping has room for (131072). No capture here has that many.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+SECOND = 10**9
+SLOTS = 8
+OVERWRITE_AFTER = 10 * SECOND
+# How far time may go backwards in a flow before what waits is forgotten, and in a file before the clock is set back.
+FLOW_SETBACK = 1 * SECOND
+FILE_SETBACK = 60 * SECOND
+
+# In the order of their numbers.
+METHODS = ("tcp-ts", "icmp-echo", "tcp-seq", "tcp-handshake", "dns", "quic-spin", "quic-handshake")
+TCP_METHODS = ("auto", "ts", "seq", "both")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the rules leave to the user."""
+
+    slots: int = SLOTS
+    # Nanoseconds from one recording of a direction to its next.
+    rate: int = 0
+    methods: tuple[str, ...] = METHODS
+    tcp_method: str = "auto"
+
+
+class Packet(NamedTuple):
+    """A packet; one without content is not measured, but time passes with it. An endpoint is address and port."""
+
+    time: int
+    interface: str = ""
+    source: tuple[str, int] | None = None
+    target: tuple[str, int] | None = None
+    content: Any = None
+
+    def key(self):
+        return (self.interface, frozenset([self.source, self.target]))
+
+
+class Match(NamedTuple):
+    """What a packet echoes."""
+
+    method: str
+    identifier: int
+    recorded_at: int
+
+
+class Slots:
+    """What one direction has recorded by one method, and what waits of that."""
+
+    def __init__(self, limits, room):
+        self.rate, self.room = limits.rate, room
+        # Identifiers with the times when they were seen.
+        self.waiting = {}
+        self.last_recording = None
+
+    def record(self, identifier, now):
+        if self.rate and self.last_recording is not None and now - self.last_recording < self.rate:
+            return
+        if identifier not in self.waiting and len(self.waiting) >= self.room:
+            oldest = min(self.waiting, key=self.waiting.get)
+            if now - self.waiting[oldest] < OVERWRITE_AFTER:
+                return
+            del self.waiting[oldest]
+        self.waiting[identifier] = now
+        self.last_recording = now
+
+    def free(self, is_freed):
+        """Takes out the identifiers for which `is_freed` holds, with their times."""
+        freed = {identifier: time for identifier, time in self.waiting.items() if is_freed(identifier)}
+        for identifier in freed:
+            del self.waiting[identifier]
+        return freed
+
+    def set_back(self):
+        self.waiting.clear()
+        self.last_recording = None
+
+
+class Flow:
+    """Both directions of a flow, found by the source they come from. A family says what a direction is."""
+
+    def __init__(self, packet, new_direction):
+        self.directions = {packet.source: new_direction(), packet.target: new_direction()}
+        self.newest = packet.time
+        self.last_second = 0
+
+    def direction(self, source):
+        return self.directions[source]
+
+    def see(self, now, second):
+        """A packet passes: rules 12 and 14."""
+        self.last_second = second
+        if self.newest - now > FLOW_SETBACK:
+            self.newest = now
+            for direction in self.directions.values():
+                direction.set_back()
+        self.newest = max(self.newest, now)
+
+    def idle_limit(self):
+        """The seconds without packets after which the flow is forgotten."""
+        raise NotImplementedError
+
+
+def live_flow(flows, packet, second):
+    """The flow of a packet, unless there is none or it has been idle for too long."""
+    flow = flows.get(packet.key())
+    if flow is not None and second - flow.last_second > flow.idle_limit():
+        del flows[packet.key()]
+        return None
+    return flow
+
+
+class Clock:
+    """Whole seconds since the first packet of the file, by the newest."""
+
+    def __init__(self):
+        self.origin = self.newest = None
+        self.seconds_before_origin = 0
+
+    def advance(self, now):
+        if self.origin is None:
+            self.origin = self.newest = now
+        elif self.newest - now > FILE_SETBACK:
+            self.seconds_before_origin = self.seconds()
+            self.origin = self.newest = now
+        self.newest = max(self.newest, now)
+        return self.seconds()
+
+    def seconds(self):
+        return self.seconds_before_origin + (self.newest - self.origin) // SECOND
+
+
+def is_newer(value, than):
+    """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or one of an octet."""
+    return 0 < (value - than) % 2**32 < 2**31

@@ -1,0 +1,75 @@
+"""dns
+
+D1. A UDP datagram with at least 12 octets of payload is a query if it goes to a port of the list and its QR bit is 0,
+    and a response if it comes from one and the bit is 1.
+D2. A query waits by interface, client, server (each with its port) and ID. One that waits already is void, and waits
+    from then.
+D3. A response takes out the query that waits with the same of all these, whatever it says and whether it is truncated
+    or not. If that is not void, and not the later of the two, it gives a sample.
+D4. Whoever has waited for 10 s waits no more, and is unanswered. That time is told by the newest packet of the file
+    so far, of any kind; where one is more than 60 s older, time goes on from there.
+D5. Counted are the queries, those that became unanswered, and the responses that took one out, by their code. A query
+    that waits at the end of the file counts for nothing more.
+
+Left out: as many queries may wait as pping has room for (32768 of each family). No capture here has that many.
+"""
+
+from typing import NamedTuple
+
+from rules_base import FILE_SETBACK, SECOND, Match
+
+PATIENCE = 10 * SECOND
+
+
+class Message(NamedTuple):
+    """What the rules want to know of a DNS message."""
+
+    identifier: int
+    is_response: bool
+    code: int = 0
+
+
+class Waiting(NamedTuple):
+    """A query that waits: the times when it was seen, and of the clock when it was last asked."""
+
+    seen: int
+    asked: int
+    is_void: bool
+
+
+class Queries:
+    """All queries, and what is counted of them."""
+
+    def __init__(self, limits):
+        self.is_on = "dns" in limits.methods
+        self.waiting = {}
+        self.elapsed, self.newest = 0, None
+        self.counts = {"queries": 0, "unanswered": 0, "responses": {}}
+
+    def pass_time(self, now):
+        """A packet of any kind passes: rule D4."""
+        if self.newest is None or self.newest - now > FILE_SETBACK:
+            self.newest = now
+        self.elapsed += max(now - self.newest, 0)
+        self.newest = max(self.newest, now)
+        late = [key for key, query in self.waiting.items() if self.elapsed - query.asked >= PATIENCE]
+        for key in late:
+            del self.waiting[key]
+        self.counts["unanswered"] += len(late)
+
+    def visit(self, packet, _second):
+        if not self.is_on:
+            return []
+        message = packet.content
+        ends = (packet.target, packet.source) if message.is_response else (packet.source, packet.target)
+        key = (packet.interface, *ends, message.identifier)
+        if not message.is_response:
+            self.counts["queries"] += 1
+            self.waiting[key] = Waiting(packet.time, self.elapsed, key in self.waiting)
+            return []
+        query = self.waiting.pop(key, None)
+        if query is None:
+            return []
+        responses = self.counts["responses"]
+        responses[message.code] = responses.get(message.code, 0) + 1
+        return [] if query.is_void else [Match("dns", message.identifier, query.seen)]

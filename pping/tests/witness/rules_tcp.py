@@ -1,0 +1,214 @@
+"""Flows of TCP, and which methods measure them. What each method does is in rules_tcp_ts.py, rules_tcp_seq.py and
+rules_tcp_handshake.py.
+
+Beginning and end
+ 8. A SYN without ACK begins a new connection if its sender has sent a segment without SYN before, or is closed:
+    nothing of the old one is kept but the highest ends (S1).
+11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
+    comes the other way after that, and closed after its own FIN or a RST of either.
+
+With or without timestamps
+T1. A flow is of unknown kind first, and again when a SYN begins a new connection. The kind is settled by each segment
+    without RST, before that is matched. With the option it makes the flow one "with". Without the option, one with SYN
+    makes it "without", whatever it was; any other counts while the kind is unknown, and the third of both directions
+    together makes it "without". When the kind goes from with to without or back, all that waits in slots of both
+    directions is forgotten, except with `both`. What waits in a handshake stays.
+T2. By `--tcp-method`: `auto` has tcp-ts, and tcp-seq for flows "without"; `ts` has tcp-ts only; `seq` has tcp-seq only,
+    `both` has both, and with these two tcp-seq is for flows of whatever kind, also unknown. A method that `--methods`
+    does not name measures nothing. With `both`, each of the two has half of the slots, and one packet can yield a
+    sample of each.
+T3. A flow begins with a segment without RST: with tcp-ts, one that has the option; with tcp-seq, one that lacks it, or
+    any if tcp-seq is for flows of whatever kind; with tcp-handshake, one with SYN. Once there is a flow, all its
+    segments are packets of it.
+"""
+
+from typing import NamedTuple
+
+from rules_base import Flow, live_flow
+from rules_tcp_handshake import Handshake
+from rules_tcp_seq import Ends
+from rules_tcp_ts import Stamps
+
+FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
+# What a direction of a flow may be.
+UNSEEN, UNANSWERED, OPEN, CLOSED = range(4)
+IDLE_OPEN, IDLE_HALF_OPEN, IDLE_CLOSED = 300, 30, 10
+# Kinds of flows.
+UNKNOWN, WITH, WITHOUT = range(3)
+# So many segments without timestamps tell that there are none.
+WITHOUT_AFTER = 3
+
+
+class Segment(NamedTuple):
+    """What the rules want to know of a TCP segment."""
+
+    flags: int
+    length: int
+    tsval: int | None = None
+    tsecr: int | None = None
+    sequence: int = 0
+    acknowledgment: int = 0
+    has_sack_block: bool = False
+
+    def is_syn(self):
+        return bool(self.flags & SYN)
+
+    def is_ack(self):
+        return bool(self.flags & ACK)
+
+    def is_rst(self):
+        return bool(self.flags & RST)
+
+    def consumed(self):
+        """How many sequence numbers it takes."""
+        return self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
+
+    def end(self):
+        return (self.sequence + self.consumed()) % 2**32
+
+
+class Methods:
+    """Which methods measure what."""
+
+    def __init__(self, limits):
+        self.ts = "tcp-ts" in limits.methods and limits.tcp_method != "seq"
+        self.seq = "tcp-seq" in limits.methods and limits.tcp_method != "ts"
+        self.handshake = "tcp-handshake" in limits.methods
+        self.is_seq_for_all = limits.tcp_method in ("seq", "both")
+        self.are_both = limits.tcp_method == "both"
+
+    def begin_flow(self, segment):
+        """Rule T3."""
+        if segment.is_rst():
+            return False
+        has_option = segment.tsval is not None
+        if has_option and self.ts or self.handshake and segment.is_syn():
+            return True
+        return self.seq and (self.is_seq_for_all or not has_option)
+
+
+class Direction:
+    """One direction of a connection."""
+
+    def __init__(self, limits):
+        room = limits.slots // 2 if limits.tcp_method == "both" else limits.slots
+        self.phase = UNSEEN
+        self.is_past_syn = False
+        self.stamps = Stamps(limits, room)
+        self.ends = Ends(limits, room)
+        self.handshake = Handshake()
+
+    def set_back(self):
+        self.stamps.set_back()
+        self.ends.slots.set_back()
+        self.handshake.end()
+
+
+class Connection(Flow):
+    """A flow of TCP."""
+
+    kind = UNKNOWN
+    segments_without = 0
+
+    def idle_limit(self):
+        phases = {direction.phase for direction in self.directions.values()}
+        if OPEN in phases:
+            return IDLE_OPEN
+        return IDLE_HALF_OPEN if UNANSWERED in phases else IDLE_CLOSED
+
+    def is_over_with(self, packet):
+        """Whether a packet begins a new connection: rule 8."""
+        sender = self.direction(packet.source)
+        is_first = packet.content.flags & (SYN | ACK | RST) == SYN
+        return is_first and (sender.is_past_syn or sender.phase == CLOSED)
+
+    def settle_kind(self, segment, methods):
+        """Rule T1."""
+        before = self.kind
+        if segment.tsval is not None:
+            self.kind = WITH
+        elif segment.is_syn():
+            self.kind = WITHOUT
+        elif self.kind == UNKNOWN:
+            self.segments_without += 1
+            if self.segments_without == WITHOUT_AFTER:
+                self.kind = WITHOUT
+        if UNKNOWN != before != self.kind and not methods.are_both:
+            for direction in self.directions.values():
+                direction.stamps.slots.waiting.clear()
+                direction.ends.slots.waiting.clear()
+
+
+class Connections:
+    """All segments."""
+
+    def __init__(self, limits):
+        self.limits, self.methods = limits, Methods(limits)
+        self.flows = {}
+
+    def visit(self, packet, second):
+        segment, now = packet.content, packet.time
+        flow = self.flow(packet, second)
+        if flow is None:
+            return []
+        flow.see(now, second)
+        own, other = flow.direction(packet.source), flow.direction(packet.target)
+        advance_phases(own, other, segment.flags)
+        if segment.is_rst():
+            own.handshake.end()
+            other.handshake.end()
+            return []
+        flow.settle_kind(segment, self.methods)
+        matches = self.match(other, segment, now)
+        self.record(flow, own, packet)
+        return matches
+
+    def flow(self, packet, second):
+        flow = live_flow(self.flows, packet, second)
+        old = None
+        if flow is not None and flow.is_over_with(packet):
+            old, flow = flow, None
+            del self.flows[packet.key()]
+        if flow is None and self.methods.begin_flow(packet.content):
+            flow = self.flows[packet.key()] = Connection(packet, lambda: Direction(self.limits))
+            if old is not None:
+                for source, direction in flow.directions.items():
+                    direction.ends.highest = old.direction(source).ends.highest
+        return flow
+
+    def match(self, other, segment, now):
+        """What a segment echoes of the other direction."""
+        leg, is_complete = other.handshake.answer(segment, now)
+        stamp = other.stamps.echo(segment)
+        end = other.ends.acknowledge(segment)
+        if leg is not None:
+            return [leg]
+        if is_complete or segment.has_sack_block:
+            end = None
+        return [match for match in (stamp, end) if match is not None]
+
+    def record(self, flow, own, packet):
+        segment, now = packet.content, packet.time
+        is_left_to_handshake = self.methods.handshake and segment.is_syn()
+        if own.stamps.is_first_of_tick(segment) and segment.consumed() and self.methods.ts:
+            if not is_left_to_handshake:
+                own.stamps.slots.record(segment.tsval, now)
+        is_measured = self.methods.seq and (self.methods.is_seq_for_all or flow.kind == WITHOUT)
+        if own.ends.is_new(segment) and is_measured and not is_left_to_handshake:
+            own.ends.slots.record(segment.end(), now)
+        if self.methods.handshake:
+            own.handshake.begin(segment, now)
+
+
+def advance_phases(own, other, flags):
+    if flags & RST:
+        own.phase = other.phase = CLOSED
+        return
+    if other.phase == UNANSWERED:
+        other.phase = OPEN
+    if own.phase == UNSEEN:
+        own.phase = UNANSWERED
+    if flags & FIN:
+        own.phase = CLOSED
+    if not flags & SYN:
+        own.is_past_syn = True

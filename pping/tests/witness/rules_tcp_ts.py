@@ -1,0 +1,48 @@
+"""tcp-ts
+
+ 4. Only segments with the timestamps option count, and no segment with RST.
+ 5. A TSval is recorded if the segment consumes sequence space (payload, SYN or FIN) and the TSval is newer, modulo
+    2^32, than every one before it in its direction. Pure ACKs count among those before it.
+ 6. The first TSval of a direction is recorded only if the segment has SYN: without it, earlier segments of the same
+    tick may have passed unseen.
+ 7. With ACK set, the TSecr matches the slot of the other direction that holds it. Whether one does or not, older
+    slots of that direction are freed.
+15. After time was set back (rule 14), a direction whose newest TSval is known does not record the first that is newer:
+    the packet itself may be the one that has it.
+"""
+
+from rules_base import Match, Slots, is_newer
+
+
+class Stamps:
+    """The TSvals of one direction."""
+
+    def __init__(self, limits, room):
+        self.slots = Slots(limits, room)
+        self.newest = None
+        self.is_next_lost = False
+
+    def is_first_of_tick(self, segment):
+        """Whether no segment with this TSval can have passed before, in the order in which TSvals are made."""
+        if segment.tsval is None:
+            return False
+        newest = self.newest
+        if newest is not None and not is_newer(segment.tsval, newest):
+            return False
+        self.newest = segment.tsval
+        if newest is None:
+            return segment.is_syn()
+        is_lost, self.is_next_lost = self.is_next_lost, False
+        return not is_lost
+
+    def echo(self, segment):
+        """What a segment of the other direction echoes."""
+        tsecr = segment.tsecr
+        if tsecr is None or not segment.is_ack():
+            return None
+        freed = self.slots.free(lambda tsval: tsval == tsecr or is_newer(tsecr, tsval))
+        return Match("tcp-ts", tsecr, freed[tsecr]) if tsecr in freed else None
+
+    def set_back(self):
+        self.slots.set_back()
+        self.is_next_lost = self.newest is not None
