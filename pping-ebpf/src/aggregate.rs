@@ -31,21 +31,30 @@ pub(crate) struct Belonging {
     pub(crate) destination: IpAddress,
 }
 
-/// Adds a sample of what `timed` sent, and returns the place of its series.
+/// Where something is added. Kept in a map: see [`crate::maps::Scratch`].
+pub(crate) struct Membership {
+    /// The series.
+    pub(crate) key: SeriesKey,
+    /// Its place, or [`RttEvent::NO_SERIES`].
+    pub(crate) index: u32,
+    /// The bin of the sample, which has as many ways of coming about as there are octaves.
+    bin: u32,
+}
+
+/// Adds a sample of what `timed` sent.
 #[inline(always)]
 pub(crate) fn sample(
     flow: *mut Flow,
     timed: Side,
     belonging: &Belonging,
     counters: &mut Counters,
-    key: &mut SeriesKey,
+    membership: &mut Membership,
     rtt: u64,
-) -> u32 {
-    let Some((series, tally, index)) = tally(flow, timed, belonging, counters, key) else {
-        return RttEvent::NO_SERIES;
-    };
-    take(series, tally, rtt);
-    index
+) {
+    match tally(flow, timed, belonging, counters, membership) {
+        Some((series, tally)) => take(series, tally, membership, rtt),
+        None => membership.index = RttEvent::NO_SERIES,
+    }
 }
 
 /// The same of what belongs to no flow.
@@ -53,19 +62,20 @@ pub(crate) fn sample(
 pub(crate) fn sample_without_flow(
     belonging: &Belonging,
     counters: &mut Counters,
-    key: &mut SeriesKey,
+    membership: &mut Membership,
     rtt: u64,
-) -> u32 {
-    let Some((control, phase, _)) = control() else { return RttEvent::NO_SERIES };
-    let Some(index) = find(control, belonging, counters, key) else { return RttEvent::NO_SERIES };
-    let Some(series) = maps::series(index) else { return RttEvent::NO_SERIES };
-    take(series, tally_of(series, phase), rtt);
-    index
+) {
+    match tally_without_flow(belonging, counters, membership) {
+        Some((series, tally)) => take(series, tally, membership, rtt),
+        None => membership.index = RttEvent::NO_SERIES,
+    }
 }
 
 #[inline(always)]
-fn take(series: *mut Series, tally: *mut Tally, rtt: u64) {
-    let bin = bounds::opaque(hist::bin(rtt));
+fn take(series: *mut Series, tally: *mut Tally, membership: &mut Membership, rtt: u64) {
+    membership.bin = hist::bin(rtt) as u32;
+    maps::settle(membership);
+    let bin = bounds::opaque(membership.bin as usize);
     // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
     let (sum, max, min_complement, bins) = unsafe {
         (
@@ -90,10 +100,10 @@ pub(crate) fn traffic(
     timed: Side,
     belonging: &Belonging,
     counters: &mut Counters,
-    key: &mut SeriesKey,
+    membership: &mut Membership,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((_, tally, _)) = tally(flow, timed, belonging, counters, key) else { return };
+    let Some((_, tally)) = tally(flow, timed, belonging, counters, membership) else { return };
     // SAFETY: as above.
     let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
     add(to, sent);
@@ -112,7 +122,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
     sync::add(ce, traffic.ce);
 }
 
-/// The series, its tally that is written to at present, and its place. The flow remembers the place, so that all but the
+/// The series and its tally that is written to at present. The flow remembers the place, so that all but the
 /// first sample find it without hashing.
 #[inline(always)]
 fn tally(
@@ -120,8 +130,8 @@ fn tally(
     timed: Side,
     belonging: &Belonging,
     counters: &mut Counters,
-    key: &mut SeriesKey,
-) -> Option<(*mut Series, *mut Tally, u32)> {
+    membership: &mut Membership,
+) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, epoch) = control()?;
     let dscp = if config::grouping().by_dscp != 0 { belonging.dscp } else { 0 };
     let purpose = Purpose::new(epoch, belonging.method, belonging.hook, dscp);
@@ -134,20 +144,28 @@ fn tally(
     };
     // SAFETY: as above.
     let known = unsafe { reference.read_volatile() };
-    let mut series = None;
-    if known.is_for(purpose) {
-        series = maps::series(known.index()).filter(|&series| known.is_alive(life(series)));
+    if known.is_for(purpose)
+        && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
+    {
+        membership.index = known.index();
+        return Some((series, tally_of(series, phase)));
     }
-    let (series, index) = if let Some(series) = series {
-        (series, known.index())
-    } else {
-        let index = find(control, belonging, counters, key)?;
-        let series = maps::series(index)?;
-        // SAFETY: as above.
-        unsafe { reference.write_volatile(SeriesRef::new(index, life(series), purpose)) };
-        (series, index)
-    };
-    Some((series, tally_of(series, phase), index))
+    let series = find(control, belonging, counters, membership)?;
+    // SAFETY: as above.
+    unsafe { reference.write_volatile(SeriesRef::new(membership.index, life(series), purpose)) };
+    Some((series, tally_of(series, phase)))
+}
+
+/// The same of what belongs to no flow.
+#[inline(always)]
+fn tally_without_flow(
+    belonging: &Belonging,
+    counters: &mut Counters,
+    membership: &mut Membership,
+) -> Option<(*mut Series, *mut Tally)> {
+    let (control, phase, _) = control()?;
+    let series = find(control, belonging, counters, membership)?;
+    Some((series, tally_of(series, phase)))
 }
 
 /// What the agent tells, its phase and its epoch.
@@ -165,7 +183,7 @@ fn control() -> Option<(*mut Control, u32, u32)> {
 #[inline(always)]
 fn tally_of(series: *mut Series, phase: u32) -> *mut Tally {
     // SAFETY: a map value, valid for the program's run, and inside the array.
-    unsafe { if phase & 1 == 0 { &raw mut (*series).tallies[0] } else { &raw mut (*series).tallies[1] } }
+    unsafe { (&raw mut (*series).tallies).cast::<Tally>().add(bounds::within::<2>(phase as usize)) }
 }
 
 #[inline(always)]
@@ -174,10 +192,22 @@ fn life(series: *mut Series) -> u32 {
     unsafe { (&raw const (*series).life).read_volatile() }
 }
 
-/// The place of the series of a flow direction or a query, which is made if there is room for it. Else it is that of the group of
-/// others.
+/// The series of a flow direction or a query.
 #[inline(always)]
 fn find(
+    control: *mut Control,
+    belonging: &Belonging,
+    counters: &mut Counters,
+    membership: &mut Membership,
+) -> Option<*mut Series> {
+    membership.index = find_place(control, belonging, counters, &mut membership.key)?;
+    maps::settle(membership);
+    maps::series(membership.index)
+}
+
+/// The place of the series, which is made if there is room for it. Else it is that of the group of others.
+#[inline(always)]
+fn find_place(
     control: *mut Control,
     belonging: &Belonging,
     counters: &mut Counters,

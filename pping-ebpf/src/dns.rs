@@ -119,9 +119,9 @@ fn report<A: Flows>(
         source: frame.source,
         destination: frame.destination,
     };
-    scratch.series_index = aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
     maps::settle(scratch);
     let context = Context { hook, place, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series_index);
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
 }

@@ -16,11 +16,11 @@ use pping_common::{
         DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_EXCLUDED_PREFIXES,
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
     },
-    parse::{Frame, IpAddress},
+    parse::{Frame, IpAddress, Untracked},
     rtt::{Measured, Work},
 };
 
-use crate::{emit::State, sweep::Sweep};
+use crate::{aggregate::Membership, emit::State, sweep::Sweep};
 
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
@@ -71,6 +71,8 @@ static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 pub(crate) struct Scratch {
     /// The packet, taken apart.
     pub(crate) frame: Frame,
+    /// Whether it could be.
+    pub(crate) parsed: Result<(), Untracked>,
     /// What it changed in the life of its flow.
     pub(crate) changes: Changes,
     /// What it means for its flow beside that.
@@ -84,9 +86,7 @@ pub(crate) struct Scratch {
     /// What its flow was like then.
     pub(crate) state: State,
     /// The series of its sample.
-    pub(crate) series: SeriesKey,
-    /// The place of that.
-    pub(crate) series_index: u32,
+    pub(crate) series: Membership,
     /// Where the last new flow was noted, by family.
     pub(crate) begun: [u32; 2],
 }
@@ -102,7 +102,7 @@ pub(crate) struct SweepScratch {
     /// What the high side sent.
     pub(crate) high: Traffic,
     /// The series that it belongs to.
-    pub(crate) series: SeriesKey,
+    pub(crate) series: Membership,
 }
 
 /// The present sweep.

@@ -1,9 +1,6 @@
 //! What every packet goes through: counting and parsing.
 
-use aya_ebpf::{
-    EbpfContext,
-    programs::{TcContext, XdpContext},
-};
+use aya_ebpf::programs::{TcContext, XdpContext};
 use pping_common::{
     abi::{Counters, Hook},
     flow::{Ipv4, Ipv6},
@@ -29,7 +26,7 @@ pub fn observe_xdp(ctx: &XdpContext) {
     let Some(scratch) = maps::scratch() else { return };
     let packet = Linear::of_xdp(ctx);
     let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-    observe(ctx, Hook::Ingress, interface.place, packet.frame_len(), scratch, parsed);
+    observe(Hook::Ingress, interface.place, packet.frame_len(), scratch, parsed);
 }
 
 /// Takes a packet at tc.
@@ -53,7 +50,7 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
         // The driver left some of the headers in pages: rare, and copying them out is slow.
         parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
     }
-    observe(ctx, hook, interface.place, packet.frame_len(), scratch, parsed);
+    observe(hook, interface.place, packet.frame_len(), scratch, parsed);
 }
 
 /// Takes a packet apart, in steps that are verified one after the other.
@@ -75,14 +72,8 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
 }
 
 #[inline(always)]
-fn observe(
-    ctx: &impl EbpfContext,
-    hook: Hook,
-    place: u16,
-    len: usize,
-    scratch: &mut Scratch,
-    parsed: Result<(), Untracked>,
-) {
+fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch, parsed: Result<(), Untracked>) {
+    scratch.parsed = parsed;
     maps::settle(scratch);
     let Some(counters) = maps::counters(place) else { return };
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
@@ -90,11 +81,11 @@ fn observe(
     let counters = unsafe { &mut *counters };
     count(counters, hook, len, &scratch.frame);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
-    let tracked = match (parsed, scratch.frame.family) {
+    let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch),
         (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch),
-        (Ok(()), Family::V4) => track::<Ipv4>(ctx, hook, place, counters, scratch),
-        (Ok(()), Family::V6) => track::<Ipv6>(ctx, hook, place, counters, scratch),
+        (Ok(()), Family::V4) => track::<Ipv4>(hook, place, counters, scratch),
+        (Ok(()), Family::V6) => track::<Ipv6>(hook, place, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
     if let Err(reason) = tracked {

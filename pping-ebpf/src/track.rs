@@ -1,7 +1,6 @@
 //! From a parsed packet to its flow, and to what `pping-common` says should happen.
 
-use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
-use aya_log_ebpf::debug;
+use aya_ebpf::helpers::bpf_ktime_get_ns;
 use pping_common::{
     abi::{Counters, Hook},
     flow::{Flow, FlowKey, Reason, Side},
@@ -21,7 +20,6 @@ use crate::{
 /// Counts a packet to its flow, matches it and records it. An error says why it has no flow.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
-    ctx: &impl EbpfContext,
     hook: Hook,
     place: u16,
     counters: &mut Counters,
@@ -31,7 +29,7 @@ pub(crate) fn track<A: Flows>(
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
     let flow = match A::map().get_ptr_mut(&key) {
         Some(flow) => flow,
-        None => begin(ctx, counters, &key, transport, &mut scratch.begun[A::FAMILY as usize])?,
+        None => begin(counters, &key, transport, &mut scratch.begun[A::FAMILY as usize])?,
     };
     count(flow, from, hook, scratch);
     maps::settle(scratch);
@@ -53,7 +51,6 @@ pub(crate) fn track<A: Flows>(
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room.
 #[inline(always)]
 fn begin<A: Flows>(
-    ctx: &impl EbpfContext,
     counters: &mut Counters,
     key: &FlowKey<A>,
     transport: &Transport,
@@ -67,10 +64,7 @@ fn begin<A: Flows>(
     transport.begins_flow(config::rules().methods)?;
     let is_made = maps::insert_flow(key);
     // When it was not made here, another CPU may have been faster.
-    let Some(flow) = A::map().get_ptr_mut(key) else {
-        debug!(ctx, "flow map {} is full", A::FAMILY as u8);
-        return Err(Untracked::MapFull);
-    };
+    let flow = A::map().get_ptr_mut(key).ok_or(Untracked::MapFull)?;
     if is_made {
         counters.entries_made[A::FAMILY as usize] += 1;
         let local = u32::from(maps::is_local(key.low.to_address())) << Side::Low as u32
@@ -263,7 +257,7 @@ fn report<A: Flows>(
     maps::settle(scratch);
     let context = Context { hook, place, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series_index);
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
     maps::settle(scratch);
 }
 
@@ -287,6 +281,5 @@ fn aggregate(
         destination: frame.destination,
     };
     let rtt = scratch.measured.sample.rtt;
-    scratch.series_index =
-        aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
 }

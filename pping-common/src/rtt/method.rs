@@ -69,12 +69,6 @@ impl Methods {
         Self(self.and(Method::TcpSeq).0 | Self::SEQ_ALWAYS)
     }
 
-    /// Those that kernels before Linux 5.12 take together with whatever else there is.
-    #[must_use]
-    pub const fn fewer(self) -> Self {
-        Self(self.0 & Self::NONE.and(Method::TcpTs).and(Method::IcmpEcho).0)
-    }
-
     /// Whether a method is wanted.
     #[inline(always)]
     pub const fn has(self, method: Method) -> bool {

@@ -51,12 +51,16 @@ impl fmt::Debug for Error {
 /// The CPU matters: version 3 has 32-bit registers, jumps and atomic instructions (Linux 5.1 and 5.12).
 /// LLVM's generic one has none of them, and with the registers alone (`+alu32`) LLVM 22 compares 32-bit
 /// values with sign-extended constants, which is wrong.
+///
+/// What is zeroed or copied is unrolled, unlike by default, where each `memset` is a function of the program: slow, and
+/// before Linux 6.2 the verifier goes through most paths of a program twice and more if it has any function.
 pub fn rustc_flags(target_arch: &str) -> String {
     [
         &format!("--cfg=bpf_target_arch=\"{target_arch}\""),
         "-Ctarget-cpu=v3",
         "-Cdebuginfo=2",
         "-Clink-arg=--btf",
+        "-Clink-arg=--disable-expand-memcpy-in-order",
     ]
     .join("\x1f")
 }

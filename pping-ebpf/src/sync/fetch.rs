@@ -10,7 +10,7 @@ const ATTEMPTS: u32 = 64;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
-const RAISES: u32 = 16;
+const RAISES: u32 = 8;
 
 /// Adds 1 to a counter, and returns what it was before. Not relaxed: LLVM 22 makes of that the instruction that fetches
 /// nothing, and takes what was added for what was fetched.

@@ -114,19 +114,6 @@ impl Settings {
         without: Without::NOTHING,
     };
 
-    /// What of this a kernel takes that lacks [`Feature::Fetch`]: its verifier goes through more of a program than later ones,
-    /// and gives up on all methods with groups, tunnels or the like.
-    #[must_use]
-    pub fn for_older(self) -> Self {
-        let is_large = self.grouping.is_on()
-            || self.decap != Decap::NONE
-            || self.excludes
-            || self.log
-            || self.rules.methods.has_both();
-        let methods = if is_large { self.rules.methods.fewer() } else { self.rules.methods };
-        Self { rules: Rules { methods, ..self.rules }, ..self }
-    }
-
     /// Series that there is room for.
     fn max_series(&self) -> u32 {
         self.max_series.unwrap_or_else(|| self.series_wanted())

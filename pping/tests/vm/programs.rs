@@ -1,9 +1,6 @@
 //! The verifier of this kernel takes the programs, whatever they are made for.
 
-use pping::source::{
-    features::{Feature, Features, Without},
-    load::{self, Settings},
-};
+use pping::source::load::{self, Settings};
 use pping_common::{
     abi::Emit,
     group::Grouping,
@@ -74,10 +71,8 @@ const fn measured_by(methods: Methods) -> Rules {
 }
 
 fn load(features: &str, settings: &Settings) {
-    let is_older = !Features::probe(Without::NOTHING).unwrap().has(Feature::Fetch);
-    let settings = if is_older { settings.for_older() } else { *settings };
     let kernel =
-        load::load(&settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
+        load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
     // Those that this kernel gets: not all have use for the same.
     let loaded = kernel.programs.programs().filter(|(_, program)| program.fd().is_ok());
     for (name, program) in loaded {

@@ -87,12 +87,13 @@ def check_aggregates(records, everything):
 
 
 def check_summaries(records):
-    """Several flows may have the same ends, one after the other: what they have together is compared."""
+    """Several flows may have the same ends, one after the other: what they have together is compared. Queries of DNS
+    belong to no flow."""
     ends = ["src_ip", "src_port", "dest_ip", "dest_port"]
     swapped = ["dest_ip", "dest_port", "src_ip", "src_port"]
     rtts = defaultdict(list)
     for record in records:
-        if "rtt" in record:
+        if "rtt" in record and record["protocol"] != "DNS":
             rtts[(record.get("interface"), record["protocol"], *(record[end] for end in ends))].append(record["rtt"])
     said = defaultdict(list)
     for record in records:

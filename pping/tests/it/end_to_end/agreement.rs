@@ -20,8 +20,10 @@ const COMPLETE: usize = 99;
 const COMPLETE_IN_OTHERS_STEAD: usize = 90;
 /// And the number of samples there, percent: there are others for those that are missing, but perhaps none for the last.
 const AS_MANY: usize = 97;
-/// The most that the RTTs may differ in the median.
+/// The most that the RTTs may differ in the median; also, part of the RTT: tcpdump comes later to each packet of a burst,
+/// since it copies those before.
 const SAME_RTT: Duration = Duration::from_micros(20);
+const SAME_RTT_PART: u32 = 200;
 
 type Side = (String, Tuple);
 
@@ -49,8 +51,10 @@ impl Seen {
         );
         let differences = pairing.pairs.iter().map(|(sample, expected)| sample.rtt.abs_diff(expected.rtt));
         let difference = Duration::from_nanos(median(differences));
-        eprintln!("{found} of {expected} samples, median difference {difference:?}");
-        assert!(difference <= SAME_RTT, "the RTTs differ by {difference:?} in the median");
+        let rtt = Duration::from_nanos(median(pairing.pairs.iter().map(|(sample, _)| sample.rtt)));
+        eprintln!("{found} of {expected} samples, median difference {difference:?} of {rtt:?}");
+        let allowed = SAME_RTT.max(rtt / SAME_RTT_PART);
+        assert!(difference <= allowed, "the RTTs, {rtt:?} in the median, differ by {difference:?}");
     }
 
     /// No sample that the capture does not hold.
@@ -182,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "differ by 1ms in the median")]
+    #[should_panic(expected = "21ms in the median, differ by 1ms")]
     fn different_values_are_not_agreed_to() {
         let samples = (1..100).map(|number| sample(100 * number, 21)).collect();
         let records = Records { samples, flow_events: Vec::new() };

@@ -139,7 +139,7 @@ fn the_programs_load_within_the_budget_with_groups_and_every_event() {
 fn the_programs_for_older_kernels_load_within_the_budget() {
     let [_, file, _] = groupings();
     for settings in extremes(Grouping::NONE).chain(extremes(file)) {
-        let settings = Settings { without: Without::these(&Feature::ALL), ..settings }.for_older();
+        let settings = Settings { without: Without::these(&Feature::ALL), ..settings };
         let mut kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&mut kernel, &settings);
     }
