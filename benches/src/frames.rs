@@ -74,9 +74,70 @@ pub(crate) fn in_vxlan(frame: &[u8]) -> Vec<u8> {
 
 /// An echo request.
 pub(crate) fn echo_request() -> Vec<u8> {
-    let mut echo = vec![8, 0, 0, 0, 0x12, 0x34, 0, 1];
+    echo((CLIENT, SERVER), 8)
+}
+
+/// An echo reply.
+pub(crate) fn echo_reply() -> Vec<u8> {
+    echo((SERVER, CLIENT), 0)
+}
+
+fn echo(addresses: ([u8; 4], [u8; 4]), kind: u8) -> Vec<u8> {
+    let mut echo = vec![kind, 0, 0, 0, 0x12, 0x34, 0, 1];
     echo.extend([0; 56]);
-    ip((CLIENT, SERVER), ICMP, &echo)
+    ip(addresses, ICMP, &echo)
+}
+
+/// The SYN of a client that knows no timestamps.
+pub(crate) fn syn() -> Vec<u8> {
+    flagged(segment((CLIENT, SERVER), PORTS, None, 0), 0x02)
+}
+
+/// A segment of the server without payload, with these flags.
+pub(crate) fn answer_of_tcp(has_timestamps: bool, flags: u8) -> Vec<u8> {
+    let timestamps = has_timestamps.then_some((7, 1));
+    flagged(segment((SERVER, CLIENT), (PORTS.1, PORTS.0), timestamps, 0), flags)
+}
+
+fn flagged(mut frame: Vec<u8>, flags: u8) -> Vec<u8> {
+    frame[14 + 20 + 13] = flags;
+    frame
+}
+
+/// A query for the addresses of a name, or the response to it.
+pub(crate) fn dns(is_response: bool) -> Vec<u8> {
+    let mut message = vec![0, 0, if is_response { 0x81 } else { 0x01 }, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    message.extend(b"\x03www\x07example\x03net\0\0\x01\0\x01");
+    datagram(!is_response, 53, &message)
+}
+
+/// An Initial of a QUIC client, or of the server.
+pub(crate) fn quic_initial(is_of_client: bool) -> Vec<u8> {
+    let (destination, source) =
+        if is_of_client { (b"8 octets", b"client's") } else { (b"client's", b"server's") };
+    let mut packet = vec![0xc3, 0, 0, 0, 1, 8];
+    packet.extend(destination);
+    packet.push(8);
+    packet.extend(source);
+    packet.resize(1200, 0);
+    datagram(is_of_client, PORTS.1, &packet)
+}
+
+/// A QUIC packet with a short header.
+pub(crate) fn quic_short(is_of_client: bool) -> Vec<u8> {
+    let mut packet = vec![0x40];
+    packet.resize(1200, 0);
+    datagram(is_of_client, PORTS.1, &packet)
+}
+
+fn datagram(is_of_client: bool, port: u16, payload: &[u8]) -> Vec<u8> {
+    let (addresses, ports) =
+        if is_of_client { ((CLIENT, SERVER), [PORTS.0, port]) } else { ((SERVER, CLIENT), [port, PORTS.0]) };
+    let mut datagram = ports.map(u16::to_be_bytes).concat();
+    datagram.extend((8 + payload.len() as u16).to_be_bytes());
+    datagram.extend([0, 0]);
+    datagram.extend(payload);
+    ip(addresses, UDP, &datagram)
 }
 
 fn segment(

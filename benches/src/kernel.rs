@@ -10,15 +10,19 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use aya::{Ebpf, programs::Program};
-use pping::source::{
-    drain,
-    features::{Feature, Without},
-    interfaces::Link,
-    load::{self, Kernel, Settings},
+use aya::{Ebpf, maps::Array, programs::Program};
+use pping::{
+    record,
+    source::{
+        drain,
+        features::{Feature, Without},
+        interfaces::Link,
+        load::{self, Kernel, Settings},
+    },
 };
 use pping_common::{
     abi::Emit,
+    exchange::Exchange,
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
     parse::Decap,
@@ -26,6 +30,7 @@ use pping_common::{
 };
 
 use crate::{
+    exchanges::{self, Sampled},
     frames,
     measure::{Figure, Rounds},
 };
@@ -99,6 +104,12 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     let grouped = Settings { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
     print("aggregated in groups", &few.echo(grouped, &packet)?);
 
+    println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
+    for sampled in exchanges::of_each_method()? {
+        let name = record::method_name(sampled.method);
+        print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
+    }
+
     println!(
         "\nTCP with timestamps, repeated, costs at most {:.2} x parsing and reading the clock (the ceiling is 2.5).\n\
          The clock is read for neither that nor UDP; of a new TSval and its echo it is {:.0} %, read twice.",
@@ -163,6 +174,47 @@ impl Rounds {
         );
         Ok(figure)
     }
+
+    /// What a packet and its answer cost together, over making them.
+    fn exchange(self, sampled: &Sampled) -> Result<Figure> {
+        let rules = Rules { methods: Methods::NONE.and(sampled.method), ..Rules::UNLIMITED };
+        let mut kernel = load::open(BASELINE, &Settings { rules, emit: Emit::NOTHING, ..Settings::DEFAULT })?;
+        load_all(&mut kernel.programs)?;
+        register(&mut kernel)?;
+        let Kernel { programs, series, .. } = &mut kernel;
+        // The largest: what is shorter ends where its header says.
+        let packet = frames::tcp(1, 2, 1400);
+        if let Some(before) = &sampled.before {
+            tell(programs, before)?;
+            Rounds { rounds: 1, repeat: 1 }.measure(
+                (programs, "baseline_exchange"),
+                (programs, "bench_exchange"),
+                &packet,
+                || (),
+            )?;
+        }
+        tell(programs, &sampled.exchange)?;
+        let rounds = Self { repeat: self.repeat.min(sampled.most / 2 / (self.rounds + 1)), ..self };
+        let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
+        let mut samples = 0;
+        let figure = rounds.measure(subtracted, program, &packet, || {
+            series.turn(|_, tally| samples += tally.count());
+            series.clear().ok();
+        })?;
+        let runs = u64::from(rounds.repeat) * u64::from(rounds.rounds);
+        anyhow::ensure!(
+            samples >= runs,
+            "{samples} samples of {runs} exchanges: the figure is of something else"
+        );
+        Ok(figure)
+    }
+}
+
+/// Has the programs make these packets.
+fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
+    let map = programs.map_mut("EXCHANGE").context("there is no map of the exchange")?;
+    Array::try_from(map)?.set(0, *exchange, 0)?;
+    Ok(())
 }
 
 /// The programs as the agent loads them, ready for test runs.

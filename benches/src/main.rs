@@ -3,6 +3,7 @@
 
 mod agent;
 mod capture;
+mod exchanges;
 mod frames;
 mod kernel;
 mod machine;

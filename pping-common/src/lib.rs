@@ -16,6 +16,7 @@ extern crate std;
 
 pub mod abi;
 pub mod dns;
+pub mod exchange;
 pub mod flow;
 pub mod group;
 pub mod hist;

@@ -9,11 +9,12 @@ use aya_ebpf::{
     bindings::{TC_ACT_UNSPEC, xdp_action::XDP_PASS},
     helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
     macros::{classifier, map, xdp},
-    maps::PerCpuArray,
+    maps::{Array, PerCpuArray},
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
     abi::Hook,
+    exchange::Exchange,
     parse::{Decap, Frame, LinkType, Scope, Vlan},
 };
 use pping_ebpf::octets::Linear;
@@ -22,7 +23,11 @@ use pping_ebpf::octets::Linear;
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
 const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 
-/// The last `TSval` that was made, by each CPU.
+/// What [`bench_exchange`] makes.
+#[map]
+static EXCHANGE: Array<Exchange> = Array::with_max_entries(1, 0);
+
+/// The last `TSval` that was made, or the number of the last exchange, by each CPU.
 #[map]
 static TSVAL: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
@@ -72,6 +77,36 @@ pub fn baseline_echo(ctx: TcContext) -> i32 {
 pub fn bench_echo(ctx: TcContext) -> i32 {
     exchange(&ctx, |hook| pping_ebpf::observe_skb(&ctx, hook));
     TC_ACT_UNSPEC
+}
+
+/// Makes the packets of [`EXCHANGE`].
+#[classifier]
+pub fn baseline_exchange(ctx: TcContext) -> i32 {
+    exchange_as_told(&ctx, |_| {});
+    TC_ACT_UNSPEC
+}
+
+/// The same, and pping sees both.
+#[classifier]
+#[inline(always)]
+pub fn bench_exchange(ctx: TcContext) -> i32 {
+    exchange_as_told(&ctx, |hook| pping_ebpf::observe_skb(&ctx, hook));
+    TC_ACT_UNSPEC
+}
+
+#[inline(always)]
+fn exchange_as_told(ctx: &TcContext, observe: impl Fn(Hook)) {
+    let (Some(number), Some(exchange)) = (TSVAL.get_ptr_mut(0), EXCHANGE.get(0)) else { return };
+    // SAFETY: a valid pointer into the map, and this CPU's own.
+    let number = unsafe { &mut *number };
+    *number = number.wrapping_add(1);
+    for (made, hook) in exchange.packets.iter().zip([Hook::Egress, Hook::Ingress]) {
+        let _ = ctx.store(0, &made.start, 0);
+        for field in &made.fields {
+            let _ = ctx.store(field.at as usize, &field.value(*number).to_be_bytes(), 0);
+        }
+        observe(hook);
+    }
 }
 
 #[inline(always)]

@@ -20,7 +20,11 @@ use pping_common::{
     rtt::{Measured, Work},
 };
 
-use crate::{aggregate::Membership, emit::State, sweep::Sweep};
+use crate::{
+    aggregate::{Belonging, Membership},
+    emit::State,
+    sweep::Sweep,
+};
 
 #[map]
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
@@ -101,7 +105,9 @@ pub(crate) struct SweepScratch {
     pub(crate) low: Traffic,
     /// What the high side sent.
     pub(crate) high: Traffic,
-    /// The series that it belongs to.
+    /// What decides on the series of one of them.
+    pub(crate) belonging: Belonging,
+    /// That series.
     pub(crate) series: Membership,
 }
 

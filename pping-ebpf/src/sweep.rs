@@ -287,7 +287,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             Side::Low => (key.high, key.low),
             Side::High => (key.low, key.high),
         };
-        let belonging = Belonging {
+        scratch.belonging = Belonging {
             place: key.interface,
             method: method as u8,
             hook: flow_ref.matched_at(timed),
@@ -295,11 +295,12 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             source: source.to_address(),
             destination: destination.to_address(),
         };
+        maps::settle(scratch);
         let ways = match timed {
             Side::Low => (&scratch.low, &scratch.high),
             Side::High => (&scratch.high, &scratch.low),
         };
-        aggregate::traffic(flow, timed, &belonging, counters, &mut scratch.series, ways);
+        aggregate::traffic(flow, timed, &scratch.belonging, counters, &mut scratch.series, ways);
     }
 }
 
