@@ -1,6 +1,5 @@
 //! A packet and its answer, for each method.
 
-use anyhow::{Context as _, Result};
 use pping_common::{
     exchange::{Exchange, Field, MADE, Made},
     rtt::Method,
@@ -8,8 +7,9 @@ use pping_common::{
 
 use crate::frames;
 
-/// Where the ports are in a frame, and after them the numbers of TCP, the identifier and the number of an echo, and
+/// Where the source's address is in a frame, the ports, and after them the numbers of TCP, the identifier and the number of an echo, and
 /// the payload of UDP.
+const SOURCE: u32 = 26;
 const PORTS: u32 = 34;
 const SEQUENCE: u32 = 38;
 const ACKNOWLEDGEMENT: u32 = 42;
@@ -18,6 +18,9 @@ const PAYLOAD: u32 = 42;
 /// Of TCP's timestamps, the second begins here.
 const TSVAL: u32 = 58;
 const TSECR: u32 = 62;
+
+const ACK: u8 = 0x10;
+const SYN_ACK: u8 = 0x12;
 
 /// Octets of each segment.
 const STEP: u32 = 1400;
@@ -33,76 +36,57 @@ pub(crate) struct Sampled {
 }
 
 /// One for each method.
-pub(crate) fn of_each_method() -> Result<Vec<Sampled>> {
-    let tcp = frames::tcp(1, 2, STEP as usize);
-    let answer = frames::answer_of_tcp;
+pub(crate) fn of_each_method() -> Vec<Sampled> {
+    let (initial, answer) = (frames::quic_initial(true), frames::quic_initial(false));
+    let opening = exchange((&initial, &[]), (&answer, &[]));
+    let openings = exchange((&initial, &[ports(1 << 16, 443)]), (&answer, &[ports(1, 443 << 16)]));
+    let spins = exchange((&frames::quic_short(true), &[spin()]), (&frames::quic_short(false), &[spin()]));
+    let segments = exchange(
+        (&frames::tcp_without_timestamps(), &[counted(SEQUENCE, 0, STEP)]),
+        (&frames::tcp_answer(false, ACK), &[counted(ACKNOWLEDGEMENT, STEP, STEP)]),
+    );
+    let stamped = exchange(
+        (&frames::tcp(1, 2, STEP as usize), &[counted(TSVAL, 0, 1), counted(SEQUENCE, 0, STEP)]),
+        (&frames::tcp_answer(true, ACK), &[counted(TSECR, 0, 1), counted(ACKNOWLEDGEMENT, STEP, STEP)]),
+    );
+    let handshakes = exchange(
+        (&frames::syn(), &[counted(SEQUENCE, 0, STEP)]),
+        (&frames::tcp_answer(false, SYN_ACK), &[counted(ACKNOWLEDGEMENT, 1, STEP)]),
+    );
+    let echoes =
+        exchange((&frames::echo_request(), &[echo_number()]), (&frames::echo_reply(), &[echo_number()]));
+    let queries = exchange((&frames::dns(false), &[dns_id()]), (&frames::dns(true), &[dns_id()]));
     let endless = |method, exchange| Sampled { method, exchange, before: None, most: u32::MAX };
-    let quic = exchange(
-        made(&frames::quic_initial(true), [ports(1 << 16, 443), Field::NONE])?,
-        made(&frames::quic_initial(false), [ports(1, 443 << 16), Field::NONE])?,
-    );
-    let fixed = exchange(
-        made(&frames::quic_initial(true), [Field::NONE; 2])?,
-        made(&frames::quic_initial(false), [Field::NONE; 2])?,
-    );
-    Ok(vec![
-        endless(
-            Method::TcpTs,
-            exchange(
-                made(&tcp, [counted(TSVAL, 0, 1), counted(SEQUENCE, 0, STEP)])?,
-                made(&answer(true, 0x10), [counted(TSECR, 0, 1), counted(ACKNOWLEDGEMENT, STEP, STEP)])?,
-            ),
-        ),
-        endless(
-            Method::TcpSeq,
-            exchange(
-                made(&frames::tcp_without_timestamps(), [counted(SEQUENCE, 0, STEP), Field::NONE])?,
-                made(&answer(false, 0x10), [counted(ACKNOWLEDGEMENT, STEP, STEP), Field::NONE])?,
-            ),
-        ),
-        endless(
-            Method::TcpHandshake,
-            exchange(
-                made(&frames::syn(), [counted(SEQUENCE, 0, STEP), Field::NONE])?,
-                made(&answer(false, 0x12), [counted(ACKNOWLEDGEMENT, 1, STEP), Field::NONE])?,
-            ),
-        ),
-        endless(
-            Method::IcmpEcho,
-            exchange(
-                made(&frames::echo_request(), [number_of_echo(), Field::NONE])?,
-                made(&frames::echo_reply(), [number_of_echo(), Field::NONE])?,
-            ),
-        ),
-        endless(
-            Method::Dns,
-            exchange(
-                made(&frames::dns(false), [id_of_dns(), Field::NONE])?,
-                made(&frames::dns(true), [id_of_dns(), Field::NONE])?,
-            ),
-        ),
-        Sampled {
-            before: Some(fixed),
-            ..endless(
-                Method::QuicSpin,
-                exchange(
-                    made(&frames::quic_short(true), [spin(), Field::NONE])?,
-                    made(&frames::quic_short(false), [spin(), Field::NONE])?,
-                ),
-            )
-        },
+    vec![
+        endless(Method::TcpTs, stamped),
+        endless(Method::TcpSeq, segments),
+        endless(Method::TcpHandshake, handshakes),
+        endless(Method::IcmpEcho, echoes),
+        endless(Method::Dns, queries),
+        Sampled { before: Some(opening), ..endless(Method::QuicSpin, spins) },
         // Once in a flow.
-        Sampled { most: 1 << 16, ..endless(Method::QuicHandshake, quic) },
-    ])
+        Sampled { most: 1 << 16, ..endless(Method::QuicHandshake, openings) },
+    ]
 }
 
-fn exchange(there: Made, back: Made) -> Exchange {
-    Exchange { packets: [there, back] }
+/// Two SYNs of a flood, each from another source.
+pub(crate) fn flood() -> Exchange {
+    let from = |network: u32| Field { at: SOURCE, base: network << 24, step: 1, mask: 0xff_ffff };
+    let syn = frames::syn();
+    exchange((&syn, &[from(20)]), (&syn, &[from(30)]))
 }
 
-fn made(frame: &[u8], fields: [Field; 2]) -> Result<Made> {
-    let start = frame.first_chunk::<MADE>().context("a frame is too short")?;
-    Ok(Made { start: *start, fields })
+/// Two packets, each as it begins and what of it is another number each time.
+fn exchange(there: (&[u8], &[Field]), back: (&[u8], &[Field])) -> Exchange {
+    Exchange { packets: [there, back].map(|(frame, fields)| made(frame, fields)) }
+}
+
+/// What is shorter than there is room for is padded: its header says where it ends.
+fn made(frame: &[u8], fields: &[Field]) -> Made {
+    let mut made = Made { start: [0; MADE], fields: [Field::NONE; 2] };
+    made.start.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
+    made.fields.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
+    made
 }
 
 fn counted(at: u32, base: u32, step: u32) -> Field {
@@ -115,12 +99,12 @@ fn ports(step: u32, base: u32) -> Field {
 }
 
 /// The identifier of an echo, which stays, and its number.
-fn number_of_echo() -> Field {
+fn echo_number() -> Field {
     Field { at: ECHO, base: 0x1234 << 16, step: 1, mask: 0xffff }
 }
 
 /// The checksum, which is none, and the ID.
-fn id_of_dns() -> Field {
+fn dns_id() -> Field {
     Field { at: PAYLOAD - 2, base: 0, step: 1, mask: 0xffff }
 }
 

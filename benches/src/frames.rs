@@ -94,7 +94,7 @@ pub(crate) fn syn() -> Vec<u8> {
 }
 
 /// A segment of the server without payload, with these flags.
-pub(crate) fn answer_of_tcp(has_timestamps: bool, flags: u8) -> Vec<u8> {
+pub(crate) fn tcp_answer(has_timestamps: bool, flags: u8) -> Vec<u8> {
     let timestamps = has_timestamps.then_some((7, 1));
     flagged(segment((SERVER, CLIENT), (PORTS.1, PORTS.0), timestamps, 0), flags)
 }

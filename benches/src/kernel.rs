@@ -105,10 +105,16 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     print("aggregated in groups", &few.echo(grouped, &packet)?);
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
-    for sampled in exchanges::of_each_method()? {
+    for sampled in exchanges::of_each_method() {
         let name = record::method_name(sampled.method);
         print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
     }
+    let flood = rounds.flood()?;
+    print("two SYNs of a flood, every method on", &flood);
+    println!(
+        "So a core takes {:.1} million SYNs of a flood a second, and nothing else.",
+        2000.0 / flood.median
+    );
 
     println!(
         "\nTCP with timestamps, repeated, costs at most {:.2} x parsing and reading the clock (the ceiling is 2.5).\n\
@@ -155,9 +161,7 @@ impl Rounds {
     fn echo(self, settings: Settings, packet: &[u8]) -> Result<Figure> {
         // The program has all of pping in it twice, and has use for this method only.
         let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules };
-        let mut kernel = load::open(BASELINE, &Settings { rules, ..settings })?;
-        load_all(&mut kernel.programs)?;
-        register(&mut kernel)?;
+        let mut kernel = exchanging(&Settings { rules, ..settings })?;
         let Kernel { programs, events, series, .. } = &mut kernel;
         let (mut reported, mut samples) = (0, 0);
         let (subtracted, program) = ((&*programs, "baseline_echo"), (&*programs, "bench_echo"));
@@ -178,9 +182,7 @@ impl Rounds {
     /// What a packet and its answer cost together, over making them.
     fn exchange(self, sampled: &Sampled) -> Result<Figure> {
         let rules = Rules { methods: Methods::NONE.and(sampled.method), ..Rules::UNLIMITED };
-        let mut kernel = load::open(BASELINE, &Settings { rules, emit: Emit::NOTHING, ..Settings::DEFAULT })?;
-        load_all(&mut kernel.programs)?;
-        register(&mut kernel)?;
+        let mut kernel = exchanging(&Settings { rules, emit: Emit::NOTHING, ..Settings::DEFAULT })?;
         let Kernel { programs, series, .. } = &mut kernel;
         // The largest: what is shorter ends where its header says.
         let packet = frames::tcp(1, 2, 1400);
@@ -208,6 +210,23 @@ impl Rounds {
         );
         Ok(figure)
     }
+
+    /// What two SYNs of a flood cost together, over making them, when there are more than there is room for.
+    fn flood(self) -> Result<Figure> {
+        let mut kernel = exchanging(&Settings::DEFAULT)?;
+        tell(&mut kernel.programs, &exchanges::flood())?;
+        let programs = &kernel.programs;
+        let (subtracted, program) = ((programs, "baseline_exchange"), (programs, "bench_exchange"));
+        self.measure(subtracted, program, &frames::tcp(1, 2, 1400), || ())
+    }
+}
+
+/// The program of [`exchanges`], as the agent loads programs.
+fn exchanging(settings: &Settings) -> Result<Kernel> {
+    let mut kernel = load::open(BASELINE, settings)?;
+    load_all(&mut kernel.programs)?;
+    register(&mut kernel)?;
+    Ok(kernel)
 }
 
 /// Has the programs make these packets.

@@ -1,11 +1,11 @@
 //! The life of a flow: each direction opens when its first packet is answered, and closes by FIN or RST
 //! or when the flow has been idle too long.
 
-use super::{Direction, TsvalState};
+use super::Direction;
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
     parse::{Datagram, Kind, Segment, TcpFlags, Transport},
-    rtt::Leg,
+    rtt::{Leg, TsvalState},
 };
 
 /// How far the life of a direction is.

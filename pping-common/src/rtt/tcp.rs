@@ -118,7 +118,7 @@ pub(super) fn plan(
             }
         }
         if segment.consumes_sequence_space() {
-            if matches!(progress, Progress::Behind | Progress::Overlap) {
+            if matches!(progress, Progress::First | Progress::Behind | Progress::Overlap) {
                 // Every identifier: Karn's rule, as tcp_seq has it.
                 work.span = 1 << 32;
             }

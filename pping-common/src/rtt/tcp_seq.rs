@@ -1,7 +1,8 @@
 //! `tcp-seq`: a segment, and the first acknowledgement that covers it (RFC 9293, 3.4), of flows without timestamps.
 //!
 //! Karn's rule (RFC 6298, 3): an acknowledgement that covers octets sent twice may be that of either time, and what it covers
-//! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction.
+//! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction. So does
+//! a SYN with which another connection begins: its numbers mean something else.
 
 use super::{Part, is_newer};
 use crate::{

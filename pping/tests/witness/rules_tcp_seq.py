@@ -4,7 +4,7 @@ All comparisons are modulo 2^32. No segment with RST counts.
 S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The highest
     end of a direction is set by the first such segment, and by one with SYN that has another end; else it moves to an
     end that is newer. It is known whether the flow is measured or not.
-S2. One that begins before the highest end there was, and does not set it anew, frees all slots of its own direction: what it
+S2. One that begins before the highest end there was, or sets it anew, frees all slots of its own direction: what it
     repeats, an ACK cannot tell apart, and what came before that may have been acknowledged late.
 S3. Its end is recorded if it moved the highest end, or if it set that and has SYN.
 S4. A segment with ACK frees the slots of the other direction whose end is not newer than the ACK number. The newest of
@@ -31,6 +31,7 @@ class Ends:
             return False
         end, highest = segment.end(), self.highest
         if highest is None or segment.is_syn() and end != highest:
+            self.slots.free(lambda end: True)
             self.highest = end
             return segment.is_syn()
         if is_newer(highest, segment.sequence):

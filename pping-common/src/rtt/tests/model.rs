@@ -189,7 +189,7 @@ impl Model {
                 self.ends[1 - from].acknowledged(segment.acknowledgement, gives_none, now, &mut found);
             }
             if consumes(segment) {
-                if reach == Reach::Nothing || reach == Reach::MovedFromWithin {
+                if reach != Reach::Moved {
                     self.ends[from].ends.clear();
                 }
                 let is_first_sent = matches!(reach, Reach::Moved | Reach::MovedFromWithin)

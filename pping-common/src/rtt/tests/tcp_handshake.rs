@@ -378,20 +378,6 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
 }
 
 #[test]
-fn h5_what_else_is_acknowledged_is_freed_without_a_sample() {
-    for methods in [Methods::NONE.and_seq_always(), Methods::NONE.and_seq_always().and(Method::TcpTs)] {
-        let mut talk = Conversation::by(methods.and(Method::TcpHandshake));
-        // Of an earlier connection, of which the end was not seen.
-        talk.high(1, bare(ACK, 1_000, 100, 1));
-        talk.high(2, bare(ACK, 1_100, 100, 1));
-        talk.high(3, syn_ack());
-        assert_eq!(talk.flow.high.slots.waiting(), 1);
-        assert_eq!(samples(talk.low(10, ack())), [(Method::TcpHandshake, 5_000, 7)]);
-        assert_eq!(talk.flow.high.slots.waiting(), 0);
-    }
-}
-
-#[test]
 fn h5_what_follows_is_timed_as_ever() {
     let mut talk = Conversation::by(ONLY.and(Method::TcpSeq));
     talk.low(1, syn());

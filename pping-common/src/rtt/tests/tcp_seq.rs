@@ -95,6 +95,16 @@ fn s1_highest_end_does_not_go_back() {
 }
 
 #[test]
+fn s2_what_waited_before_another_syn_waits_no_more() {
+    let mut talk = in_progress();
+    talk.low(10, data(1_000, 100));
+    talk.low(20, bare(SYN | ACK, 7_000, 0, 5_000));
+    assert_eq!(talk.waiting(), 1);
+    assert_eq!(rtt(talk.high(30, ack(1_100))), None);
+    assert_eq!(rtt(talk.high(40, ack(7_001))), Some((7_001, 20)));
+}
+
+#[test]
 fn s1_a_syn_with_another_number_sets_the_highest_end() {
     for number in [10, 0x7fff_0000, 0x9000_0000] {
         let mut talk = in_progress();

@@ -210,7 +210,7 @@ impl Model {
                 }
             }
             if consumes(segment) {
-                if matches!(reach, Reach::Nothing | Reach::MovedFromWithin) {
+                if reach != Reach::Moved {
                     self.ends[from].take(slots.clone(), |_| true);
                 }
                 let is_first_sent = matches!(reach, Reach::Moved | Reach::MovedFromWithin)
