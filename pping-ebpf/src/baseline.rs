@@ -14,10 +14,8 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::Hook,
-    exchange::Exchange,
-    parse::{Decap, Frame, LinkType, Scope, Vlan},
+    exchange::{Exchange, Made},
 };
-use pping_ebpf::octets::Linear;
 
 /// Where the addresses and ports of the bench's segment are, and its timestamps.
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
@@ -27,7 +25,11 @@ const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 #[map]
 static EXCHANGE: Array<Exchange> = Array::with_max_entries(1, 0);
 
-/// The last `TSval` that was made, or the number of the last exchange, by each CPU.
+/// The number of the last exchange, which may have been on another CPU.
+#[map]
+static NUMBER: Array<u32> = Array::with_max_entries(1, 0);
+
+/// The last `TSval` that was made, by each CPU.
 #[map]
 static TSVAL: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
@@ -54,12 +56,7 @@ pub fn baseline_clock(_: TcContext) -> i32 {
 /// Parses the packet and reads the clock.
 #[classifier]
 pub fn baseline_parse(ctx: TcContext) -> i32 {
-    let mut frame = Frame::EMPTY;
-    // Looks at what was parsed, so that none of it is optimised away.
-    core::hint::black_box(
-        frame.parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).is_ok(),
-    );
-    core::hint::black_box(frame.transport.segment.timestamps.tsecr);
+    pping_ebpf::parse_skb(&ctx);
     // SAFETY: this helper only reads a clock.
     core::hint::black_box(unsafe { bpf_ktime_get_ns() });
     TC_ACT_UNSPEC
@@ -96,16 +93,22 @@ pub fn bench_exchange(ctx: TcContext) -> i32 {
 
 #[inline(always)]
 fn exchange_as_told(ctx: &TcContext, observe: impl Fn(Hook)) {
-    let (Some(number), Some(exchange)) = (TSVAL.get_ptr_mut(0), EXCHANGE.get(0)) else { return };
-    // SAFETY: a valid pointer into the map, and this CPU's own.
+    let (Some(number), Some(exchange)) = (NUMBER.get_ptr_mut(0), EXCHANGE.get(0)) else { return };
+    // SAFETY: a valid pointer into the map, and one run of the bench at a time.
     let number = unsafe { &mut *number };
     *number = number.wrapping_add(1);
-    for (made, hook) in exchange.packets.iter().zip([Hook::Egress, Hook::Ingress]) {
-        let _ = ctx.store(0, &made.start, 0);
-        for field in &made.fields {
-            let _ = ctx.store(field.at as usize, &field.value(*number).to_be_bytes(), 0);
-        }
-        observe(hook);
+    let [there, back] = &exchange.packets;
+    make(ctx, there, *number);
+    observe(Hook::Egress);
+    make(ctx, back, *number);
+    observe(Hook::Ingress);
+}
+
+#[inline(always)]
+fn make(ctx: &TcContext, made: &Made, number: u32) {
+    let _ = ctx.store(0, &made.start, 0);
+    for field in &made.fields {
+        let _ = ctx.store(field.at as usize, &field.value(number).to_be_bytes(), 0);
     }
 }
 

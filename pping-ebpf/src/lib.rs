@@ -26,7 +26,7 @@ mod sweep;
 mod sync;
 mod track;
 
-pub use observe::{observe_skb, observe_xdp};
+pub use observe::{observe_skb, observe_xdp, parse_skb};
 pub use sweep::{sweep, sweep_one};
 
 /// Ends a binary that panicked, which the verifier would not have let in: it rejects the endless loop.

@@ -53,6 +53,14 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     observe(hook, interface.place, packet.frame_len(), scratch, parsed);
 }
 
+/// Takes a packet at tc apart and leaves it at that, for the bench.
+#[inline(always)]
+pub fn parse_skb(ctx: &TcContext) {
+    let Some(scratch) = maps::scratch() else { return };
+    scratch.parsed = parse(&Linear::of_skb(ctx), LinkType::Ethernet, Vlan::NONE, &mut scratch.frame);
+    maps::settle(scratch);
+}
+
 /// Takes a packet apart, in steps that are verified one after the other.
 #[inline(always)]
 fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
