@@ -38,7 +38,7 @@ pub fn check(input: &[u8]) {
     let watched = Watched::new(case.captured);
     let mut frame = Frame::EMPTY;
     let parsed = frame.parse(&watched, case.link, case.vlan(), case.decap, &SCOPE);
-    watched.assert_reads_explain(parsed);
+    watched.assert_reads_explain(parsed, &frame);
     assert_reads_nothing_beyond(&case);
     assert_ignores_what_was_before(&case, &frame, parsed);
     assert_agrees_with_oracle(&case, &frame, parsed);
@@ -77,8 +77,9 @@ fn assert_reads_nothing_beyond(case: &Case<'_>) {
     for methods in [Methods::ALL, Methods::NONE] {
         let watched = Watched::new(case.captured);
         let scope = Scope::of(methods);
-        let parsed = { Frame::EMPTY }.parse(&watched, case.link, case.vlan(), case.decap, &scope);
-        watched.assert_reads_explain(parsed);
+        let mut frame = Frame::EMPTY;
+        let parsed = frame.parse(&watched, case.link, case.vlan(), case.decap, &scope);
+        watched.assert_reads_explain(parsed, &frame);
     }
 }
 
