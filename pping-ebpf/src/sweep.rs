@@ -44,14 +44,16 @@ pub(crate) struct Sweep {
 }
 
 impl Sweep {
-    /// Begins the next sweep, or goes on with it, and returns its number; `None` if the lease has run out.
+    /// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
     #[inline(always)]
-    fn go_on(begins: bool) -> Option<u32> {
-        let control = maps::control()?;
+    fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
+        let (control, errand) = (maps::control()?, maps::errand()?);
+        // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
+        let kind = unsafe { (&raw const errand.kind).read_volatile() };
         // SAFETY: a map value, valid for the program's run.
         let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
-        let number = match (begins, cut_off) {
-            (true, 0) => {
+        let number = match (kind, cut_off) {
+            (Errand::BEGIN, 0) => {
                 if !lease::renew(control) {
                     return None;
                 }
@@ -63,45 +65,50 @@ impl Sweep {
         let sweep = Self { number, cut_off, ends: 0, now: unsafe { bpf_ktime_get_ns() } };
         // SAFETY: a map value, valid for the program's run. Only the agent's one sweep at a time uses it.
         unsafe { maps::sweep()?.write_volatile(sweep) };
-        Some(number)
+        if kind == Errand::BEGIN {
+            debug!(ctx, "sweep {} begins", number);
+        }
+        Some(kind)
     }
 }
 
-/// Begins the next sweep: adds to the series what flows sent, deletes the flows that have been idle too long and reports those that were
-/// open; deletes the queries that have waited too long. Walks the maps in the kernel, so that a million flows cost no system call each (Linux 5.13).
+/// Goes through a map, as the agent says: adds to the series what flows sent, deletes the flows that have been idle too long
+/// and reports those that were open; deletes the queries that have waited too long. Walks in the kernel, so that a million
+/// flows cost no system call each (Linux 5.13). A map at a time, since this CPU does nothing else meanwhile.
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    let Some(number) = Sweep::go_on(true) else { return };
-    let (v4, v6) = ((&raw const FLOWS_V4).cast(), (&raw const FLOWS_V6).cast());
-    walk(v4, fold_v4);
-    walk(v6, fold_v6);
-    // In walks of their own: else the verifier would follow each way through the end of a flow for each way through what is
-    // added up before.
+    let Some(kind) = Sweep::go_on(ctx) else { return };
+    let has_dns = config::rules().methods.has(Method::Dns);
+    match kind {
+        Errand::V4 => visit((&raw const FLOWS_V4).cast(), fold_v4, end_v4),
+        Errand::V6 => visit((&raw const FLOWS_V6).cast(), fold_v6, end_v6),
+        Errand::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), give_up_v4),
+        Errand::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), give_up_v6),
+        _ => {}
+    }
+}
+
+/// In two walks: else the verifier would follow each way through the end of a flow for each way through what is added up
+/// before.
+#[inline(always)]
+fn visit<K>(map: *const c_void, fold: Visit<K, Flow>, end: Visit<K, Flow>) {
+    walk(map, fold);
     // SAFETY: a map value, valid for the program's run.
     if maps::sweep().is_some_and(|sweep| unsafe { (&raw const (*sweep).ends).read_volatile() } != 0) {
-        walk(v4, end_v4);
-        walk(v6, end_v6);
+        walk(map, end);
     }
-    if config::rules().methods.has(Method::Dns) {
-        walk((&raw const QUERIES_V4).cast(), give_up_v4);
-        walk((&raw const QUERIES_V6).cast(), give_up_v6);
-    }
-    debug!(ctx, "sweep {} done", number);
 }
 
 /// The same one flow, or query, at a time, as the agent says.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
-    let Some(errand) = maps::errand() else { return };
-    // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
-    let kind = unsafe { (&raw const errand.kind).read_volatile() };
-    let Some(number) = Sweep::go_on(kind == Errand::BEGIN) else { return };
+    let (Some(kind), Some(errand)) = (Sweep::go_on(ctx), maps::errand()) else { return };
     match kind {
         Errand::V4 => look_up(&errand.v4),
         Errand::V6 => look_up(&errand.v6),
         Errand::QUERY_V4 => look_up_query(&errand.query_v4),
         Errand::QUERY_V6 => look_up_query(&errand.query_v6),
-        _ => debug!(ctx, "sweep {} begins", number),
+        _ => {}
     }
 }
 

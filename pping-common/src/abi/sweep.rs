@@ -1,4 +1,4 @@
-//! A sweep of one flow, and one DNS query, after the other, where the kernel cannot walk through a map by itself.
+//! A sweep of one map after the other, or of one flow, and one DNS query, where the kernel cannot walk by itself.
 
 use crate::{
     dns::QueryKey,
@@ -27,16 +27,16 @@ impl Errand {
     /// A sweep begins.
     pub const BEGIN: u32 = 0;
 
-    /// It comes to a flow of IPv4.
+    /// It comes to the flows of IPv4, or to one of them.
     pub const V4: u32 = 4;
 
-    /// It comes to a flow of IPv6.
+    /// It comes to the flows of IPv6, or to one of them.
     pub const V6: u32 = 6;
 
-    /// It comes to a query over IPv4.
+    /// It comes to the queries over IPv4, or to one of them.
     pub const QUERY_V4: u32 = 14;
 
-    /// It comes to a query over IPv6.
+    /// It comes to the queries over IPv6, or to one of them.
     pub const QUERY_V6: u32 = 16;
 }
 

@@ -35,7 +35,7 @@ enum Of {
     All,
 }
 
-/// What goes through the flows and the queries: a program that walks by itself (Linux 5.13), or one that is sent to each of
+/// What goes through the flows and the queries: a program that walks through a map by itself (Linux 5.13), or one that is sent to each of
 /// them. To the kernel each of its runs is a test run, and needs no packet.
 pub struct Sweeper {
     pub(super) walks: bool,
@@ -60,7 +60,9 @@ impl Sweeper {
     fn sweep(&self, programs: &Ebpf, of: Of) -> Result<(), Error> {
         self.run(programs, NOTHING)?;
         if self.walks {
-            return Ok(());
+            let kinds = [Errand::V4, Errand::V6, Errand::QUERY_V4, Errand::QUERY_V6];
+            let maps = if self.has_dns { &kinds[..] } else { &kinds[..2] };
+            return maps.iter().try_for_each(|&kind| self.run(programs, Errand { kind, ..NOTHING }));
         }
         self.visit(programs, "FLOWS_V4", |v4| Errand { kind: Errand::V4, v4, ..NOTHING })?;
         self.visit(programs, "FLOWS_V6", |v6| Errand { kind: Errand::V6, v6, ..NOTHING })?;
@@ -132,7 +134,7 @@ impl Sweeper {
     }
 }
 
-/// Runs the sweep program once, or once for each flow and query where it cannot walk. Renews the lease of programs
+/// Runs the sweep program once for each map, or once for each flow and query where it cannot walk. Renews the lease of programs
 /// that have one.
 ///
 /// # Errors

@@ -1,12 +1,18 @@
 //! DNS that needs no package: what asks, and what answers at once.
 
 use std::{
+    io::IoSliceMut,
     net::{Ipv6Addr, SocketAddr, UdpSocket},
     ops::Range,
+    os::fd::AsRawFd,
+    sync::mpsc,
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt::ReceiveTimestampns,
+};
 use pping_common::limits::DNS_PORT;
 
 use super::{
@@ -37,14 +43,23 @@ const QUESTION: [u8; 5] = [0, 0, 1, 0, 1];
 pub(super) struct Resolver {
     socket: UdpSocket,
     thread: Option<JoinHandle<()>>,
+    took: mpsc::Receiver<Duration>,
 }
 
 impl Resolver {
     pub(super) fn start(net: &Net) -> Self {
         // It takes queries by IPv4 too.
         let socket = ok(net.server.enter(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, DNS_PORT)))).unwrap();
+        setsockopt(&socket, ReceiveTimestampns, &true).unwrap();
         let listening = socket.try_clone().unwrap();
-        Self { socket, thread: Some(thread::spawn(move || serve(&listening))) }
+        let (tell, took) = mpsc::channel();
+        Self { socket, thread: Some(thread::spawn(move || serve(&listening, &tell))), took }
+    }
+
+    /// From when the server's kernel got a query until it was answered, for each answered since this was last asked for. What
+    /// answers is a process, which may have to wait for its processor.
+    pub(super) fn took(&self) -> Vec<Duration> {
+        self.took.try_iter().collect()
     }
 }
 
@@ -58,9 +73,9 @@ impl Drop for Resolver {
     }
 }
 
-fn serve(socket: &UdpSocket) {
+fn serve(socket: &UdpSocket, tell: &mpsc::Sender<Duration>) {
     let mut message = [0; 512];
-    while let Ok((length, client)) = socket.recv_from(&mut message) {
+    while let Some((length, client, got)) = receive(socket, &mut message) {
         if length < HEADER {
             return;
         }
@@ -68,8 +83,26 @@ fn serve(socket: &UdpSocket) {
             continue;
         }
         message[2..4].copy_from_slice(&RESPONSE);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         socket.send_to(&message[..length], client).unwrap();
+        tell.send(now.saturating_sub(got)).ok();
     }
+}
+
+/// A datagram's length, its sender, and when the kernel got it.
+fn receive(socket: &UdpSocket, message: &mut [u8]) -> Option<(usize, SocketAddr, Duration)> {
+    let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let mut buffers = [IoSliceMut::new(message)];
+    let received =
+        recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut buffers, Some(&mut space), MsgFlags::empty())
+            .ok()?;
+    let got = received.cmsgs().ok()?.find_map(|each| match each {
+        ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
+        _ => None,
+    })?;
+    let client = received.address?;
+    let client = client.as_sockaddr_in6()?;
+    Some((received.bytes, SocketAddr::from((client.ip(), client.port())), got))
 }
 
 /// Has the client ask with each of these IDs, none of which waits for the response to another, and returns once all
