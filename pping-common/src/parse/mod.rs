@@ -7,6 +7,7 @@ mod dns;
 mod icmp;
 mod ip;
 mod link;
+mod options;
 mod quic;
 mod scope;
 mod tcp;

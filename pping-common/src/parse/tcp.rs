@@ -1,39 +1,15 @@
-//! TCP segments (RFC 9293) and their options: timestamps (RFC 7323, 3.2) and selective acknowledgement (RFC 2018).
+//! TCP segments (RFC 9293).
 
-use super::{Kind, Transport, Untracked};
+use super::{
+    Kind, Transport, Untracked,
+    options::{self, Options},
+};
 use crate::{
-    limits::MAX_TCP_OPTION_OCTETS,
     octets::Octets,
     rtt::{Method, Methods},
 };
 
 const HEADER: usize = 20;
-
-const OPTION_END: u8 = 0;
-const OPTION_NOP: u8 = 1;
-const OPTION_SACK: u8 = 5;
-/// With one block (RFC 2018, 3).
-const OPTION_SACK_MIN_LEN: u8 = 10;
-const OPTION_TIMESTAMPS: u8 = 8;
-const OPTION_TIMESTAMPS_LEN: u8 = 10;
-/// Steps after which one that matters has begun, if it is there: that has ten octets, and of those before it each two steps
-/// pass over at least three.
-const MOST_STEPS: usize = (MAX_TCP_OPTION_OCTETS - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
-/// What options are told apart as.
-const CLASSES: usize = 4;
-const CLASS_TIMESTAMPS: usize = 1;
-const CLASS_SACK: usize = 2;
-/// Of each kind of option its class, whether it is padding of one octet (bit 2), and whether it is the end (bit 3).
-static KINDS: [u8; 256] = {
-    let mut kinds = [0; 256];
-    kinds[OPTION_END as usize] = 1 << 3;
-    kinds[OPTION_NOP as usize] = 1 << 2;
-    kinds[OPTION_TIMESTAMPS as usize] = CLASS_TIMESTAMPS as u8;
-    kinds[OPTION_SACK as usize] = CLASS_SACK as u8;
-    kinds
-};
-/// Two octets of padding, so that the values behind kind and length are aligned.
-const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
 /// The control bits of a segment that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,104 +74,6 @@ pub struct Segment {
     pub timestamps: Timestamps,
     /// The options, unless they are just timestamps.
     pub(super) options: Options,
-}
-
-/// The options of a segment, while they are looked at. In memory of its own one octet can be read after the other, wherever
-/// the one before says that the next is: in a packet the verifier would have to follow each place there could be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(4))]
-pub(super) struct Options {
-    octets: [u8; Self::ROOM + Self::LONGEST],
-    /// How many octets there are.
-    len: u8,
-    /// How many of those were copied.
-    copied: u8,
-    /// And looked at.
-    looked_at: u8,
-    /// Where the last of a class is, plus one; 0 where there is none.
-    last: [u8; CLASSES],
-    /// Whether one of a class is long enough for SACK.
-    has_long: [u8; CLASSES],
-}
-
-impl Options {
-    /// Where an option may begin: up to the next power of two, as the verifier is told.
-    const ROOM: usize = MAX_TCP_OPTION_OCTETS.next_power_of_two();
-    /// Octets of the longest that is read.
-    const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
-
-    const NONE: Self = Self {
-        len: 0,
-        copied: 0,
-        looked_at: 0,
-        last: [0; CLASSES],
-        has_long: [0; CLASSES],
-        octets: [0; Self::ROOM + Self::LONGEST],
-    };
-
-    /// Copies the options at `offset` as far as they are there.
-    #[inline(always)]
-    fn copy<O: Octets + ?Sized>(&mut self, octets: &O, offset: usize, len: usize) {
-        self.len = len as u8;
-        self.copied = 0;
-        self.looked_at = 0;
-        self.last = [0; CLASSES];
-        self.has_long = [0; CLASSES];
-        for at in (0..MAX_TCP_OPTION_OCTETS).step_by(4) {
-            if at >= len {
-                return;
-            }
-            let Some(word) = octets.read::<4>(offset + at) else { return };
-            self.octets[at..at + 4].copy_from_slice(&word);
-            self.copied = (at + 4) as u8;
-        }
-    }
-
-    /// Looks at the option at `looked_at`; `false` when there is no more to look at. Without a branch for each kind: the verifier
-    /// would follow each in each step.
-    #[inline(always)]
-    fn step<O: Octets + ?Sized>(&mut self) -> bool {
-        let at = O::below::<{ Self::ROOM }>(usize::from(self.looked_at));
-        // The last octet alone can only be padding.
-        if at + 2 > usize::from(self.copied) {
-            return false;
-        }
-        let (kind, option_len) = (self.octets[at], u32::from(self.octets[at + 1]));
-        let traits = KINDS[usize::from(kind)];
-        let class = O::below::<CLASSES>(usize::from(traits) % CLASSES);
-        let is_nop = u32::from(traits >> 2) & 1;
-        // What looks like the length of padding is the option behind it: often the same, and then both are passed over.
-        let nops = 1 + ((option_len ^ u32::from(OPTION_NOP)).wrapping_sub(1) >> 31);
-        let next = at as u32 + is_nop * nops + (1 - is_nop) * option_len;
-        // Each is negative where a length does not even cover its own two octets, where it leaves the header, where it is not
-        // that of timestamps: nothing behind it can be trusted.
-        let is_short = option_len.wrapping_sub(2);
-        let is_long = u32::from(self.len).wrapping_sub(next);
-        let is_timestamps = (class as u32 ^ CLASS_TIMESTAMPS as u32).wrapping_sub(1);
-        let is_wrong = is_timestamps & (option_len ^ u32::from(OPTION_TIMESTAMPS_LEN)).wrapping_neg();
-        let is_bad = (is_short | is_long | is_wrong) & is_nop.wrapping_sub(1);
-        let is_end = u32::from(traits >> 3).wrapping_neg();
-        if ((is_bad | is_end) as i32) < 0 {
-            return false;
-        }
-        self.last[class] = at as u8 + 1;
-        self.has_long[class] |= (option_len.wrapping_sub(u32::from(OPTION_SACK_MIN_LEN)) >> 31) as u8 ^ 1;
-        self.looked_at = next as u8;
-        true
-    }
-
-    /// Whether there are more than were copied.
-    #[inline(always)]
-    fn is_cut(&self) -> bool {
-        let next = self.looked_at + 2;
-        next > self.copied && next <= self.len
-    }
-
-    #[inline(always)]
-    fn word(&self, at: usize) -> u32 {
-        let octets = &self.octets;
-        u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
-    }
 }
 
 impl Segment {
@@ -277,58 +155,5 @@ pub(super) fn parse<O: Octets + ?Sized>(
     segment.sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
     segment.acknowledgement = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
     segment.payload = (len - header_len) as u32;
-    parse_options(octets, offset + HEADER, header_len - HEADER, segment)
-}
-
-/// Finds what matters among the `len` octets of options at `offset`.
-#[inline(always)]
-fn parse_options<O: Octets + ?Sized>(
-    octets: &O,
-    offset: usize,
-    len: usize,
-    segment: &mut Segment,
-) -> Result<(), Untracked> {
-    // Nearly every segment of an established connection has just this (RFC 7323, appendix A).
-    if len == USUAL_OPTIONS.len() + 8 {
-        let start: [u8; 4] = octets.read(offset).ok_or(Untracked::Truncated)?;
-        if start == USUAL_OPTIONS {
-            return take_timestamps(octets, offset + USUAL_OPTIONS.len(), segment);
-        }
-    }
-    segment.options.copy(octets, offset, len);
-    for _ in 0..MOST_STEPS {
-        // From memory, so that the verifier need not look at every way of getting here.
-        O::settle(segment);
-        if !segment.options.step::<O>() {
-            break;
-        }
-    }
-    O::settle(segment);
-    let options = &segment.options;
-    segment.has_sack = options.has_long[CLASS_SACK] != 0;
-    let after_kind = usize::from(options.last[CLASS_TIMESTAMPS]);
-    if after_kind != 0 {
-        let at = O::below::<{ Options::ROOM }>(after_kind - 1);
-        if at + Options::LONGEST > usize::from(options.copied) {
-            return Err(Untracked::Truncated);
-        }
-        segment.timestamps = Timestamps { tsval: options.word(at + 2), tsecr: options.word(at + 6) };
-        segment.has_timestamps = true;
-    } else if options.is_cut() {
-        return Err(Untracked::Truncated);
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn take_timestamps<O: Octets + ?Sized>(
-    octets: &O,
-    offset: usize,
-    segment: &mut Segment,
-) -> Result<(), Untracked> {
-    let tsval = octets.read(offset).ok_or(Untracked::Truncated)?;
-    let tsecr = octets.read(offset + 4).ok_or(Untracked::Truncated)?;
-    segment.timestamps = Timestamps { tsval: u32::from_be_bytes(tsval), tsecr: u32::from_be_bytes(tsecr) };
-    segment.has_timestamps = true;
-    Ok(())
+    options::parse(octets, offset + HEADER, header_len - HEADER, segment)
 }
