@@ -21,7 +21,7 @@ mod emit;
 mod lease;
 mod maps;
 mod observe;
-pub mod octets;
+mod octets;
 mod sweep;
 mod sync;
 mod track;

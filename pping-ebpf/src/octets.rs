@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The part of a packet that lies in one piece in memory, read in place.
-pub struct Linear {
+pub(crate) struct Linear {
     start: usize,
     end: usize,
     frame_len: usize,
@@ -23,14 +23,14 @@ pub struct Linear {
 impl Linear {
     /// Of a packet at XDP.
     #[inline(always)]
-    pub fn of_xdp(ctx: &XdpContext) -> Self {
+    pub(crate) fn of_xdp(ctx: &XdpContext) -> Self {
         let (start, end) = (ctx.data(), ctx.data_end());
         Self { start, end, frame_len: end - start }
     }
 
     /// Of a packet at tc.
     #[inline(always)]
-    pub fn of_skb(ctx: &TcContext) -> Self {
+    pub(crate) fn of_skb(ctx: &TcContext) -> Self {
         Self { start: ctx.data(), end: ctx.data_end(), frame_len: ctx.len() as usize }
     }
 
