@@ -38,8 +38,9 @@ pub fn pping_egress(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Deletes idle flows and queries that nobody answers. Never attached: the agent has it run once per map and sweep. A raw tracepoint, since the
-/// kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep.
+/// Deletes idle flows and queries that nobody answers. Never attached: the agent has it run once per map and sweep. A raw
+/// tracepoint, since the kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep, unless
+/// ksoftirqd has them.
 #[raw_tracepoint]
 pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
     pping_ebpf::sweep(&ctx);

@@ -146,13 +146,13 @@ pub(super) fn parse<O: Octets + ?Sized>(
         }
     }
     segment.options.copy(octets, offset, len);
-    // Written out, as in a loop the verifier (Linux 6.17) compares more strictly, and so follows more ways.
+    // Written out: in a loop the verifier of Linux 6.18 compares more strictly, and so follows more ways.
     'walk: {
         const { assert!(MOST_STEPS == 21) };
         macro_rules! steps {
             ($($step:literal)*) => {$(
-                // From memory, so that the verifier need not look at every way of getting here.
                 let _ = $step;
+                // From memory, so that the verifier need not look at every way of getting here.
                 O::settle(segment);
                 if !segment.options.step::<O>() {
                     break 'walk;

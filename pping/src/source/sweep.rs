@@ -35,8 +35,8 @@ enum Of {
     All,
 }
 
-/// What goes through the flows and the queries: a program that walks through a map by itself (Linux 5.13), or one that is sent to each of
-/// them. To the kernel each of its runs is a test run, and needs no packet.
+/// What goes through the flows and the queries: a program that walks through a map by itself (Linux 5.13), or one that is
+/// sent to each of them. To the kernel each of its runs is a test run, and needs no packet.
 pub struct Sweeper {
     pub(super) walks: bool,
     has_dns: bool,
@@ -134,8 +134,8 @@ impl Sweeper {
     }
 }
 
-/// Runs the sweep program once for each map, or once for each flow and query where it cannot walk. Renews the lease of programs
-/// that have one.
+/// Runs the sweep program once for each map, or once for each flow and query where it cannot walk. Renews the lease of
+/// programs that have one.
 ///
 /// # Errors
 /// When the kernel does not run it.
