@@ -10,14 +10,18 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 // Of `enum bpf_cmd` in linux/bpf.h.
 const PROG_LOAD: libc::c_long = 5;
+const OBJ_PIN: libc::c_long = 6;
 const OBJ_GET: libc::c_long = 7;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_DETACH: libc::c_long = 34;
 
 /// `BPF_PROG_TYPE_SCHED_CLS` of `enum bpf_prog_type`.
 const SCHED_CLS: u32 = 3;
-/// `BPF_TCX_INGRESS` of `enum bpf_attach_type`.
-const TCX_INGRESS: u32 = 46;
+// Of `enum bpf_attach_type`.
+pub(super) const TCX_INGRESS: u32 = 46;
+pub(super) const TCX_EGRESS: u32 = 47;
+/// `BPF_F_BEFORE`: with nobody to be before, before all.
+const BEFORE: u32 = 1 << 3;
 
 /// An instruction, `struct bpf_insn`.
 #[derive(Clone, Copy)]
@@ -40,7 +44,7 @@ struct ProgLoad {
 }
 
 #[repr(C)]
-struct ObjGet {
+struct Object {
     pathname: u64,
     bpf_fd: u32,
     file_flags: u32,
@@ -85,18 +89,28 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
     )
 }
 
-/// Attaches a tc program to the ingress of an interface by a link.
+/// Attaches a tc program to an interface by a link, as the first in the row. By its number: an interface that went away can
+/// have left its name to another by now.
 ///
 /// # Errors
 /// What the kernel says.
-pub(super) fn attach_tcx_ingress(program: BorrowedFd<'_>, ifindex: u32) -> io::Result<OwnedFd> {
+pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, attach_type: u32) -> io::Result<OwnedFd> {
     let target = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,
         target_ifindex: ifindex,
-        attach_type: TCX_INGRESS,
-        flags: 0,
+        attach_type,
+        flags: BEFORE,
     };
     make(LINK_CREATE, &target)
+}
+
+/// Pins what a descriptor is of.
+///
+/// # Errors
+/// What the kernel says.
+pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    let object = Object { pathname: path.as_ptr() as u64, bpf_fd: object.as_raw_fd() as u32, file_flags: 0 };
+    call(OBJ_PIN, &object).map(drop)
 }
 
 /// Opens what is pinned.
@@ -104,7 +118,7 @@ pub(super) fn attach_tcx_ingress(program: BorrowedFd<'_>, ifindex: u32) -> io::R
 /// # Errors
 /// What the kernel says.
 pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
-    make(OBJ_GET, &ObjGet { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
+    make(OBJ_GET, &Object { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
 }
 
 /// Detaches the program of a link.

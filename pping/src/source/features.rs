@@ -78,7 +78,8 @@ impl Feature {
             }
             // There is no such interface, which a kernel that knows nothing of TCX does not come to see.
             Self::Tcx => {
-                match bpf::attach_tcx_ingress(bpf::load_classifier(&NOTHING)?.as_fd(), i32::MAX as u32) {
+                let program = bpf::load_classifier(&NOTHING)?;
+                match bpf::attach_tcx(program.as_fd(), i32::MAX as u32, bpf::TCX_INGRESS) {
                     Err(error) if error.raw_os_error() != Some(libc::ENODEV) => Ok(false),
                     _ => Ok(true),
                 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     net::{Ipv4Addr, Ipv6Addr},
     process::Command,
     thread,
@@ -161,6 +162,14 @@ impl<'a> Dial<'a> {
         Ok(counters)
     }
 
+    /// The kernel's number of one.
+    fn number(&self, name: &str) -> Result<u32> {
+        let path = format!("/proc/thread-self/net/dev_snmp6/{name}");
+        let text = self.router.enter(|| fs::read_to_string(path))??;
+        let number = text.lines().next().and_then(|line| line.strip_prefix("ifIndex")).map(str::trim);
+        number.and_then(|number| number.parse().ok()).with_context(|| format!("{name} has no number"))
+    }
+
     fn look(&self) -> Vec<(u64, u32)> {
         self.agents.iter().map(|agent| (agent.log_length(), agent.life())).collect()
     }
@@ -170,13 +179,19 @@ impl<'a> Dial<'a> {
         // The kernel does one thing at a time with interfaces, of all namespaces. Where it had others to serve first, what
         // the soak asked it for since took as long.
         let limit = self.limit + began.elapsed();
-        let sign = format!("watching {name} at ");
+        // With its number: another of that name may have been watched a moment ago, and that be said only now.
+        let (beginning, end) = (format!("watching {name} at "), format!("(ifindex {})", self.number(name)?));
         let mut awaited: Vec<_> = self.agents.iter().zip(watch).collect();
         while !awaited.is_empty() {
             let mut is_watched = Vec::new();
             for (agent, (length, _)) in &awaited {
                 agent.ensure_running()?;
-                is_watched.push(agent.log_since(*length)?.contains(&sign));
+                is_watched.push(
+                    agent
+                        .log_since(*length)?
+                        .lines()
+                        .any(|line| line.contains(&beginning) && line.ends_with(&end)),
+                );
             }
             let took = began.elapsed();
             let mut is_watched = is_watched.into_iter();

@@ -10,9 +10,12 @@ mod side;
 mod tc;
 mod xdp;
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
 
-use aya::programs::{tc::SchedClassifierLink, xdp::XdpLink};
+use aya::programs::xdp::XdpLink;
 
 use self::side::Side;
 pub use self::{
@@ -38,7 +41,7 @@ pub struct Attachment {
 }
 
 enum Held {
-    Tc(#[expect(dead_code, reason = "detaches when dropped")] SchedClassifierLink),
+    Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
     Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
     Clsact(#[expect(dead_code, reason = "is removed when dropped")] clsact::Filter),
     Pinned(PathBuf),
@@ -73,7 +76,7 @@ impl Attachment {
     pub fn pinned(&self) -> impl Iterator<Item = &Path> {
         self.links.iter().filter_map(|link| match link {
             Held::Pinned(path) => Some(path.as_path()),
-            Held::Tc(_) | Held::Xdp(_) | Held::Clsact(_) => None,
+            Held::Tcx(_) | Held::Xdp(_) | Held::Clsact(_) => None,
         })
     }
 }
@@ -95,7 +98,8 @@ pub fn attach(
         None => ingress::attach_ingress(kernel, target, ingress)?,
     };
     let (egress, out_link) = tc::attach_tc(kernel, target, Side::Egress)?;
-    tracing::info!("watching {} at {} and {}", link.name, ingress.name(), egress.name());
+    let Link { name, ifindex, .. } = link;
+    tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
     Ok(Attachment { hooks: Hooks { ingress, egress }, links: [in_link, out_link] })
 }
 

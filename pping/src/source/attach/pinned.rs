@@ -1,6 +1,11 @@
 //! Links that outlive the process.
 
-use std::path::Path;
+use std::{
+    ffi::CString,
+    io,
+    os::{fd::BorrowedFd, unix::ffi::OsStrExt as _},
+    path::Path,
+};
 
 use aya::programs::{
     ProgramError,
@@ -8,7 +13,10 @@ use aya::programs::{
 };
 
 use super::innermost;
-use crate::{Error, source::pins};
+use crate::{
+    Error,
+    source::{bpf, pins},
+};
 
 /// Why a link that is pinned cannot be gone on with.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +41,18 @@ pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, S
 }
 
 pub(super) fn pin(link: Result<FdLink, LinkError>, path: &Path) -> Result<(), Error> {
-    let refused = |reason: String| Error::Pin { path: path.to_owned(), reason };
-    let link = link.map_err(|error| refused(error.to_string()))?;
-    link.pin(path).map(drop).map_err(|error| refused(innermost(&error)))
+    let link = link.map_err(|error| refused(path, error.to_string()))?;
+    link.pin(path).map(drop).map_err(|error| refused(path, innermost(&error)))
+}
+
+/// As [`pin`], of a link that is no more than its descriptor.
+pub(super) fn pin_descriptor(link: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(io::Error::from)
+        .and_then(|pinned| bpf::pin(link, &pinned))
+        .map_err(|error| refused(path, error.to_string()))
+}
+
+fn refused(path: &Path, reason: String) -> Error {
+    Error::Pin { path: path.to_owned(), reason }
 }

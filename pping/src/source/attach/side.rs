@@ -1,6 +1,6 @@
 //! The two directions of an interface.
 
-use aya::programs::TcAttachType;
+use crate::source::bpf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -23,10 +23,11 @@ impl Side {
         }
     }
 
-    pub(super) fn attach_type(self) -> TcAttachType {
+    /// Of `enum bpf_attach_type`.
+    pub(super) fn attach_type(self) -> u32 {
         match self {
-            Self::Ingress => TcAttachType::Ingress,
-            Self::Egress => TcAttachType::Egress,
+            Self::Ingress => bpf::TCX_INGRESS,
+            Self::Egress => bpf::TCX_EGRESS,
         }
     }
 }

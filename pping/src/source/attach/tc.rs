@@ -1,19 +1,20 @@
 //! tc, by a link where the kernel has those (TCX, Linux 6.6), else by a filter.
 
-use std::path::Path;
-
-use aya::programs::{
-    LinkOrder, SchedClassifier,
-    tc::{SchedClassifierLink, TcAttachOptions},
+use std::{
+    os::fd::{AsFd as _, OwnedFd},
+    path::Path,
 };
+
+use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 
 use super::{
     Held, Hook, Side, Target, clsact, innermost,
-    pinned::{adopt, pin},
+    pinned::{adopt, pin_descriptor},
 };
 use crate::{
     Error,
     source::{
+        bpf,
         features::Feature,
         interfaces::Link,
         load::{self, Kernel},
@@ -46,15 +47,14 @@ fn attach_tcx(program: &mut SchedClassifier, target: &Target<'_>, side: Side) ->
         return Ok(Held::Pinned(path.clone()));
     }
     // The first in the row sees all packets, and lets them go on. Others may not: `TC_ACT_OK` is the end of the row.
-    let order = TcAttachOptions::TcxOrder(LinkOrder::first());
-    let attached = program
-        .attach_with_options(&link.name, side.attach_type(), order)
-        .and_then(|id| program.take_link(id))
-        .map_err(|error| refused(link, &error))?;
+    let attach = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
+        Ok(bpf::attach_tcx(program.fd()?.as_fd(), link.ifindex, side.attach_type())?)
+    };
+    let attached = attach().map_err(|error| refused(link, &*error))?;
     match path {
-        None => Ok(Held::Tc(attached)),
+        None => Ok(Held::Tcx(attached)),
         Some(path) => {
-            pin(attached.try_into(), &path)?;
+            pin_descriptor(attached.as_fd(), &path)?;
             Ok(Held::Pinned(path))
         }
     }

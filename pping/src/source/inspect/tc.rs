@@ -8,7 +8,7 @@ use rtnetlink::{
     packet_route::tc::{TcAttribute, TcFilterBpfOption, TcMessage, TcOption},
 };
 
-use crate::Error;
+use crate::{Error, source::bpf};
 
 /// `BPF_PROG_QUERY` of `enum bpf_cmd` in linux/bpf.h.
 const PROG_QUERY: libc::c_long = 16;
@@ -40,8 +40,8 @@ impl Side {
     /// Of `enum bpf_attach_type`.
     fn attach_type(self) -> u32 {
         match self {
-            Self::Ingress => 46,
-            Self::Egress => 47,
+            Self::Ingress => bpf::TCX_INGRESS,
+            Self::Egress => bpf::TCX_EGRESS,
         }
     }
 }

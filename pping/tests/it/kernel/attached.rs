@@ -131,3 +131,22 @@ fn headers_in_pages_and_tags_that_were_taken_out_are_found() {
     })
     .unwrap();
 }
+
+#[test]
+fn an_interface_that_left_its_name_to_another_is_not_mistaken_for_it() {
+    let host = Namespace::new("heir").unwrap();
+    let (left, right) = (End::new(&host, "left"), End::new(&host, "right"));
+    connect(left, right, Offloads::Off).unwrap();
+    let gone = host.enter(|| link("left")).unwrap();
+    run(host.command("ip").args(["link", "delete", "left"])).unwrap();
+    connect(left, right, Offloads::Off).unwrap();
+    host.enter(|| {
+        assert_ne!(link("left").ifindex, gone.ifindex);
+        let mut kernel = load::load(&SETTINGS, false).unwrap();
+        for ingress in [Ingress::Tc, Ingress::Auto] {
+            let error = attach(&mut kernel, &gone, ingress, None, &mut Owner::default()).err().unwrap();
+            assert!(error.to_string().contains("left"), "{error}");
+        }
+    })
+    .unwrap();
+}
