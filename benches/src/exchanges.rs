@@ -7,9 +7,10 @@ use pping_common::{
 
 use crate::frames;
 
-/// Where the source's address is in a frame, the ports, and after them the numbers of TCP, the identifier and the number of an echo, and
+/// Where the addresses are in a frame, the ports, and after them the numbers of TCP, the identifier and the number of an echo, and
 /// the payload of UDP.
 const SOURCE: u32 = 26;
+const DESTINATION: u32 = 30;
 const PORTS: u32 = 34;
 const SEQUENCE: u32 = 38;
 const ACKNOWLEDGEMENT: u32 = 42;
@@ -74,6 +75,26 @@ pub(crate) fn flood() -> Exchange {
     let from = |network: u32| Field { at: SOURCE, base: network << 24, step: 1, mask: 0xff_ffff };
     let syn = frames::syn();
     exchange((&syn, &[from(20)]), (&syn, &[from(30)]))
+}
+
+/// Packets of many flows in turn, twice `half` of them, a power of two.
+pub(crate) struct Crowd {
+    /// Has each flow of the one half seen in both directions, then each of the other.
+    pub(crate) before: [Exchange; 2],
+    /// A packet of a flow of the one half, and one of the other's, both as before.
+    pub(crate) packets: Exchange,
+}
+
+/// Packets of many flows in turn.
+pub(crate) fn crowd(half: u32) -> Crowd {
+    let host = |at, network: u32| Field { at, base: network << 24, step: 1, mask: half - 1 };
+    let (packet, answer) = (frames::tcp(1, 2, 0), frames::tcp_answer(true, ACK));
+    Crowd {
+        before: [20, 30].map(|network| {
+            exchange((&packet, &[host(SOURCE, network)]), (&answer, &[host(DESTINATION, network)]))
+        }),
+        packets: exchange((&packet, &[host(SOURCE, 20)]), (&packet, &[host(SOURCE, 30)])),
+    }
 }
 
 /// Two packets, each as it begins and what of it is another number each time.

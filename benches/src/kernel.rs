@@ -30,15 +30,18 @@ use pping_common::{
 };
 
 use crate::{
-    exchanges::{self, Sampled},
+    exchanges::{self, Crowd, Sampled},
     frames,
-    measure::{Figure, Rounds},
+    measure::{Figure, Rounds, run},
 };
 
 static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
 /// The loopback interface, by which test runs pretend to come in.
 const LOOPBACK: u32 = 1;
+
+/// Flows that there is room for, at least, where many are in turn.
+const CROWD: u32 = 1 << 18;
 
 /// Events that surely fit the ring between two rounds.
 const EVENTS_PER_ROUND: u32 = 16_384;
@@ -108,6 +111,10 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     for sampled in exchanges::of_each_method() {
         let name = record::method_name(sampled.method);
         print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
+    }
+    println!("\nTwo packets of different flows, nothing to record or match:");
+    for half in [1, 512, 1 << 16] {
+        print(&format!("{} flows in turn", 2 * half), &rounds.crowd(half)?);
     }
     let flood = rounds.flood()?;
     print("two SYNs of a flood, every method on", &flood);
@@ -209,6 +216,24 @@ impl Rounds {
             "{samples} samples of {runs} exchanges: the figure is of something else"
         );
         Ok(figure)
+    }
+
+    /// What a packet of each of two flows costs, over making them, when there are as many flows in turn.
+    fn crowd(self, half: u32) -> Result<Figure> {
+        let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
+        let max_flows = CROWD.max(4 * half);
+        let mut kernel =
+            exchanging(&Settings { rules, emit: Emit::NOTHING, max_flows, ..Settings::DEFAULT })?;
+        let programs = &mut kernel.programs;
+        let packet = frames::tcp(1, 2, 1400);
+        let Crowd { before, packets } = exchanges::crowd(half);
+        for before in before {
+            tell(programs, &before)?;
+            run((programs, "bench_exchange"), &packet, half)?;
+        }
+        tell(programs, &packets)?;
+        let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
+        self.measure(subtracted, program, &packet, || ())
     }
 
     /// What two SYNs of a flood cost together, over making them, when there are more than there is room for.

@@ -49,7 +49,7 @@ impl Rounds {
 }
 
 /// Nanoseconds that a run took, on the average of `repeat`.
-fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -> Result<f64> {
+pub(crate) fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -> Result<f64> {
     let options = TestRunOptions { data_in: Some(packet), repeat, ..TestRunOptions::default() };
     let result = match programs.program(name).with_context(|| format!("{name} is not in the object"))? {
         Program::SchedClassifier(program) => program.test_run(options),
