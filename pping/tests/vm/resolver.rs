@@ -14,6 +14,7 @@ use nix::sys::socket::{
     ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt::ReceiveTimestampns,
 };
 use pping_common::limits::DNS_PORT;
+use pping_lab::uninterrupted;
 
 use super::{
     monitor::ok,
@@ -118,7 +119,7 @@ pub(super) fn ask(net: &Net, family: Family, ids: impl IntoIterator<Item = u16>)
         thread::sleep(PAUSE);
     }
     for _ in 0..awaited {
-        socket.recv(&mut [0; 512]).unwrap();
+        uninterrupted(|| socket.recv(&mut [0; 512])).unwrap();
     }
 }
 

@@ -1,6 +1,9 @@
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use signal_hook::{SigId, consts::SIGINT, flag, low_level};
@@ -29,6 +32,20 @@ impl Interrupt {
     /// Whether someone pressed Ctrl-C since.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Relaxed)
+    }
+}
+
+/// Calls once more what did not end but was interrupted: where a receive has a time to end by, it is so even by this process being
+/// stopped and continued (signal(7)).
+///
+/// # Errors
+/// All others of the call.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ended => return ended,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ mod wire;
 pub use capture::{Capture, Captured};
 pub use disk::on_small_disk;
 pub use error::{Error, Result};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, uninterrupted};
 pub use namespace::Namespace;
 pub use nix::sys::signal::Signal;
 pub use packet::{PacketSocket, Received};

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Process, Signal, run};
+use pping_lab::{Process, Signal, run, uninterrupted};
 use tempfile::TempDir;
 
 use super::{
@@ -49,7 +49,7 @@ impl Manager {
     fn next(&self, within: Duration) -> Option<String> {
         let mut octets = [0; 4096];
         self.socket.set_read_timeout(Some(within)).unwrap();
-        let length = self.socket.recv(&mut octets).ok()?;
+        let length = uninterrupted(|| self.socket.recv(&mut octets)).ok()?;
         Some(String::from_utf8(octets[..length].to_vec()).unwrap())
     }
 

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Namespace, Process, Topology, run};
+use pping_lab::{Namespace, Process, Topology, run, uninterrupted};
 
 use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
 
@@ -84,7 +84,7 @@ fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap
 /// The ID of the next response, and when it came.
 fn response(socket: &UdpSocket, name: impl Fn(u16) -> (&'static str, u8, &'static str)) -> (u16, Instant) {
     let mut message = [0; 512];
-    let length = socket.recv(&mut message).unwrap();
+    let length = uninterrupted(|| socket.recv(&mut message)).unwrap();
     let answered = Instant::now();
     assert!(length >= 12 && message[2] & 0x80 != 0, "{:?}", &message[..length]);
     let id = u16::from_be_bytes([message[0], message[1]]);
