@@ -39,6 +39,12 @@ impl Seen {
     /// short, some may be in the stead of others.
     #[track_caller]
     pub(super) fn assert_agreement(&self) {
+        self.assert_agreement_without(0);
+    }
+
+    /// The same, when pping itself says that so many may be missing.
+    #[track_caller]
+    pub(super) fn assert_agreement_without(&self, lost: usize) {
         self.assert_nothing_unjustified();
         let pairing = pair(&self.records.samples, &self.expected);
         let (found, expected) = (pairing.pairs.len(), self.expected.len());
@@ -46,8 +52,8 @@ impl Seen {
         let (reported, is_full) = (self.records.samples.len(), self.justified.len() > expected);
         let complete = if is_full { COMPLETE_IN_OTHERS_STEAD } else { COMPLETE };
         assert!(
-            found * 100 >= expected * complete && reported * 100 >= expected * AS_MANY,
-            "{found} of {expected} samples, of {reported} reported; missing: {examples:#?}"
+            (found + lost) * 100 >= expected * complete && (reported + lost) * 100 >= expected * AS_MANY,
+            "{found} of {expected} samples, of {reported} reported, without {lost}; missing: {examples:#?}"
         );
         let differences = pairing.pairs.iter().map(|(sample, expected)| sample.rtt.abs_diff(expected.rtt));
         let difference = Duration::from_nanos(median(differences));

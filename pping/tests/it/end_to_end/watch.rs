@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Recordings of a direction that may wait, as MATCHING.md has it.
-const SLOTS: u32 = 8;
+pub(super) const SLOTS: u32 = 8;
 /// More than ever wait.
 const UNLIMITED: u32 = 1_000_000;
 
