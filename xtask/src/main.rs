@@ -97,11 +97,7 @@ enum Chore {
     /// Run the tests of pping/tests/vm on other kernels, each in a virtual machine
     Vm(vm::Arguments),
     /// Measure what pping costs
-    Bench {
-        /// What the benchmarks are given
-        #[arg(last = true, value_name = "BENCH ARGUMENTS")]
-        arguments: Vec<OsString>,
-    },
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -136,6 +132,6 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             soak::run(&pping.map_or_else(build, Ok)?, soak::Plan::new(length))
         }
         Chore::Vm(arguments) => vm::run(&arguments),
-        Chore::Bench { arguments } => bench::run(&arguments),
+        Chore::Bench(arguments) => bench::run(&arguments),
     }
 }

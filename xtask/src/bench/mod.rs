@@ -1,0 +1,42 @@
+//! `cargo xtask bench`: what pping costs, measured here.
+
+mod against;
+mod table;
+
+use std::ffi::OsString;
+
+use anyhow::Result;
+
+use crate::{
+    build::{self, Profile},
+    command, environment,
+    setup::{self, Report, Scope},
+};
+
+/// What is measured.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Beside another revision of the repository, which is built as well: both are run in turn, and each line is compared
+    #[arg(long, value_name = "REVISION")]
+    against: Option<String>,
+    /// How many turns each has
+    #[arg(long, default_value_t = 5, requires = "against")]
+    turns: usize,
+    /// What the benchmarks are given
+    #[arg(last = true, value_name = "BENCH ARGUMENTS")]
+    arguments: Vec<OsString>,
+}
+
+/// Builds the benchmarks and runs them.
+pub(crate) fn run(Arguments { against, turns, arguments }: &Arguments) -> Result<()> {
+    // The tests' tools have tshark, which is measured as well.
+    setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
+    if let Some(revision) = against {
+        return against::run(revision, *turns, arguments);
+    }
+    // The program that a capture is given to.
+    build::compile(Profile::Release)?;
+    command::run(
+        environment::cargo().args(["run", "--release", "--package", "pping-benches", "--"]).args(arguments),
+    )
+}

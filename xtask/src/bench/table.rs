@@ -1,0 +1,111 @@
+//! What the benchmarks print, read back: a name, and the median, the least and the most of what was measured.
+
+use std::fmt;
+
+/// Characters of a name, behind which the figures are.
+const NAME: usize = 52;
+
+/// The medians of each line, a turn after the other, in the order in which they were printed.
+#[derive(Debug, Default)]
+pub(super) struct Figures(Vec<(String, Vec<f64>)>);
+
+impl Figures {
+    /// Takes the lines of a turn that are figures.
+    pub(super) fn add(&mut self, printed: &str) {
+        for (name, median) in printed.lines().filter_map(figure) {
+            match self.0.iter_mut().find(|(other, _)| other == name) {
+                Some((_, medians)) => medians.push(median),
+                None => self.0.push((name.to_owned(), vec![median])),
+            }
+        }
+    }
+
+    fn of(&self, name: &str) -> Option<&[f64]> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, medians)| medians.as_slice())
+    }
+}
+
+/// The name and the median of a line that has three figures.
+fn figure(line: &str) -> Option<(&str, f64)> {
+    let (name, figures) = line.split_at_checked(NAME)?;
+    let figures: Vec<f64> = figures.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+    let name = name.trim_end();
+    (figures.len() == 3 && !name.is_empty()).then(|| (name, figures[0]))
+}
+
+/// What a line was, and what it is.
+#[derive(Debug, PartialEq)]
+pub(super) struct Line {
+    name: String,
+    before: f64,
+    now: f64,
+    /// Of the single turns.
+    ratios: (f64, f64),
+}
+
+/// Compares the lines that both have, turn by turn.
+pub(super) fn compare(before: &Figures, now: &Figures) -> Vec<Line> {
+    let lines = now.0.iter().filter_map(|(name, now)| {
+        let before = before.of(name)?;
+        let ratios = || before.iter().zip(now).map(|(before, now)| now / before);
+        let ratios = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(f64::NEG_INFINITY, f64::max));
+        Some(Line { name: name.clone(), before: median(before), now: median(now), ratios })
+    });
+    lines.collect()
+}
+
+fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, before, now, ratios: (least, most) } = self;
+        write!(
+            formatter,
+            "{name:<NAME$} {before:>8.1} {now:>8.1} {:>6.2}  {least:>5.2}-{most:<5.2}",
+            now / before
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRINTED: &str = "\
+An example, 2 cores, Linux 6.18.0
+15 rounds of 50000 runs; ns per packet over an empty program
+
+                                                      median     min     max
+reading the clock                                       40.0    27.0    40.0
+UDP (ingress)                                           20.0    30.0    41.0
+So a core takes 1.0 million SYNs of a flood a second, and nothing else.
+";
+
+    #[test]
+    fn figures_are_told_from_what_is_said_of_them() {
+        let names: Vec<_> = PRINTED.lines().filter_map(figure).collect();
+        assert_eq!(names, [("reading the clock", 40.0), ("UDP (ingress)", 20.0)]);
+    }
+
+    #[test]
+    fn what_both_have_is_compared_turn_by_turn() {
+        let (mut before, mut now) = (Figures::default(), Figures::default());
+        for (clock, udp) in [("40.0", "20.0"), ("30.0", "10.0"), ("50.0", "40.0")] {
+            now.add(
+                &PRINTED.replace("40.0   ", &format!("{clock}   ")).replace("20.0   ", &format!("{udp}   ")),
+            );
+            before.add(&PRINTED.replace("UDP", "DNS"));
+        }
+        let lines = compare(&before, &now);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(
+            lines[0],
+            Line { name: "reading the clock".into(), before: 40.0, now: 40.0, ratios: (0.75, 1.25) }
+        );
+        assert!(lines[0].to_string().ends_with("    40.0     40.0   1.00   0.75-1.25 "), "{}", lines[0]);
+    }
+}
