@@ -24,5 +24,6 @@ pub mod limits;
 pub mod octets;
 pub mod parse;
 pub mod rtt;
+pub mod table;
 #[cfg(test)]
 mod testing;

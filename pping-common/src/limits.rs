@@ -51,8 +51,11 @@ pub const RING_WAKE_OCTETS: u64 = (RING_OCTETS / 8) as u64;
 /// Milliseconds between two looks of the agent at the ring buffer.
 pub const DRAIN_INTERVAL_MS: u64 = 50;
 
-/// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`].
+/// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`] and [`crate::table::Bucket::seen`].
 pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
+
+/// Flows that one run of the sweep comes to at most: that CPU does nothing else meanwhile, which is for some 0.1 ms.
+pub const MAX_DUE: u32 = 512;
 
 /// Seconds that programs go on without their agent, where they outlive it (before Linux 6.6): a few sweeps, so that an agent
 /// that waits for a CPU is not taken for a dead one.

@@ -266,7 +266,7 @@ fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
         &raw mut (*series).used
     };
     if maps::insert_series(key, index) {
-        sync::set(used);
+        sync::publish(used, 1);
         return Some(index);
     }
     // Another CPU was faster.

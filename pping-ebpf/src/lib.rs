@@ -1,5 +1,5 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
-//! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow and lets
+//! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow in its [`table`] and lets
 //! `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
 //! flows sent, and deletes what is idle. [`lease`] ends all of it when the agent is gone and cannot take it along.
 //!
@@ -24,6 +24,7 @@ mod observe;
 mod octets;
 mod sweep;
 mod sync;
+mod table;
 mod track;
 
 pub use observe::{observe_skb, observe_xdp, parse_skb};

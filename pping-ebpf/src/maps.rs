@@ -10,14 +10,15 @@ use aya_ebpf::{
 use pping_common::{
     abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
     dns::{Query, QueryKey},
-    flow::{Address, Changes, Flow, FlowKey, Ipv4, Ipv6, Noted},
+    flow::{Address, Changes, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
     limits::{
-        DEFAULT_MAX_FLOWS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_EXCLUDED_PREFIXES,
+        INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
     },
-    parse::{Frame, IpAddress, Untracked},
+    parse::{Family, Frame, IpAddress, Untracked},
     rtt::{Measured, Work},
+    table::{Bucket, Entry, Place, Table, places},
 };
 
 use crate::{
@@ -30,20 +31,41 @@ use crate::{
 pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
 
 /// Flows are kept apart by family: hashing cost follows key length, and most traffic need not pay for
-/// IPv6 addresses it does not have.
+/// IPv6 addresses it does not have. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
 #[map]
-pub(crate) static FLOWS_V4: HashMap<FlowKey<Ipv4>, Flow> = HashMap::with_max_entries(DEFAULT_MAX_FLOWS, 0);
+static FLOWS_V4: Array<Entry> = Array::with_max_entries(places(1), BPF_F_MMAPABLE);
 
 #[map]
-pub(crate) static FLOWS_V6: HashMap<FlowKey<Ipv6>, Flow> = HashMap::with_max_entries(DEFAULT_MAX_FLOWS, 0);
+static FLOWS_V6: Array<Entry> = Array::with_max_entries(places(1), BPF_F_MMAPABLE);
+
+/// Where they are. The agent looks here for those that a sweep has to come to.
+#[map]
+static INDEX_V4: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+#[map]
+static INDEX_V6: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// What the two tables are like.
+#[map]
+static TABLES: Array<Table> = Array::with_max_entries(2, BPF_F_MMAPABLE);
 
 /// The flows that this CPU made, the last of them: a ring, so that each finds out whether the one in its place was ever
 /// answered.
 #[map]
-static BEGUN_V4: PerCpuArray<FlowKey<Ipv4>> = PerCpuArray::with_max_entries(1, 0);
+static BEGUN_V4: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
 
 #[map]
-static BEGUN_V6: PerCpuArray<FlowKey<Ipv6>> = PerCpuArray::with_max_entries(1, 0);
+static BEGUN_V6: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
+
+/// A flow that was made.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Begun {
+    /// Where it is.
+    pub(crate) place: Place,
+    /// The tag it has there; 0 of none.
+    pub(crate) tag: u32,
+}
 
 /// The DNS queries that wait for their response. One that was asked long ago makes room. The agent makes this larger if it
 /// is used at all.
@@ -91,6 +113,10 @@ pub(crate) struct Scratch {
     pub(crate) state: State,
     /// The series of its sample.
     pub(crate) series: Membership,
+    /// Where its flow is.
+    pub(crate) place: Place,
+    /// The tag it has there.
+    pub(crate) tag: u32,
     /// Where the last new flow was noted, by family.
     pub(crate) begun: [u32; 2],
 }
@@ -115,9 +141,13 @@ pub(crate) struct SweepScratch {
 #[map]
 static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
 
-/// What the next run of the sweep is for, where it cannot walk.
+/// What the next run of the sweep is for.
 #[map]
 static ERRAND: Array<Errand> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The flows that it comes to.
+#[map]
+pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 
 /// What the agent tells while programs run. It writes to this and to the series by a mapping into its memory, without
 /// system calls.
@@ -156,25 +186,30 @@ static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED
 #[map]
 static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
 
-/// What a new flow starts as. It is too large for the stack of a BPF program.
-static EMPTY_FLOW: Flow = Flow::EMPTY;
-
 /// An address family's flows, and its queries.
 pub(crate) trait Flows: Address + PartialEq + 'static {
-    /// The flow map.
-    fn map() -> &'static HashMap<FlowKey<Self>, Flow>;
+    /// The flows.
+    fn map() -> &'static Array<Entry>;
+
+    /// Where they are.
+    fn index() -> &'static Array<Bucket>;
 
     /// The queries that wait.
     fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
 
     /// The flows that this CPU made.
-    fn begun() -> &'static PerCpuArray<FlowKey<Self>>;
+    fn begun() -> &'static PerCpuArray<Begun>;
 }
 
 impl Flows for Ipv4 {
     #[inline(always)]
-    fn map() -> &'static HashMap<FlowKey<Self>, Flow> {
+    fn map() -> &'static Array<Entry> {
         &FLOWS_V4
+    }
+
+    #[inline(always)]
+    fn index() -> &'static Array<Bucket> {
+        &INDEX_V4
     }
 
     #[inline(always)]
@@ -183,15 +218,20 @@ impl Flows for Ipv4 {
     }
 
     #[inline(always)]
-    fn begun() -> &'static PerCpuArray<FlowKey<Self>> {
+    fn begun() -> &'static PerCpuArray<Begun> {
         &BEGUN_V4
     }
 }
 
 impl Flows for Ipv6 {
     #[inline(always)]
-    fn map() -> &'static HashMap<FlowKey<Self>, Flow> {
+    fn map() -> &'static Array<Entry> {
         &FLOWS_V6
+    }
+
+    #[inline(always)]
+    fn index() -> &'static Array<Bucket> {
+        &INDEX_V6
     }
 
     #[inline(always)]
@@ -200,15 +240,15 @@ impl Flows for Ipv6 {
     }
 
     #[inline(always)]
-    fn begun() -> &'static PerCpuArray<FlowKey<Self>> {
+    fn begun() -> &'static PerCpuArray<Begun> {
         &BEGUN_V6
     }
 }
 
-/// Makes a flow entry, unless another CPU just did; `false` when the map is full.
+/// What the table of a family is like.
 #[inline(always)]
-pub(crate) fn insert_flow<A: Flows>(key: &FlowKey<A>) -> bool {
-    A::map().insert(key, &EMPTY_FLOW, u64::from(BPF_NOEXIST)).is_ok()
+pub(crate) fn table(family: Family) -> Option<*mut Table> {
+    TABLES.get_ptr_mut(family as u32)
 }
 
 /// A monitored interface.
@@ -274,8 +314,8 @@ pub(crate) fn sweep() -> Option<*mut Sweep> {
 
 /// What the next run of the sweep is for.
 #[inline(always)]
-pub(crate) fn errand() -> Option<&'static Errand> {
-    ERRAND.get(0)
+pub(crate) fn errand() -> Option<*mut Errand> {
+    ERRAND.get_ptr_mut(0)
 }
 
 /// What the agent tells.

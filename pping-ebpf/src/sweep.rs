@@ -14,18 +14,15 @@ use pping_common::{
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::{Datagram, Protocol, Segment},
     rtt::Method,
+    table::{Entry, FOLD_SWEEPS, Place, idle},
 };
 
 use crate::{
     aggregate::{self, Belonging},
     config, emit, lease,
-    maps::{self, FLOWS_V4, FLOWS_V6, Flows, QUERIES_V4, QUERIES_V6},
-    sync,
+    maps::{self, DUE, Flows, QUERIES_V4, QUERIES_V6},
+    sync, table,
 };
-
-/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
-/// by a whole sweep.
-const FOLD_SWEEPS: u32 = 2;
 
 /// What a callback returns to have the next flow shown, and to see no more.
 const GO_ON: i64 = 0;
@@ -39,8 +36,10 @@ pub(crate) struct Sweep {
     number: u32,
     cut_off: u32,
     now: u64,
+    /// How many flows it comes to, or the number of one.
+    due: u32,
     /// Not 0 once a flow was found that is to be deleted.
-    ends: u64,
+    ends: u32,
 }
 
 impl Sweep {
@@ -49,7 +48,9 @@ impl Sweep {
     fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
         let (control, errand) = (maps::control()?, maps::errand()?);
         // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
-        let kind = unsafe { (&raw const errand.kind).read_volatile() };
+        let (kind, due) = unsafe {
+            ((&raw const (*errand).kind).read_volatile(), (&raw const (*errand).due).read_volatile())
+        };
         // SAFETY: a map value, valid for the program's run.
         let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
         let number = match (kind, cut_off) {
@@ -62,9 +63,12 @@ impl Sweep {
             _ => maps::sweeps(),
         };
         // SAFETY: this helper only reads a clock.
-        let sweep = Self { number, cut_off, ends: 0, now: unsafe { bpf_ktime_get_ns() } };
-        // SAFETY: a map value, valid for the program's run. Only the agent's one sweep at a time uses it.
-        unsafe { maps::sweep()?.write_volatile(sweep) };
+        let sweep = Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
+        // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
+        unsafe {
+            maps::sweep()?.write_volatile(sweep);
+            (&raw mut (*errand).sweep).write_volatile(number);
+        }
         if kind == Errand::BEGIN {
             debug!(ctx, "sweep {} begins", number);
         }
@@ -72,16 +76,16 @@ impl Sweep {
     }
 }
 
-/// Goes through a map, as the agent says: adds to the series what flows sent, deletes the flows that have been idle too long
-/// and reports those that were open; deletes the queries that have waited too long. Walks in the kernel, so that a million
-/// flows cost no system call each (Linux 5.13). A map at a time, since this CPU does nothing else meanwhile.
+/// Comes to flows or queries, as the agent says: adds to the series what flows sent, deletes the flows that have been idle too
+/// long and reports those that were open; deletes the queries that have waited too long. Goes through them in the kernel, so
+/// that a million flows cost few system calls (Linux 5.13). Not through all at once, since this CPU does nothing else meanwhile.
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = Sweep::go_on(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
-        Errand::V4 => visit((&raw const FLOWS_V4).cast(), fold_v4, end_v4),
-        Errand::V6 => visit((&raw const FLOWS_V6).cast(), fold_v6, end_v6),
+        Errand::V4 => visit(fold_v4, end_v4),
+        Errand::V6 => visit(fold_v6, end_v6),
         Errand::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), give_up_v4),
         Errand::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), give_up_v6),
         _ => {}
@@ -91,21 +95,26 @@ pub fn sweep(ctx: &impl EbpfContext) {
 /// In two walks: else the verifier would follow each way through the end of a flow for each way through what is added up
 /// before.
 #[inline(always)]
-fn visit<K>(map: *const c_void, fold: Visit<K, Flow>, end: Visit<K, Flow>) {
-    walk(map, fold);
+fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
+    let due = (&raw const DUE).cast();
+    walk(due, fold);
     // SAFETY: a map value, valid for the program's run.
     if maps::sweep().is_some_and(|sweep| unsafe { (&raw const (*sweep).ends).read_volatile() } != 0) {
-        walk(map, end);
+        walk(due, end);
     }
 }
 
-/// The same one flow, or query, at a time, as the agent says.
+/// The same one flow, or query, at a time.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
-    let (Some(kind), Some(errand)) = (Sweep::go_on(ctx), maps::errand()) else { return };
+    let (Some(kind), Some(errand), Some(sweep)) = (Sweep::go_on(ctx), maps::errand(), maps::sweep()) else {
+        return;
+    };
+    // SAFETY: map values, valid for the program's run.
+    let (place, errand) = unsafe { (Place((&raw const (*sweep).due).read_volatile()), &*errand) };
     match kind {
-        Errand::V4 => look_up(&errand.v4),
-        Errand::V6 => look_up(&errand.v6),
+        Errand::V4 => visit_one::<Ipv4>(place),
+        Errand::V6 => visit_one::<Ipv6>(place),
         Errand::QUERY_V4 => look_up_query(&errand.query_v4),
         Errand::QUERY_V6 => look_up_query(&errand.query_v6),
         _ => {}
@@ -113,11 +122,9 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 }
 
 #[inline(always)]
-fn look_up<A: Flows>(key: &FlowKey<A>) {
-    if let Some(flow) = A::map().get_ptr_mut(key) {
-        fold(key, flow);
-        finish(maps::anew(key), maps::anew(flow));
-    }
+fn visit_one<A: Flows>(place: Place) {
+    fold::<A>(place);
+    finish::<A>(place);
 }
 
 #[inline(always)]
@@ -131,28 +138,41 @@ type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> 
 
 #[inline(always)]
 fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
-    // SAFETY: `map` is a hash map whose keys and values are those of `visit`. The verifier checks the callback against them.
+    // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.
     unsafe {
         bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
     }
 }
 
-extern "C" fn fold_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    fold(key, flow);
-    GO_ON
+extern "C" fn fold_v4(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
+    due(number, place).map_or(END, |place| {
+        fold::<Ipv4>(place);
+        GO_ON
+    })
 }
 
-extern "C" fn fold_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    fold(key, flow);
-    GO_ON
+extern "C" fn fold_v6(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
+    due(number, place).map_or(END, |place| {
+        fold::<Ipv6>(place);
+        GO_ON
+    })
 }
 
-extern "C" fn end_v4(_: *mut c_void, key: *const FlowKey<Ipv4>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    finish(key, flow)
+extern "C" fn end_v4(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
+    due(number, place).map_or(END, finish::<Ipv4>)
 }
 
-extern "C" fn end_v6(_: *mut c_void, key: *const FlowKey<Ipv6>, flow: *mut Flow, _: *mut c_void) -> i64 {
-    finish(key, flow)
+extern "C" fn end_v6(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
+    due(number, place).map_or(END, finish::<Ipv6>)
+}
+
+/// The place of a flow that is due, unless there are no more.
+#[inline(always)]
+fn due(number: *const u32, place: *const u64) -> Option<Place> {
+    let sweep = maps::sweep()?;
+    // SAFETY: an element of the map, and the sweep has been written.
+    let (number, place, due) = unsafe { (*number, *place, (&raw const (*sweep).due).read_volatile()) };
+    (number < due).then_some(Place(place as u32))
 }
 
 extern "C" fn give_up_v4(
@@ -196,8 +216,8 @@ fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
 
 /// Adds up what a flow sent, unless it sent nothing for a while.
 #[inline(always)]
-fn fold<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow) {
-    let due = Due::of(key, flow);
+fn fold<A: Flows>(place: Place) {
+    let Some((due, _, entry)) = Due::of::<A>(place) else { return };
     if due == Due::Nothing {
         return;
     }
@@ -207,26 +227,36 @@ fn fold<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow) {
         // SAFETY: a map value, valid for the program's run.
         unsafe { (&raw mut (*sweep).ends).write_volatile(1) };
     }
+    let key = table::key_of::<A>(entry);
     if let Some(counters) = counters(key) {
-        add_up(key, flow, counters);
+        // SAFETY: a map value, valid for the program's run.
+        add_up(key, unsafe { &raw mut (*entry).flow }, counters);
     }
 }
 
 /// Deletes a flow if it is time. Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
-fn finish<A: Flows>(key: *const FlowKey<A>, flow: *const Flow) -> i64 {
-    let due = Due::of(key, flow);
+fn finish<A: Flows>(place: Place) -> i64 {
+    let Some((due, tag, entry)) = Due::of::<A>(place) else { return GO_ON };
     if due != Due::CutOff && due != Due::Expiry {
         return GO_ON;
     }
+    let key = table::key_of::<A>(entry);
     let (Some(counters), Some(sweep)) = (counters(key), maps::sweep()) else { return GO_ON };
-    // SAFETY: an element of the map, and the sweep has been written. Other CPUs may write to the flow meanwhile, but not so
-    // that a value read here was never in it.
-    let (key, flow, sweep) = unsafe { (&*key, &*flow, &sweep.read_volatile()) };
-    if due == Due::CutOff {
-        return cut_off(key, flow, sweep, counters);
+    // SAFETY: map values, valid for the program's run, and the sweep has been written. Other CPUs may write to the flow
+    // meanwhile, but not so that a value read here was never in it.
+    let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
+    // Whoever finds it held comes back with the next packet, or the next sweep.
+    let Some(bucket) = table::hold::<A>(place, tag) else { return GO_ON };
+    let is_reported = match due {
+        Due::CutOff => cut_off(key, flow, sweep, counters),
+        _ => expire(key, flow, sweep, counters),
+    };
+    table::let_go::<A>(place, bucket, !is_reported);
+    if !is_reported {
+        return END;
     }
-    expire(key, flow, sweep, counters);
+    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
     GO_ON
 }
 
@@ -253,20 +283,31 @@ enum Due {
 }
 
 impl Due {
+    /// And the flow's tag, and the flow; `None` if there is none.
     #[inline(always)]
-    fn of<A: Flows>(key: *const FlowKey<A>, flow: *const Flow) -> Self {
-        let Some(sweep) = maps::sweep() else { return Self::Nothing };
-        // SAFETY: an element of the map, and the sweep has been written.
-        let (protocol, flow, sweep) = unsafe { ((*key).protocol, &*flow, sweep.read_volatile()) };
-        if sweep.cut_off != 0 {
+    fn of<A: Flows>(place: Place) -> Option<(Self, u32, *mut Entry)> {
+        let sweep = maps::sweep()?;
+        let (tag, seen) = table::look::<A>(place)?;
+        if tag == 0 {
+            return None;
+        }
+        let entry = A::map().get_ptr_mut(place.number())?;
+        let key = table::key_of::<A>(entry);
+        // SAFETY: map values, valid for the program's run, and the sweep has been written.
+        let (protocol, flow, sweep) = unsafe { ((*key).protocol, &mut (*entry).flow, sweep.read_volatile()) };
+        let idle = idle(sweep.number, seen);
+        // Only the sweep writes and reads this.
+        flow.last_seen = sweep.number.wrapping_sub(idle);
+        let due = if sweep.cut_off != 0 {
             Self::CutOff
         } else if flow.is_expired(protocol, sweep.number) {
             Self::Expiry
-        } else if sweep.number.wrapping_sub(flow.last_seen) <= FOLD_SWEEPS {
+        } else if idle <= FOLD_SWEEPS {
             Self::Fold
         } else {
             Self::Nothing
-        }
+        };
+        Some((due, tag, entry))
     }
 }
 
@@ -311,9 +352,9 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
     }
 }
 
-/// Reports a flow that has been idle too long, and deletes it.
+/// Reports a flow that has been idle too long, and is deleted.
 #[inline(always)]
-fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) {
+fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> bool {
     let is_open = |side| flow.direction(side).lifecycle == Lifecycle::Open;
     let (low_open, high_open) = (is_open(Side::Low), is_open(Side::High));
     let mut lost = 0;
@@ -329,26 +370,22 @@ fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut
         let is_sent = end(key, flow, sweep);
         sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
     }
-    // A packet that comes between the look at the flow and this begins it anew.
-    let _ = A::map().remove(key);
-    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
     sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(low_open || high_open));
     sync::add(&raw mut counters.lost[Lost::Flow as usize], lost);
+    true
 }
 
-/// Reports a flow though it may not have ended, and deletes it. If there is no room to report it, and time to wait for some, it
-/// stays.
+/// Reports a flow though it may not have ended, and is deleted. `false` if there is no room to report it, and time to wait for
+/// some: it stays.
 #[inline(always)]
-fn cut_off<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> i64 {
+fn cut_off<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> bool {
     if config::emit().has(Emit::ENDS) && !end(key, flow, sweep) {
         if sweep.cut_off == Control::OVER {
-            return END;
+            return false;
         }
         sync::add(&raw mut counters.lost[Lost::End as usize], 1);
     }
-    let _ = A::map().remove(key);
-    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
-    GO_ON
+    true
 }
 
 #[inline(always)]

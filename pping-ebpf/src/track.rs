@@ -4,8 +4,9 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use pping_common::{
     abi::{Counters, Hook},
     flow::{Flow, FlowKey, Reason, Side},
-    parse::{Transport, Untracked},
+    parse::Untracked,
     rtt::{Method, Turn},
+    table::{Entry, Places},
 };
 
 use crate::{
@@ -13,8 +14,9 @@ use crate::{
     bounds::within,
     config,
     emit::{self, Context, State},
-    maps::{self, Flows, Scratch},
+    maps::{self, Begun, Flows, Scratch},
     sync,
+    table::{self, Made},
 };
 
 /// Counts a packet to its flow, matches it and records it. An error says why it has no flow.
@@ -25,12 +27,20 @@ pub(crate) fn track<A: Flows>(
     counters: &mut Counters,
     scratch: &mut Scratch,
 ) -> Result<(), Untracked> {
-    let transport = &scratch.frame.transport;
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
-    let flow = match A::map().get_ptr_mut(&key) {
-        Some(flow) => flow,
-        None => begin(counters, &key, transport, &mut scratch.begun[A::FAMILY as usize])?,
+    let Some(places) = table::places(&key) else { return Ok(()) };
+    scratch.tag = places.tag;
+    let entry = match table::find(&key, &places, &mut scratch.place) {
+        Some(entry) => entry,
+        None => match begin(counters, &key, &places, scratch)? {
+            Some(entry) => entry,
+            None => return Ok(()),
+        },
     };
+    maps::settle(scratch);
+    table::see::<A>(scratch.place, maps::sweeps());
+    // SAFETY: a map value, valid for the program's run.
+    let flow = unsafe { &raw mut (*entry).flow };
     count(flow, from, hook, scratch);
     maps::settle(scratch);
     counters.retransmissions[hook as usize] += u64::from(scratch.noted.is_retransmission);
@@ -39,7 +49,7 @@ pub(crate) fn track<A: Flows>(
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     if unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules()) {
-        step::<A>(hook, place, counters, scratch, flow, from);
+        step::<A>(hook, place, counters, scratch, entry, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
     scratch.frame.transport.begins_flow(config::rules().methods).or_else(|reason| match reason {
@@ -48,51 +58,66 @@ pub(crate) fn track<A: Flows>(
     })
 }
 
-/// Makes the entry of a flow, if a flow can begin with this packet and there is room.
+/// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
 #[inline(always)]
 fn begin<A: Flows>(
     counters: &mut Counters,
     key: &FlowKey<A>,
-    transport: &Transport,
-    begun: &mut u32,
-) -> Result<*mut Flow, Untracked> {
+    places: &Places,
+    scratch: &mut Scratch,
+) -> Result<Option<*mut Entry>, Untracked> {
     if config::excludes()
         && (maps::is_excluded(key.low.to_address()) || maps::is_excluded(key.high.to_address()))
     {
         return Err(Untracked::Excluded);
     }
-    transport.begins_flow(config::rules().methods)?;
-    let is_made = maps::insert_flow(key);
-    // When it was not made here, another CPU may have been faster.
-    let flow = A::map().get_ptr_mut(key).ok_or(Untracked::MapFull)?;
-    if is_made {
-        counters.entries_made[A::FAMILY as usize] += 1;
-        let local = u32::from(maps::is_local(key.low.to_address())) << Side::Low as u32
-            | u32::from(maps::is_local(key.high.to_address())) << Side::High as u32;
-        // SAFETY: a map value, valid for the program's run.
-        unsafe { (*flow).local = local };
-        push_out(counters, key, begun);
-    }
-    Ok(flow)
+    scratch.frame.transport.begins_flow(config::rules().methods)?;
+    let entry = match table::make(key, places, &mut scratch.place, maps::sweeps()) {
+        Made::Here(entry) => entry,
+        Made::Elsewhere(entry) => return Ok(Some(entry)),
+        Made::Full => return Err(Untracked::MapFull),
+        Made::Contended => {
+            counters.contended += 1;
+            return Ok(None);
+        }
+    };
+    counters.entries_made[A::FAMILY as usize] += 1;
+    let local = u32::from(maps::is_local(key.low.to_address())) << Side::Low as u32
+        | u32::from(maps::is_local(key.high.to_address())) << Side::High as u32;
+    // SAFETY: a map value, valid for the program's run.
+    unsafe { (*entry).flow.local = local };
+    push_out::<A>(
+        counters,
+        Begun { place: scratch.place, tag: places.tag },
+        &mut scratch.begun[A::FAMILY as usize],
+    );
+    Ok(Some(entry))
 }
 
 /// Notes a new flow in place of one that this CPU made long before, and deletes that if nobody has answered it since.
 #[inline(always)]
-fn push_out<A: Flows>(counters: &mut Counters, key: &FlowKey<A>, begun: &mut u32) {
+fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     *begun = if *begun + 1 < config::unanswered() { *begun + 1 } else { 0 };
     maps::settle(begun);
-    let Some(place) = A::begun().get_ptr_mut(*begun) else { return };
+    let Some(noted) = A::begun().get_ptr_mut(*begun) else { return };
     // SAFETY: a map value of this CPU's own, valid for the program's run.
-    let old = unsafe { place.read() };
+    let old = unsafe { noted.read() };
     // SAFETY: as above.
-    unsafe { place.write(*key) };
-    if old.protocol == 0 || old == *key {
+    unsafe { noted.write(new) };
+    // Another flow may be there by now.
+    if old.tag == 0
+        || old.place == new.place
+        || table::look::<A>(old.place).is_none_or(|(tag, _)| tag != old.tag)
+    {
         return;
     }
-    let Some(flow) = A::map().get_ptr_mut(&old) else { return };
+    let Some(entry) = A::map().get_ptr_mut(old.place.number()) else { return };
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
-    if unsafe { &*flow }.is_unanswered() {
-        let _ = A::map().remove(&old);
+    if !unsafe { &(*entry).flow }.is_unanswered() {
+        return;
+    }
+    if let Some(bucket) = table::hold::<A>(old.place, old.tag) {
+        table::let_go::<A>(old.place, bucket, false);
         counters.entries_deleted[A::FAMILY as usize] += 1;
         counters.pushed_out += 1;
     }
@@ -101,14 +126,12 @@ fn push_out<A: Flows>(counters: &mut Counters, key: &FlowKey<A>, begun: &mut u32
 /// Counts a packet, and notes what it means for its flow.
 #[inline(always)]
 fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
-    let sweeps = maps::sweeps();
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
-    let (direction, last_seen) = unsafe {
-        let direction = match from {
+    let direction = unsafe {
+        match from {
             Side::Low => &raw mut (*flow).low,
             Side::High => &raw mut (*flow).high,
-        };
-        (direction, &raw mut (*flow).last_seen)
+        }
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
     let noted =
@@ -135,12 +158,6 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
     }
-    // SAFETY: as above. Written only when it changes, which leaves the cache line alone.
-    unsafe {
-        if *last_seen != sweeps {
-            *last_seen = sweeps;
-        }
-    }
 }
 
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
@@ -150,14 +167,21 @@ fn step<A: Flows>(
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-    flow: *mut Flow,
+    entry: *mut Entry,
     from: Side,
 ) {
-    if !sync::lock(flow) {
+    // SAFETY: a map value, valid for the program's run.
+    let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
+    if !sync::lock(busy) {
         counters.contended += 1;
-        // SAFETY: a map value, valid for the program's run. Whoever takes the lock next learns from this
-        // that a packet went by unseen.
+        // SAFETY: as above. Whoever takes the lock next learns from this that a packet went by unseen.
         unsafe { (*flow).contended = 1 };
+        return;
+    }
+    // Another flow may have taken the place.
+    if table::look::<A>(scratch.place).is_none_or(|(tag, _)| tag != scratch.tag) {
+        sync::unlock(busy);
+        counters.contended += 1;
         return;
     }
     // SAFETY: this helper only reads a clock.
@@ -186,7 +210,7 @@ fn step<A: Flows>(
         rec_bytes: other.bytes,
     };
     // Telling the agent takes longer than all the rest, so it is done when others can have the flow again.
-    sync::unlock(flow);
+    sync::unlock(busy);
     maps::settle(scratch);
 
     counters.slots_full += u64::from(scratch.measured.slots_full);

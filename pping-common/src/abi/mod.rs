@@ -24,10 +24,12 @@ pub use sweep::Errand;
 pub const LAYOUT: u64 = {
     use crate::flow::{Flow, FlowKey, Ipv4, Ipv6};
     let parts = [
-        2,
+        4,
         size_of::<FlowKey<Ipv4>>(),
         size_of::<FlowKey<Ipv6>>(),
         size_of::<Flow>(),
+        size_of::<crate::table::Bucket>(),
+        size_of::<crate::table::Table>(),
         size_of::<Counters>(),
         size_of::<Interface>(),
         size_of::<SeriesKey>(),
@@ -60,6 +62,7 @@ mod pod {
         group::{GroupKey, Grouping, LabelKey},
         parse::{Decap, Scope},
         rtt::Rules,
+        table::Table,
     };
 
     // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
@@ -96,4 +99,6 @@ mod pod {
     unsafe impl aya::Pod for QueryKey<Ipv6> {}
     // SAFETY: a number.
     unsafe impl aya::Pod for Query {}
+    // SAFETY: as above: `repr(C)`, `Copy`, no padding, nothing but integers.
+    unsafe impl aya::Pod for Table {}
 }

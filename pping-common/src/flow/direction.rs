@@ -6,7 +6,8 @@ use crate::{
     rtt::{Leg, Slots, Spin, TsvalState},
 };
 
-/// What is kept of the packets that one endpoint sends.
+/// What is kept of the packets that one endpoint sends. What most packets touch is first, in a cache line: up to whether anything
+/// waits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Direction {
@@ -30,6 +31,10 @@ pub struct Direction {
     pub opened_by: Reason,
     /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
     pub established: bool,
+    /// What it began a handshake with.
+    pub leg: Leg,
+    /// What this endpoint sent and still waits for its echo.
+    pub slots: Slots,
     /// When the first packet was sent, ns.
     pub opened_at: u64,
     /// When the last timestamp was recorded, ns; 0 before the first.
@@ -38,8 +43,6 @@ pub struct Direction {
     pub min_rtt: u64,
     /// The smoothed RTT (RFC 6298, 2) of what this endpoint sent, ns; 0 before the first.
     pub smoothed_rtt: u64,
-    /// What this endpoint sent and still waits for its echo.
-    pub slots: Slots,
     /// Where the samples of what this endpoint sent are aggregated.
     pub series: SeriesRef,
     /// As much of `bytes` as is part of a series.
@@ -52,8 +55,6 @@ pub struct Direction {
     pub folded_ce_packets: u32,
     /// Segments that others overtook on the way.
     pub overtaken: u32,
-    /// What it began a handshake with.
-    pub leg: Leg,
     /// What its spin bit is like.
     pub spin: Spin,
 }
@@ -74,18 +75,18 @@ impl Direction {
         lifecycle: Lifecycle::Unseen,
         opened_by: Reason::FirstObserved,
         established: false,
+        leg: Leg::UNSEEN,
+        slots: Slots::EMPTY,
         opened_at: 0,
         recorded_at: 0,
         min_rtt: Self::NO_RTT,
         smoothed_rtt: 0,
-        slots: Slots::EMPTY,
         series: SeriesRef::NONE,
         folded_bytes: 0,
         folded_packets: 0,
         folded_retransmissions: 0,
         folded_ce_packets: 0,
         overtaken: 0,
-        leg: Leg::UNSEEN,
         spin: Spin::UNSEEN,
     };
 
@@ -124,6 +125,6 @@ impl Direction {
 
 const _: () = {
     assert!(size_of::<Direction>() == 240);
-    assert!(core::mem::offset_of!(Direction, slots) == 72);
-    assert!(core::mem::offset_of!(Direction, series) == 176);
+    assert!(core::mem::offset_of!(Direction, slots) == 56);
+    assert!(core::mem::offset_of!(Direction, series) == 192);
 };

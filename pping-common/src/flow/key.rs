@@ -2,7 +2,10 @@
 
 use core::cmp::Ordering;
 
-use crate::parse::{Family, Frame, IpAddress, Kind, Protocol};
+use crate::{
+    parse::{Family, Frame, IpAddress, Kind, Protocol},
+    table::mix,
+};
 
 /// An endpoint's address in a flow key.
 pub trait Address: Copy {
@@ -17,6 +20,9 @@ pub trait Address: Copy {
 
     /// The whole address.
     fn to_address(self) -> IpAddress;
+
+    /// Takes two addresses into a hash.
+    fn mix(hash: u64, low: Self, high: Self) -> u64;
 }
 
 /// An IPv4 address in a flow key.
@@ -52,6 +58,11 @@ impl Address for Ipv4 {
     fn to_address(self) -> IpAddress {
         IpAddress([0, 0xffff << 32 | u64::from(self.0)])
     }
+
+    #[inline(always)]
+    fn mix(hash: u64, low: Self, high: Self) -> u64 {
+        mix(hash, u64::from(low.0) << 32 | u64::from(high.0))
+    }
 }
 
 impl Address for Ipv6 {
@@ -66,6 +77,11 @@ impl Address for Ipv6 {
     #[inline(always)]
     fn to_address(self) -> IpAddress {
         self.0
+    }
+
+    #[inline(always)]
+    fn mix(hash: u64, Self(IpAddress(low)): Self, Self(IpAddress(high)): Self) -> u64 {
+        mix(mix(mix(mix(hash, low[0]), low[1]), high[0]), high[1])
     }
 }
 
@@ -131,6 +147,16 @@ impl<A: Address> FlowKey<A> {
             Side::High => (destination, source, destination_port, source_port),
         };
         (Self { low, high, low_port, high_port, interface, protocol: transport.number(), zero: 0 }, from)
+    }
+
+    /// A hash of it: the better half is the high one.
+    #[inline(always)]
+    pub(crate) fn hash(&self, seed: u64) -> u64 {
+        let rest = u64::from(self.low_port) << 48
+            | u64::from(self.high_port) << 32
+            | u64::from(self.interface) << 8
+            | u64::from(self.protocol);
+        mix(A::mix(mix(seed, rest), self.low, self.high), 0)
     }
 }
 

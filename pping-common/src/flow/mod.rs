@@ -33,9 +33,7 @@ pub struct Flow {
     pub last_seen: u32,
     /// Which side is an address of this host: bit 0 the low one, bit 1 the high one.
     pub local: u32,
-    /// When the last direction closed, ns; 0 while one is open.
-    pub closed_at: u64,
-    /// Why it closed.
+    /// Why the last direction closed.
     pub closed_by: Reason,
     /// Whether its segments carry timestamps.
     pub options: Options,
@@ -47,6 +45,10 @@ pub struct Flow {
     pub version: u32,
     /// What the lower endpoint sends.
     pub low: Direction,
+    /// When the last direction closed, ns; 0 while one is open.
+    pub closed_at: u64,
+    /// Has the other direction begin a cache line as well.
+    pub reserved: u64,
     /// What the higher endpoint sends.
     pub high: Direction,
 }
@@ -69,13 +71,14 @@ impl Flow {
         contended: 0,
         last_seen: 0,
         local: 0,
-        closed_at: 0,
         closed_by: Reason::Timeout,
         options: Options::Unknown,
         without_timestamps: 0,
         connection: Connection::UNKNOWN,
         version: 0,
         low: Direction::EMPTY,
+        closed_at: 0,
+        reserved: 0,
         high: Direction::EMPTY,
     };
 
@@ -304,7 +307,7 @@ impl Flow {
 }
 
 const _: () = {
-    assert!(size_of::<Flow>() == 512);
-    assert!(core::mem::offset_of!(Flow, low) == 32);
-    assert!(core::mem::offset_of!(Flow, high) == 272);
+    assert!(size_of::<Flow>() == 520);
+    assert!(core::mem::offset_of!(Flow, low) == 24);
+    assert!(core::mem::offset_of!(Flow, high) == 280);
 };

@@ -73,25 +73,30 @@ impl Slots {
     /// happens and the answer is `false`.
     #[inline(always)]
     pub(super) fn put(&mut self, part: Part, identifier: u32, now: u64) -> bool {
-        let mut oldest = u64::MAX;
-        for slot in 0..SLOTS {
-            // A free slot is older than any.
-            if part.has(slot) && self.times[slot] < oldest {
-                oldest = self.times[slot];
-            }
-        }
+        let slot = self.oldest(part);
+        let oldest = self.times[slot];
         if oldest != 0 && now.saturating_sub(oldest) < SLOT_LIFETIME {
             return false;
         }
+        self.identifiers[slot] = identifier;
+        self.times[slot] = now;
+        self.waiting = 1;
+        true
+    }
+
+    /// The slot that has waited longest; a free one is older than any. Without a branch: the verifier would follow every order
+    /// that there is.
+    #[inline(always)]
+    fn oldest(&self, part: Part) -> usize {
+        let mut oldest = part.first;
         for slot in 0..SLOTS {
-            if part.has(slot) && self.times[slot] == oldest {
-                self.identifiers[slot] = identifier;
-                self.times[slot] = now;
-                self.waiting = 1;
-                return true;
+            if part.has(slot) {
+                // No time is 2^63 ns, so the difference is negative where this one is older.
+                let is_older = self.times[slot].wrapping_sub(self.times[oldest % SLOTS]) >> 63;
+                oldest += (slot - oldest) * is_older as usize;
             }
         }
-        false
+        oldest % SLOTS
     }
 
     /// Frees what is echoed, and finds what the sample is of.

@@ -6,28 +6,21 @@
 
 use core::arch::asm;
 
-use pping_common::{abi::Series, flow::Flow};
+use pping_common::abi::Series;
 
 use super::add_32;
 
-/// Attempts to take a flow's lock before giving up. Each takes twice as long as where one instruction does it, and costs the
+/// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
 /// verifier more.
-const ATTEMPTS: u32 = 32;
+const ATTEMPTS: u32 = 16;
 
-/// Attempts to take the lock of a series, which is held for a moment only, and seldom.
-const ATTEMPTS_TO_RAISE: u32 = 8;
+/// Attempts to take a lock that is held for a moment only, and seldom.
+const FEW_ATTEMPTS: u32 = 4;
 
 /// Nothing can be counted and read at once. The agent hands out all places itself.
 #[inline(always)]
 pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
     None
-}
-
-/// Sets a flag that is 0, after everything that was written before.
-#[inline(always)]
-pub(crate) fn set(flag: *mut u32) {
-    barrier(flag);
-    add_32(flag, 1);
 }
 
 /// Raises two numbers of a series to at least these. It fails when another CPU has the series and keeps it.
@@ -38,7 +31,7 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
     // SAFETY: as above.
     let busy = unsafe { &raw mut (*series).busy };
     // Most samples are nowhere near.
-    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<ATTEMPTS_TO_RAISE>(busy) {
+    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy) {
         return;
     }
     for (place, value) in numbers {
@@ -52,16 +45,27 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
 
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(crate) fn lock(flow: *mut Flow) -> bool {
-    // SAFETY: a map value, valid for the program's run.
-    take::<ATTEMPTS>(unsafe { &raw mut (*flow).busy })
+pub(crate) fn lock(busy: *mut u32) -> bool {
+    take::<ATTEMPTS>(busy)
 }
 
-/// Gives back the lock of a flow.
+/// Takes a lock that is seldom held.
 #[inline(always)]
-pub(crate) fn unlock(flow: *mut Flow) {
-    // SAFETY: as above.
-    give(unsafe { &raw mut (*flow).busy });
+pub(crate) fn lock_rare(busy: *mut u32) -> bool {
+    take::<FEW_ATTEMPTS>(busy)
+}
+
+/// Gives back a lock.
+#[inline(always)]
+pub(crate) fn unlock(busy: *mut u32) {
+    give(busy);
+}
+
+/// Writes a word that is 0, after everything that was written before.
+#[inline(always)]
+pub(crate) fn publish(word: *mut u32, value: u32) {
+    barrier(word);
+    add_32(word, value);
 }
 
 #[inline(always)]

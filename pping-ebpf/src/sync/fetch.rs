@@ -2,11 +2,14 @@
 
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
-use pping_common::{abi::Series, flow::Flow};
+use pping_common::abi::Series;
 
-/// Attempts to take a flow's lock before giving up: a microsecond or two, many times as long as it is ever
+/// Attempts to take the lock of a flow before giving up: a microsecond or two, many times as long as it is ever
 /// held, so a failure means that its holder's (virtual) CPU is not running.
 const ATTEMPTS: u32 = 64;
+
+/// Attempts to take a lock that is held for a moment only, and seldom. Each costs the verifier.
+const FEW_ATTEMPTS: u32 = 8;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
@@ -21,11 +24,11 @@ pub(crate) fn fetch_add_1(counter: *mut u32) -> Option<u32> {
     Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter, 1) })
 }
 
-/// Sets a flag that is 0, after everything that was written before.
+/// Writes a word after everything that was written before.
 #[inline(always)]
-pub(crate) fn set(flag: *mut u32) {
+pub(crate) fn publish(word: *mut u32, value: u32) {
     // SAFETY: as above.
-    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(flag, 1) };
+    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word, value) };
 }
 
 /// Raises two numbers of a series to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times
@@ -56,11 +59,20 @@ fn raise_one(place: *mut u64, value: u64) {
 
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(crate) fn lock(flow: *mut Flow) -> bool {
+pub(crate) fn lock(busy: *mut u32) -> bool {
+    take::<ATTEMPTS>(busy)
+}
+
+/// Takes a lock that is seldom held.
+#[inline(always)]
+pub(crate) fn lock_rare(busy: *mut u32) -> bool {
+    take::<FEW_ATTEMPTS>(busy)
+}
+
+#[inline(always)]
+fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
     for _ in 0..ATTEMPTS {
-        // SAFETY: a pointer to a map value, valid for the program's run.
-        let busy = unsafe { &raw mut (*flow).busy };
-        // SAFETY: as above, and aligned.
+        // SAFETY: part of a map value, valid for the program's run, and aligned.
         if unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(busy, 1) } == 0 {
             return true;
         }
@@ -68,13 +80,8 @@ pub(crate) fn lock(flow: *mut Flow) -> bool {
     false
 }
 
-/// Gives back the lock of a flow.
+/// Gives back a lock.
 #[inline(always)]
-pub(crate) fn unlock(flow: *mut Flow) {
-    // SAFETY: a pointer to a map value, valid for the program's run.
-    let busy = unsafe { &raw mut (*flow).busy };
-    // SAFETY: as above, and aligned.
-    unsafe {
-        atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(busy, 0);
-    }
+pub(crate) fn unlock(busy: *mut u32) {
+    publish(busy, 0);
 }

@@ -1,4 +1,4 @@
-//! Atomic instructions, and the lock of a flow.
+//! Atomic instructions, and locks.
 //!
 //! `AtomicU32` lacks `swap` and `fetch_add` on this target, and the intrinsics compile to BPF's own
 //! instructions (`xchg`, `lock +=`). Before Linux 5.12 there is only the one that adds and says nothing of what was there;
@@ -13,9 +13,9 @@ mod add_only;
 mod fetch;
 
 #[cfg(feature = "add-only")]
-pub(crate) use add_only::{fetch_add_1, lock, raise, set, unlock};
+pub(crate) use add_only::{fetch_add_1, lock, lock_rare, publish, raise, unlock};
 #[cfg(not(feature = "add-only"))]
-pub(crate) use fetch::{fetch_add_1, lock, raise, set, unlock};
+pub(crate) use fetch::{fetch_add_1, lock, lock_rare, publish, raise, unlock};
 
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]

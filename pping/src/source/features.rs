@@ -55,7 +55,7 @@ impl Feature {
     pub fn instead(self) -> &'static str {
         match self {
             Self::Fetch => "programs that lock flows by adding",
-            Self::ForEach => "sweeping flows from user space, at a few system calls for each",
+            Self::ForEach => "a sweep that is run once for each flow that is due, a system call each",
             Self::Tcx => "clsact filters, which measure nothing any more a few seconds after pping is killed",
             Self::Btf => "nothing else: only tools that look at the programs miss it",
         }

@@ -1,10 +1,13 @@
 //! Loading the kernel programs.
 
-use std::io::ErrorKind;
+use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
+    io::ErrorKind,
+};
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
-    maps::{Array, HashMap, LpmTrie, MapData, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, RingBuf},
     programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
@@ -16,6 +19,7 @@ use pping_common::{
     },
     parse::{Decap, Scope},
     rtt::{Method, Rules},
+    table::{self, Table},
 };
 
 use super::{
@@ -225,6 +229,7 @@ fn open_with(
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let scope = Scope { methods: settings.rules.methods, dns_ports: settings.dns_ports };
     let unanswered = settings.unanswered_per_cpu()?;
+    let buckets = table::buckets(settings.max_flows);
     // There are no maps of no entries.
     let queries = if settings.has_dns() { settings.max_queries } else { 1 };
     let mut loader = EbpfLoader::new();
@@ -245,8 +250,10 @@ fn open_with(
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)
         .map_max_entries("GROUPS", settings.max_groups)
-        .map_max_entries("FLOWS_V4", settings.max_flows)
-        .map_max_entries("FLOWS_V6", settings.max_flows)
+        .map_max_entries("FLOWS_V4", table::places(buckets))
+        .map_max_entries("FLOWS_V6", table::places(buckets))
+        .map_max_entries("INDEX_V4", buckets)
+        .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("BEGUN_V4", unanswered)
         .map_max_entries("BEGUN_V6", unanswered)
         .map_max_entries("QUERIES_V4", queries)
@@ -258,6 +265,7 @@ fn open_with(
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
+    set_up_tables(&mut programs, settings.max_flows)?;
     let mut series = SeriesTable::new(&mut programs, max_series, settings.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_places()?;
@@ -280,10 +288,27 @@ fn open_with(
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
-        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), settings.has_dns())?,
+        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), settings.has_dns(), buckets)?,
         programs,
         features,
     })
+}
+
+/// Says what the flow tables are like, unless they are pinned and in use.
+fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
+    let name = "TABLES";
+    let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;
+    let mut tables: Array<_, Table> = Array::try_from(map)?;
+    for family in 0..tables.len() {
+        if tables.get(&family, 0)?.buckets != 0 {
+            continue;
+        }
+        // A secret of the standard library's, which is good enough to keep from whoever sends packets.
+        let seed = RandomState::new().build_hasher().finish();
+        let table = Table { seed, ..Table::of(max_flows) };
+        tables.set(family, table, 0)?;
+    }
+    Ok(())
 }
 
 /// Loads until no signal comes in between: the verifier gives up with `EAGAIN` when one is pending, which says

@@ -16,8 +16,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use aya::maps::MapData;
-use pping_common::abi::LAYOUT;
+use aya::maps::{Array, Map, MapData};
+use pping_common::{abi::LAYOUT, table::Table};
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
 use super::load::Settings;
@@ -25,7 +25,7 @@ use crate::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
 /// for a moment only.
-pub(super) const MAPS: [&str; 16] = [
+pub(super) const MAPS: [&str; 19] = [
     "CONTROL",
     "COUNTERS",
     "EVENTS",
@@ -34,6 +34,8 @@ pub(super) const MAPS: [&str; 16] = [
     "FLOWS_V6",
     "FREE_SERIES",
     "GROUPS",
+    "INDEX_V4",
+    "INDEX_V6",
     "INTERFACES",
     "LABELS",
     "LEDGER",
@@ -42,6 +44,7 @@ pub(super) const MAPS: [&str; 16] = [
     "SERIES",
     "SERIES_INDEX",
     "SWEEPS",
+    "TABLES",
 ];
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
@@ -96,11 +99,11 @@ impl Pins {
             let map = MapData::from_pin(&path)?;
             Ok(Some(map.info()?.max_entries()))
         };
-        for (option, map, wanted) in [
-            ("--max-flows", "FLOWS_V4", &mut settings.max_flows),
-            ("--max-groups", "GROUPS", &mut settings.max_groups),
+        for (option, pinned, wanted) in [
+            ("--max-flows", self.max_flows()?, &mut settings.max_flows),
+            ("--max-groups", room("GROUPS")?, &mut settings.max_groups),
         ] {
-            if let Some(pinned) = room(map)?
+            if let Some(pinned) = pinned
                 && pinned != *wanted
             {
                 tracing::warn!(
@@ -121,6 +124,17 @@ impl Pins {
             );
         }
         Ok(())
+    }
+
+    /// The flows that pinned tables are for.
+    fn max_flows(&self) -> Result<Option<u32>, Error> {
+        let path = self.map("TABLES");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let tables: Array<_, Table> = Array::try_from(Map::from_map_data(MapData::from_pin(&path)?)?)?;
+        let table = tables.get(&0, 0)?;
+        Ok((table.buckets != 0).then_some(table.max_flows))
     }
 
     /// Removes the links that are not in `held`, which detaches their programs, and the maps of other layouts.

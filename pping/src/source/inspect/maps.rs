@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use pping_common::table::{buckets, places};
+
 use super::super::load::Settings;
 
 /// `BPF_F_NO_PREALLOC` of linux/bpf.h.
@@ -33,7 +35,8 @@ pub(crate) struct Size {
 /// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
 pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
     let sizes = [
-        (small.max_flows, large.max_flows),
+        (places(buckets(small.max_flows)), places(buckets(large.max_flows))),
+        (buckets(small.max_flows), buckets(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),
     ];

@@ -302,6 +302,11 @@ impl SeriesTable {
         self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
     }
 
+    /// Whether they do.
+    pub(super) fn is_cutting_off(&self) -> bool {
+        self.number(offset_of!(Control, cut_off)).load(Ordering::SeqCst) != 0
+    }
+
     /// Whether a sweep found that the lease of the programs had run out.
     pub(super) fn has_lapsed(&self) -> bool {
         self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0

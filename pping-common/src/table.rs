@@ -1,0 +1,183 @@
+//! A table of flows that is an array: in which of its places a key can be.
+//!
+//! A bucket is a cache line with the tags of [`WAYS`] places. A key can be in either of two buckets and goes to the emptier
+//! one, which keeps them even enough for nearly all flows that a table is for to find a place (Azar, Broder, Karlin and Upfal,
+//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). What is in a place is elsewhere, by its number.
+
+use crate::flow::{Address, Flow, FlowKey};
+
+/// Places in a bucket.
+pub const WAYS: usize = 9;
+
+/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 7 the first flow is
+/// refused when 95 % of `max_flows` are there; with 8 at 83 % (131,072 of them; docs/performance.md).
+const FLOWS_PER_BUCKET: u32 = 7;
+
+/// Buckets beside those, without which small tables would fill unevenly.
+const SPARE_BUCKETS: u32 = 8;
+
+/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
+/// by a whole sweep.
+pub const FOLD_SWEEPS: u32 = 2;
+
+/// How many buckets there are for so many flows.
+pub const fn buckets(flows: u32) -> u32 {
+    flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
+}
+
+/// How many places there are in so many buckets.
+pub const fn places(buckets: u32) -> u32 {
+    buckets * WAYS as u32
+}
+
+/// What a table is like. The agent says so before it is used.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Table {
+    /// A secret, so that nobody can fill a bucket on purpose.
+    pub seed: u64,
+    /// How many buckets there are; 0 before the table is used.
+    pub buckets: u32,
+    /// How many flows may be in it.
+    pub max_flows: u32,
+    /// Keeps what changes away from what every packet reads.
+    pub apart: [u64; 14],
+    /// How many are.
+    pub flows: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl Table {
+    /// An empty one for so many flows, without a seed yet.
+    pub fn of(max_flows: u32) -> Self {
+        Self { seed: 0, buckets: buckets(max_flows), max_flows, apart: [0; 14], flows: 0, reserved: 0 }
+    }
+}
+
+/// What tells the places of a bucket apart.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct Bucket {
+    /// Of each place the tag of the key in it, or 0.
+    pub tags: [u32; WAYS],
+    /// Of each place the sweep before which the last packet came, modulo 2^16.
+    pub seen: [u16; WAYS],
+    /// How many places are taken.
+    pub taken: u16,
+    /// Whether a CPU changes which are.
+    pub busy: u32,
+    /// Fills a cache line.
+    pub reserved: u32,
+}
+
+impl Bucket {
+    /// A bucket with nothing in it.
+    pub const EMPTY: Self = Self { tags: [0; WAYS], seen: [0; WAYS], taken: 0, busy: 0, reserved: 0 };
+
+    /// The place that has this tag, or, of 0, one that is free.
+    #[inline(always)]
+    pub fn way(&self, tag: u32) -> Option<usize> {
+        self.tags.iter().position(|&other| other == tag)
+    }
+}
+
+/// How many sweeps ago a packet came before which [`Bucket::seen`] says. One that a sweep has not come to yet counts as of this.
+#[inline(always)]
+pub fn idle(sweep: u32, seen: u16) -> u32 {
+    let idle = (sweep as u16).wrapping_sub(seen);
+    if idle > u16::MAX / 2 { 0 } else { u32::from(idle) }
+}
+
+/// What is in a place. Cache lines of what a packet finds its flow by, of what one endpoint sends, and of what the other does.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub struct Entry {
+    /// The key, with zeroes behind a short one.
+    pub key: [u64; 5],
+    /// What is kept of the flow.
+    pub flow: Flow,
+}
+
+/// A place: its bucket, and which of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(pub u32);
+
+impl Place {
+    const WAY_BITS: u32 = WAYS.next_power_of_two().trailing_zeros();
+
+    /// A place of a bucket.
+    #[inline(always)]
+    pub fn new(bucket: u32, way: usize) -> Self {
+        Self(bucket << Self::WAY_BITS | way as u32)
+    }
+
+    /// The bucket.
+    #[inline(always)]
+    pub fn bucket(self) -> u32 {
+        self.0 >> Self::WAY_BITS
+    }
+
+    /// Which of its places.
+    #[inline(always)]
+    pub fn way(self) -> usize {
+        (self.0 & ((1 << Self::WAY_BITS) - 1)) as usize
+    }
+
+    /// Its number among all.
+    #[inline(always)]
+    pub fn number(self) -> u32 {
+        places(self.bucket()) + self.way() as u32
+    }
+}
+
+/// Where a key can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// By what it is told apart there; not 0.
+    pub tag: u32,
+    /// The bucket it is looked for first.
+    pub first: u32,
+    /// The other one, or the same.
+    pub second: u32,
+}
+
+impl Places {
+    /// Those of a key in a table of so many buckets. `seed` is a secret, so that nobody can fill a bucket on purpose.
+    #[inline(always)]
+    pub fn of<A: Address>(key: &FlowKey<A>, seed: u64, buckets: u32) -> Self {
+        let hash = key.hash(seed);
+        let again = mix(hash, seed);
+        // The high half of a product is an even choice without a division (Lemire, "Fast random integer generation in an
+        // interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
+        let choose = |hash: u64| ((hash >> 32) * u64::from(buckets) >> 32) as u32;
+        Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
+    }
+
+    /// Whether a new key goes to the second bucket, of which so many places are taken.
+    #[inline(always)]
+    pub fn prefers_second(&self, first_taken: u16, second_taken: u16) -> bool {
+        second_taken < first_taken
+    }
+}
+
+/// Takes 64 bits into a hash: a product, whose high half is its best, folded back.
+#[inline(always)]
+pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
+    /// An odd number without a pattern: 2^64 over the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = (hash ^ bits).wrapping_mul(FACTOR);
+    product ^ product >> 32
+}
+
+const _: () = {
+    assert!(size_of::<Bucket>() == 64);
+    assert!(size_of::<Table>() == 136);
+    assert!(size_of::<Entry>() == 576);
+    assert!(core::mem::offset_of!(Entry, flow) == 40);
+    assert!(core::mem::offset_of!(Entry, flow.low) == 64);
+    assert!(core::mem::offset_of!(Entry, flow.high) == 320);
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! How evenly keys fill the table.
+
+use std::{collections::HashSet, vec, vec::Vec};
+
+use super::{Bucket, Place, Places, WAYS, buckets, places};
+use crate::{
+    flow::{Address, FlowKey, Ipv4, Ipv6},
+    parse::IpAddress,
+};
+
+const FLOWS: u32 = 131_072;
+const SEED: u64 = 0x0123_4567_89ab_cdef;
+
+/// Keys that differ in as little as those of a box do: the hosts of a network, and their ports.
+fn keys<A: Address>(network: [u64; 2]) -> Vec<FlowKey<A>> {
+    let key = |number: u32| FlowKey {
+        low: A::of(IpAddress([network[0], network[1] + u64::from(number / 64)])),
+        high: A::of(IpAddress([network[0], network[1] + 0x00ff_0000])),
+        low_port: 32_768 + (number % 64) as u16,
+        high_port: 443,
+        interface: 1,
+        protocol: 6,
+        zero: 0,
+    };
+    (0..FLOWS).map(key).collect()
+}
+
+/// Puts keys where they belong, and returns how many found no place.
+fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> usize {
+    let count = buckets(flows);
+    let mut table = vec![Bucket::EMPTY; count as usize];
+    let mut refused = 0;
+    for key in keys {
+        let places = Places::of(key, seed, count);
+        let [first, second] = [places.first, places.second].map(|bucket| bucket as usize);
+        let prefers_second = places.prefers_second(table[first].taken, table[second].taken);
+        let bucket = &mut table[if prefers_second { second } else { first }];
+        match bucket.way(0) {
+            Some(way) => {
+                bucket.tags[way] = places.tag;
+                bucket.taken += 1;
+            }
+            None => refused += 1,
+        }
+    }
+    refused
+}
+
+#[test]
+fn nearly_all_flows_that_a_table_is_for_find_a_place() {
+    for seed in [SEED, 0, 1, u64::MAX] {
+        let v4 = refused(&keys::<Ipv4>([0, 0xffff_0a00_0000]), seed, FLOWS);
+        let v6 = refused(&keys::<Ipv6>([0x2001_0db8_0000_0001, 0]), seed, FLOWS);
+        assert!(v4 < FLOWS as usize / 5_000 && v6 < FLOWS as usize / 5_000, "{v4} and {v6} found none");
+    }
+}
+
+#[test]
+fn few_flows_find_a_place_each() {
+    for flows in [1, 4, 7, 8, 16, 100, 500] {
+        let keys = &keys::<Ipv4>([0, 0xffff_c0a8_0000])[..flows as usize];
+        assert_eq!(refused(keys, SEED, flows), 0, "of {flows}");
+    }
+}
+
+#[test]
+fn keys_are_told_apart_by_their_tags() {
+    let keys = keys::<Ipv4>([0, 0xffff_0a00_0000]);
+    let told: HashSet<_> = keys.iter().map(|key| Places::of(key, SEED, 1)).map(|places| places.tag).collect();
+    // Tags are odd, so of 2^31: four pairs of these may well share one.
+    assert!(told.len() + 16 > keys.len(), "{}", told.len());
+    assert!(!told.contains(&0));
+}
+
+#[test]
+fn a_bucket_is_one_that_exists() {
+    for key in &keys::<Ipv4>([0, 0xffff_0a00_0000])[..1000] {
+        for count in [1, 2, 3, 1000, u32::MAX / WAYS as u32] {
+            let places = Places::of(key, SEED, count);
+            assert!(places.first < count && places.second < count);
+        }
+    }
+}
+
+#[test]
+fn every_place_has_a_number_of_its_own() {
+    let all: Vec<_> = (0..3).flat_map(|bucket| (0..WAYS).map(move |way| Place::new(bucket, way))).collect();
+    for (number, place) in (0..).zip(&all) {
+        assert_eq!(place.number(), number);
+        assert_eq!(Place::new(place.bucket(), place.way()), *place);
+    }
+    assert_eq!(all.len(), places(3) as usize);
+}

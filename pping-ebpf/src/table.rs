@@ -1,0 +1,230 @@
+//! Finding, making and deleting flows in the tables of [`pping_common::table`].
+//!
+//! Whoever looks for a flow takes no lock: it reads a tag, then compares the key. Whoever makes one has the lock of the first
+//! of its buckets, so that no two CPUs make the same, and that of the bucket it goes to; whoever deletes one has the lock of
+//! its bucket. A place may be taken by another flow while a CPU is busy with the flow that was in it. So what is measured is
+//! only under the lock of the flow, by who has looked at its tag once more. What is counted without may once be counted for
+//! the flow that came next.
+
+use core::ptr;
+
+use pping_common::{
+    flow::{Flow, FlowKey},
+    table::{Bucket, Entry, Place, Places, WAYS},
+};
+
+use crate::{
+    bounds::opaque,
+    maps::{self, Flows},
+    sync,
+};
+
+/// Words at the start of a flow that are not copied when it is made: its lock is there.
+const LOCK: usize = 1;
+
+/// What a new flow starts as. It is too large for the stack of a BPF program.
+static EMPTY_FLOW: Flow = Flow::EMPTY;
+
+/// Where a key can be.
+#[inline(always)]
+pub(crate) fn places<A: Flows>(key: &FlowKey<A>) -> Option<Places> {
+    let table = maps::table(A::FAMILY)?;
+    // SAFETY: a map value, valid for the program's run. The agent writes these before any program runs.
+    let (seed, buckets) = unsafe { ((*table).seed, (*table).buckets) };
+    Some(Places::of(key, seed, buckets))
+}
+
+/// Finds a flow, and notes in `place` where it is.
+#[inline(always)]
+pub(crate) fn find<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Place) -> Option<*mut Entry> {
+    find_in(key, places.first, places.tag, place).or_else(|| find_in(key, places.second, places.tag, place))
+}
+
+#[inline(always)]
+fn find_in<A: Flows>(key: &FlowKey<A>, bucket: u32, tag: u32, place: &mut Place) -> Option<*mut Entry> {
+    // SAFETY: a map value, valid for the program's run.
+    *place = Place::new(bucket, unsafe { &*A::index().get_ptr(bucket)? }.way(tag)?);
+    // So that what follows is verified once, and not for each way.
+    maps::settle(place);
+    let entry = A::map().get_ptr_mut(place.number())?;
+    has_key(entry, key).then_some(entry)
+}
+
+/// Whether a flow is this one.
+#[inline(always)]
+fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
+    // SAFETY: a map value, valid for the program's run, which has room for the key. One that another CPU writes just now is
+    // not the one, or soon will be.
+    unsafe { *key_of::<A>(entry) == *key }
+}
+
+/// The key of a flow.
+#[inline(always)]
+pub(crate) fn key_of<A>(entry: *const Entry) -> *const FlowKey<A> {
+    const { assert!(size_of::<FlowKey<A>>() <= size_of::<[u64; 5]>() && align_of::<FlowKey<A>>() <= 8) };
+    entry.cast()
+}
+
+/// What became of a flow that was to be made.
+#[derive(Clone, Copy)]
+pub(crate) enum Made {
+    /// It was.
+    Here(*mut Entry),
+    /// Another CPU was faster.
+    Elsewhere(*mut Entry),
+    /// There is no room.
+    Full,
+    /// Others are busy there.
+    Contended,
+}
+
+/// Makes a flow, unless another CPU just did, and notes in `place` where it is.
+#[inline(always)]
+pub(crate) fn make<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Place, seen: u32) -> Made {
+    let (Some(table), Some(first), Some(second)) =
+        (maps::table(A::FAMILY), A::index().get_ptr_mut(places.first), A::index().get_ptr_mut(places.second))
+    else {
+        return Made::Full;
+    };
+    // SAFETY: map values, valid for the program's run.
+    let (flows, max_flows, first_busy, second_busy) =
+        unsafe { ((*table).flows, (*table).max_flows, &raw mut (*first).busy, &raw mut (*second).busy) };
+    if flows >= max_flows {
+        return Made::Full;
+    }
+    if !sync::lock_rare(first_busy) {
+        return Made::Contended;
+    }
+    // SAFETY: as above.
+    let is_second = unsafe { places.prefers_second((*first).taken, (*second).taken) };
+    // The other one, then, as it is emptier.
+    let made = if let Some(entry) = find(key, places, place) {
+        Made::Elsewhere(entry)
+    // SAFETY: as above.
+    } else if unsafe { (*first).way(places.tag).is_some() || (*second).way(places.tag).is_some() } {
+        // One in four thousand million: they could not be told apart.
+        Made::Full
+    } else if is_second && !sync::lock_rare(second_busy) {
+        Made::Contended
+    } else {
+        let (bucket, number) = if is_second { (second, places.second) } else { (first, places.first) };
+        let made = fill(key, bucket, number, places.tag, place, seen);
+        if is_second {
+            sync::unlock(second_busy);
+        }
+        made
+    };
+    sync::unlock(first_busy);
+    if let Made::Here(_) = made {
+        // SAFETY: as above.
+        sync::add_32(unsafe { &raw mut (*table).flows }, 1);
+    }
+    made
+}
+
+/// Makes a flow in a bucket whose lock is held.
+#[inline(always)]
+fn fill<A: Flows>(
+    key: &FlowKey<A>,
+    bucket: *mut Bucket,
+    number: u32,
+    tag: u32,
+    place: &mut Place,
+    seen: u32,
+) -> Made {
+    // SAFETY: a map value, valid for the program's run.
+    let Some(way) = unsafe { &*bucket }.way(0) else { return Made::Full };
+    *place = Place::new(number, way);
+    maps::settle(place);
+    let way = opaque(place.way());
+    let Some(entry) = A::map().get_ptr_mut(place.number()).filter(|_| way < WAYS) else { return Made::Full };
+    // SAFETY: a map value, valid for the program's run.
+    let busy = unsafe { &raw mut (*entry).flow.busy };
+    // Somebody may still be busy with the flow that was here.
+    if !sync::lock_rare(busy) {
+        return Made::Contended;
+    }
+    // SAFETY: as above, and nobody else writes there but to count.
+    unsafe {
+        entry.cast::<FlowKey<A>>().write(*key);
+        let (from, to) = ((&raw const EMPTY_FLOW).cast::<u64>(), (&raw mut (*entry).flow).cast::<u64>());
+        ptr::copy_nonoverlapping(from.add(LOCK), to.add(LOCK), size_of::<Flow>() / size_of::<u64>() - LOCK);
+        (*entry).flow.contended = 0;
+    }
+    sync::unlock(busy);
+    // SAFETY: as above; the lock of the bucket is held.
+    unsafe {
+        (&raw mut (*bucket).seen).cast::<u16>().add(way).write(seen as u16);
+        (*bucket).taken += 1;
+        sync::publish((&raw mut (*bucket).tags).cast::<u32>().add(way), tag);
+    }
+    Made::Here(entry)
+}
+
+/// Notes that a packet of the flow in a place came before this sweep.
+#[inline(always)]
+pub(crate) fn see<A: Flows>(place: Place, sweep: u32) {
+    let Some(bucket) = A::index().get_ptr_mut(place.bucket()) else { return };
+    let way = opaque(place.way());
+    if way < WAYS {
+        // SAFETY: a map value, valid for the program's run. Written only when it changes, which leaves the cache line alone.
+        unsafe {
+            let seen = (&raw mut (*bucket).seen).cast::<u16>().add(way);
+            if *seen != sweep as u16 {
+                *seen = sweep as u16;
+            }
+        }
+    }
+}
+
+/// The tag of what is in a place, or 0, and before which sweep its last packet came, modulo 2^16.
+#[inline(always)]
+pub(crate) fn look<A: Flows>(place: Place) -> Option<(u32, u16)> {
+    let bucket = A::index().get_ptr(place.bucket())?;
+    let way = opaque(place.way());
+    // SAFETY: a map value, valid for the program's run.
+    (way < WAYS).then(|| unsafe {
+        (
+            (&raw const (*bucket).tags).cast::<u32>().add(way).read_volatile(),
+            (&raw const (*bucket).seen).cast::<u16>().add(way).read_volatile(),
+        )
+    })
+}
+
+/// Keeps what is in a place there, if it still has this tag, and others from the places beside it, until [`let_go`]. `None` when
+/// it has another, or others are busy there.
+#[inline(always)]
+pub(crate) fn hold<A: Flows>(place: Place, tag: u32) -> Option<*mut Bucket> {
+    let bucket = A::index().get_ptr_mut(place.bucket())?;
+    // SAFETY: a map value, valid for the program's run.
+    let busy = unsafe { &raw mut (*bucket).busy };
+    if !sync::lock_rare(busy) {
+        return None;
+    }
+    if look::<A>(place).is_some_and(|(there, _)| there == tag) {
+        return Some(bucket);
+    }
+    sync::unlock(busy);
+    None
+}
+
+/// Ends what [`hold`] began, and deletes what is in the place if it shall not stay.
+#[inline(always)]
+pub(crate) fn let_go<A: Flows>(place: Place, bucket: *mut Bucket, stays: bool) {
+    let way = opaque(place.way());
+    if !stays && way < WAYS {
+        // SAFETY: a map value, valid for the program's run, of which the lock is held.
+        unsafe {
+            (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0);
+            (*bucket).taken -= 1;
+        }
+    }
+    // SAFETY: as above.
+    sync::unlock(unsafe { &raw mut (*bucket).busy });
+    if let Some(table) = maps::table(A::FAMILY)
+        && !stays
+    {
+        // SAFETY: a map value, valid for the program's run.
+        sync::add_32(unsafe { &raw mut (*table).flows }, 1_u32.wrapping_neg());
+    }
+}
