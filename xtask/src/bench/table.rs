@@ -5,6 +5,9 @@ use std::fmt;
 /// Characters of a name, behind which the figures are.
 const NAME: usize = 52;
 
+/// What is less is within what the machine is off by, and a ratio of it means nothing.
+const LEAST: f64 = 10.0;
+
 /// The medians of each line, a turn after the other, in the order in which they were printed.
 #[derive(Debug, Default)]
 pub(super) struct Figures(Vec<(String, Vec<f64>)>);
@@ -63,11 +66,11 @@ fn median(figures: &[f64]) -> f64 {
 impl fmt::Display for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, before, now, ratios: (least, most) } = self;
-        write!(
-            formatter,
-            "{name:<NAME$} {before:>8.1} {now:>8.1} {:>6.2}  {least:>5.2}-{most:<5.2}",
-            now / before
-        )
+        write!(formatter, "{name:<NAME$} {before:>8.1} {now:>8.1}")?;
+        if *before < LEAST {
+            return Ok(());
+        }
+        write!(formatter, " {:>6.2}  {least:>5.2}-{most:.2}", now / before)
     }
 }
 
@@ -106,6 +109,6 @@ So a core takes 1.0 million SYNs of a flood a second, and nothing else.
             lines[0],
             Line { name: "reading the clock".into(), before: 40.0, now: 40.0, ratios: (0.75, 1.25) }
         );
-        assert!(lines[0].to_string().ends_with("    40.0     40.0   1.00   0.75-1.25 "), "{}", lines[0]);
+        assert!(lines[0].to_string().ends_with("    40.0     40.0   1.00   0.75-1.25"), "{}", lines[0]);
     }
 }
