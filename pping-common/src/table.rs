@@ -150,7 +150,7 @@ impl Places {
         let again = mix(hash, seed);
         // The high half of a product is an even choice without a division (Lemire, "Fast random integer generation in an
         // interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
-        let choose = |hash: u64| ((hash >> 32) * u64::from(buckets) >> 32) as u32;
+        let choose = |hash: u64| (((hash >> 32) * u64::from(buckets)) >> 32) as u32;
         Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
     }
 

@@ -24,19 +24,19 @@ pub(crate) struct Arguments {
     turns: usize,
     /// What the benchmarks are given
     #[arg(last = true, value_name = "BENCH ARGUMENTS")]
-    arguments: Vec<OsString>,
+    given: Vec<OsString>,
 }
 
 /// Builds the benchmarks and runs them.
-pub(crate) fn run(Arguments { against, turns, arguments }: &Arguments) -> Result<()> {
+pub(crate) fn run(Arguments { against, turns, given }: &Arguments) -> Result<()> {
     // The tests' tools have tshark, which is measured as well.
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     if let Some(revision) = against {
-        return against::run(revision, *turns, arguments);
+        return against::run(revision, *turns, given);
     }
     // The program that a capture is given to.
     build::compile(Profile::Release)?;
     command::run(
-        environment::cargo().args(["run", "--release", "--package", "pping-benches", "--"]).args(arguments),
+        environment::cargo().args(["run", "--release", "--package", "pping-benches", "--"]).args(given),
     )
 }
