@@ -20,8 +20,8 @@ use crate::{
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
 ///
-/// The kernel programs update `packets`, `bytes`, what is beside them, `last_seen`, `contended` and `latest` on their
-/// own, and the sweep what begins with `folded`; everything else changes in [`Flow::step`] only, by one CPU at a time.
+/// The kernel programs update `packets`, `bytes`, what is beside them, `contended` and `latest` on their own, and the sweep
+/// `last_seen` and what begins with `folded`; everything else changes in [`Flow::step`] only, by one CPU at a time.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Flow {
