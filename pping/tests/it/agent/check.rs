@@ -218,7 +218,7 @@ fn what_the_kernel_lacks_is_degraded_and_says_what_is_used_instead() {
     let report = check_with(&host.namespace, "--json -i eth0", &without).report();
     assert_eq!(report.0["ok"], true);
     report.assert("fetch", None, "degraded", &["not in this kernel", "Linux 5.12", "lock flows by adding"]);
-    report.assert("for-each", None, "degraded", &["Linux 5.13", "from user space"]);
+    report.assert("for-each", None, "degraded", &["Linux 5.13", "once for each flow", "a system call each"]);
     report.assert("tcx", None, "degraded", &["Linux 6.6", "clsact"]);
     report.assert("btf", None, "ok", &[]);
     report.assert("tc", ETH, "ok", &["clsact"]);
