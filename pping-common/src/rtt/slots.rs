@@ -91,8 +91,9 @@ impl Slots {
         let mut oldest = part.first;
         for slot in 0..SLOTS {
             if part.has(slot) {
-                // No time is 2^63 ns, so the difference is negative where this one is older.
-                let is_older = self.times[slot].wrapping_sub(self.times[oldest % SLOTS]) >> 63;
+                let (time, least) = (self.times[slot], self.times[oldest % SLOTS]);
+                // What the subtraction borrows, which is 1 where this one is older.
+                let is_older = (!time & least | (!time | least) & time.wrapping_sub(least)) >> 63;
                 oldest += (slot - oldest) * is_older as usize;
             }
         }
