@@ -12,7 +12,7 @@ use super::add_32;
 
 /// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
 /// verifier more.
-const ATTEMPTS: u32 = 16;
+const ATTEMPTS: u32 = 12;
 
 /// Attempts to take a lock that is held for a moment only, and seldom.
 const FEW_ATTEMPTS: u32 = 4;
