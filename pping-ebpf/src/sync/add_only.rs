@@ -12,10 +12,10 @@ use super::add_32;
 
 /// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
 /// verifier more.
-const ATTEMPTS: u32 = 12;
+pub(super) const ATTEMPTS: u32 = 12;
 
 /// Attempts to take a lock that is held for a moment only, and seldom.
-const FEW_ATTEMPTS: u32 = 4;
+pub(super) const FEW_ATTEMPTS: u32 = 4;
 
 /// Nothing can be counted and read at once. The agent hands out all places itself.
 #[inline(always)]
@@ -43,18 +43,6 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
     give(busy);
 }
 
-/// Takes the lock of a flow; `false` when another CPU has it and keeps it.
-#[inline(always)]
-pub(crate) fn lock(busy: *mut u32) -> bool {
-    take::<ATTEMPTS>(busy)
-}
-
-/// Takes a lock that is seldom held.
-#[inline(always)]
-pub(crate) fn lock_rare(busy: *mut u32) -> bool {
-    take::<FEW_ATTEMPTS>(busy)
-}
-
 /// Gives back a lock.
 #[inline(always)]
 pub(crate) fn unlock(busy: *mut u32) {
@@ -68,8 +56,9 @@ pub(crate) fn publish(word: *mut u32, value: u32) {
     add_32(word, value);
 }
 
+/// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
+pub(super) fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
     for _ in 0..ATTEMPTS {
         add_32(busy, 1);
         barrier(busy);

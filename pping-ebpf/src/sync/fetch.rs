@@ -6,10 +6,10 @@ use pping_common::abi::Series;
 
 /// Attempts to take the lock of a flow before giving up: a microsecond or two, many times as long as it is ever
 /// held, so a failure means that its holder's (virtual) CPU is not running.
-const ATTEMPTS: u32 = 64;
+pub(super) const ATTEMPTS: u32 = 64;
 
 /// Attempts to take a lock that is held for a moment only, and seldom. Each costs the verifier.
-const FEW_ATTEMPTS: u32 = 8;
+pub(super) const FEW_ATTEMPTS: u32 = 8;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
@@ -57,20 +57,9 @@ fn raise_one(place: *mut u64, value: u64) {
     }
 }
 
-/// Takes the lock of a flow; `false` when another CPU has it and keeps it.
+/// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(crate) fn lock(busy: *mut u32) -> bool {
-    take::<ATTEMPTS>(busy)
-}
-
-/// Takes a lock that is seldom held.
-#[inline(always)]
-pub(crate) fn lock_rare(busy: *mut u32) -> bool {
-    take::<FEW_ATTEMPTS>(busy)
-}
-
-#[inline(always)]
-fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
+pub(super) fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
     for _ in 0..ATTEMPTS {
         // SAFETY: part of a map value, valid for the program's run, and aligned.
         if unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(busy, 1) } == 0 {

@@ -13,9 +13,22 @@ mod add_only;
 mod fetch;
 
 #[cfg(feature = "add-only")]
-pub(crate) use add_only::{fetch_add_1, lock, lock_rare, publish, raise, unlock};
+use add_only as with;
 #[cfg(not(feature = "add-only"))]
-pub(crate) use fetch::{fetch_add_1, lock, lock_rare, publish, raise, unlock};
+use fetch as with;
+pub(crate) use with::{fetch_add_1, publish, raise, unlock};
+
+/// Takes the lock of a flow; `false` when another CPU has it and keeps it.
+#[inline(always)]
+pub(crate) fn lock(busy: *mut u32) -> bool {
+    with::take::<{ with::ATTEMPTS }>(busy)
+}
+
+/// Takes a lock that is seldom held.
+#[inline(always)]
+pub(crate) fn lock_rare(busy: *mut u32) -> bool {
+    with::take::<{ with::FEW_ATTEMPTS }>(busy)
+}
 
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]
