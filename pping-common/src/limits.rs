@@ -54,7 +54,7 @@ pub const DRAIN_INTERVAL_MS: u64 = 50;
 /// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`] and [`crate::table::Bucket::seen`].
 pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
 
-/// Flows that one run of the sweep comes to at most: that CPU does nothing else meanwhile, which is for some 0.1 ms.
+/// Flows that one run of the sweep comes to at most: its CPU does nothing else meanwhile.
 pub const MAX_DUE: u32 = 512;
 
 /// Seconds that programs go on without their agent, where they outlive it (before Linux 6.6): a few sweeps, so that an agent
