@@ -92,13 +92,20 @@ impl Said {
         let unit = Duration::from_millis(1) / 10_u32.pow(decimals);
         Some(Self { rtt: Duration::from_secs_f64(digits.parse::<f64>().unwrap() / 1e3), unit })
     }
+}
 
-    /// Ping sees all that pping sees, and the way between the hosts.
-    #[track_caller]
-    fn assert_agrees(self, sample: &Sample) {
-        let Self { rtt, unit } = self;
-        assert!(sample.rtt() <= rtt + unit && rtt <= sample.rtt() + EXACT + unit, "{self:?}: {sample:?}");
+/// Asserts that ping says the same: it sees all that pping sees, the way to the router and, now and then, what its host had
+/// to do between its reading the clock and the packet.
+#[track_caller]
+fn assert_ping_agrees(samples: &[&Sample], said: &[Said]) {
+    assert_eq!(samples.len(), said.len());
+    let pairs = || samples.iter().zip(said);
+    for (sample, said) in pairs() {
+        assert!(sample.rtt() <= said.rtt + said.unit, "more than ping: {said:?}: {sample:?}");
     }
+    let apart: Vec<_> =
+        pairs().filter(|(sample, said)| said.rtt > sample.rtt() + EXACT + said.unit).collect();
+    assert!(apart.len() * 10 <= said.len(), "{apart:?}");
 }
 
 /// Pings, and returns what ping says of each reply that came, in order.
@@ -148,11 +155,9 @@ fn is_exact(ingress: &str) {
             let said = pings(&net.client, family.server(), PINGS);
             let samples = watched.take();
             let samples = to_server(&samples, family);
-            assert_eq!((samples.len(), said.len()), (PINGS, PINGS));
+            assert_eq!(samples.len(), PINGS);
             assert_exact(&samples, delay);
-            for (sample, said) in samples.iter().zip(said) {
-                said.assert_agrees(sample);
-            }
+            assert_ping_agrees(&samples, &said);
 
             ask(&net, family, 0..QUERIES);
             let samples = watched.take();

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pping_lab::{Topology, traffic::Pace};
 
-use super::{EXACT, FAMILIES, Net, PAUSE, Sample, Watched, assert_minimum_agrees, pings, to_server};
+use super::{
+    EXACT, FAMILIES, Net, PAUSE, Sample, Watched, assert_minimum_agrees, assert_ping_agrees, pings, to_server,
+};
 
 /// Each packet of the server's waits for 15 to 25 ms, so that many overtake others, and one in a hundred is lost. What is
 /// lost is the same each time: netem draws by what the kernel knows of chance, and that begins alike here.
@@ -44,9 +46,8 @@ fn what_is_lost_or_overtaken_has_no_wrong_value() {
         let samples = to_server(&samples, family);
         assert!(said.len() > PINGS * 9 / 10, "{} replies", said.len());
         // Each reply that came, in the order in which they came, and no other.
-        assert_eq!(samples.len(), said.len());
-        for (sample, said) in samples.iter().zip(said) {
-            said.assert_agrees(sample);
+        assert_ping_agrees(&samples, &said);
+        for sample in samples {
             assert!((SHORTEST..=LONGEST + EXACT).contains(&sample.rtt()), "{sample:?}");
         }
 
