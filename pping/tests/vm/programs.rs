@@ -24,10 +24,24 @@ const RARELY: Rules =
     Rules { rate_limit: 100_000_000, rtt_rate: 1 << 15, rtt_basis: Basis::Min, ..Rules::UNLIMITED };
 const LOCAL: Rules = Rules { include_local: true, ..Rules::UNLIMITED };
 const RARELY_AND_LOCAL: Rules = Rules { include_local: true, ..RARELY };
+const EVERYTHING: Settings = Settings {
+    emit: EVERY_EVENT,
+    rules: RARELY_AND_LOCAL,
+    grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
+    excludes: true,
+    decap: Decap::ALL,
+    log: true,
+    ..SMALL
+};
+const EVERYTHING_BOTH: Settings =
+    Settings { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
 
-/// One thing at a time, and all of them.
-const SETS: [(&str, Settings); 15] = [
-    ("default", SMALL),
+/// What most have, and what costs the most.
+const EXTREMES: [(&str, Settings); 3] =
+    [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
+
+/// One thing at a time.
+const SETS: [(&str, Settings); 12] = [
     ("no-events", Settings { emit: Emit::NOTHING, ..SMALL }),
     ("every-event", Settings { emit: EVERY_EVENT, ..SMALL }),
     ("rate-limits", Settings { rules: RARELY, ..SMALL }),
@@ -40,30 +54,6 @@ const SETS: [(&str, Settings); 15] = [
     ("log", Settings { log: true, ..SMALL }),
     ("tcp-ts-only", Settings { rules: measured_by(Methods::NONE.and(Method::TcpTs)), ..SMALL }),
     ("tcp-both", Settings { rules: measured_by(Methods::ALL.and_seq_always()), ..SMALL }),
-    (
-        "everything",
-        Settings {
-            emit: EVERY_EVENT,
-            rules: RARELY_AND_LOCAL,
-            grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
-            excludes: true,
-            decap: Decap::ALL,
-            log: true,
-            ..SMALL
-        },
-    ),
-    (
-        "everything-both",
-        Settings {
-            emit: EVERY_EVENT,
-            rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL },
-            grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
-            excludes: true,
-            decap: Decap::ALL,
-            log: true,
-            ..SMALL
-        },
-    ),
 ];
 
 const fn measured_by(methods: Methods) -> Rules {
@@ -87,6 +77,13 @@ fn load(features: &str, settings: &Settings) {
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[test]
+fn the_least_and_the_most_load() {
+    for (features, settings) in &EXTREMES {
+        load(features, settings);
+    }
 }
 
 #[test]
