@@ -3,6 +3,7 @@
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io::ErrorKind,
+    panic, thread,
 };
 
 use aya::{
@@ -161,15 +162,7 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
     }
     let object = if features.has(Feature::Fetch) { OBJECT } else { ADD_ONLY };
     let mut kernel = open_with(object, settings, pins, features)?;
-    let programs = &mut kernel.programs;
-    for name in ["pping_ingress", "pping_egress"] {
-        let program = classifier(programs, name)?;
-        undisturbed(|| program.load()).map_err(|error| refused(name, error))?;
-    }
-    if with_xdp {
-        let program = xdp(programs)?;
-        undisturbed(|| program.load()).map_err(|error| refused("pping_xdp", error))?;
-    }
+    load_packet_programs(&mut kernel.programs, with_xdp)?;
     load_sweep(&mut kernel)?;
     if let Some(pins) = pins {
         for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
@@ -183,6 +176,29 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
     // Programs with a lease have it before they are attached.
     sweep::sweep(&mut kernel)?;
     Ok(kernel)
+}
+
+/// Loads them side by side: what takes long of a start is the verifier, who goes through one program on one CPU.
+fn load_packet_programs(programs: &mut Ebpf, with_xdp: bool) -> Result<(), Error> {
+    thread::scope(|scope| {
+        let verified: Vec<_> = programs
+            .programs_mut()
+            .filter_map(|(name, program)| match program {
+                Program::SchedClassifier(program) => {
+                    Some((name, scope.spawn(|| undisturbed(|| program.load()))))
+                }
+                Program::Xdp(program) if with_xdp => {
+                    Some((name, scope.spawn(|| undisturbed(|| program.load()))))
+                }
+                _ => None,
+            })
+            .collect();
+        for (name, verified) in verified {
+            let result = verified.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
+            result.map_err(|error| refused(name, error))?;
+        }
+        Ok(())
+    })
 }
 
 /// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.
