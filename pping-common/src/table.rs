@@ -1,17 +1,19 @@
-//! A table of flows that is an array: in which of its places a key can be.
+//! A table of flows that is two arrays: in which of its places a key can be, and what is in them.
 //!
 //! A bucket is a cache line with the tags of [`WAYS`] places. A key can be in either of two buckets and goes to the emptier
-//! one, which keeps them even enough for nearly all flows that a table is for to find a place (Azar, Broder, Karlin and Upfal,
-//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). What is in a place is elsewhere, by its number.
+//! one, which keeps them even enough for all flows that a table is for to find a place (Azar, Broder, Karlin and Upfal,
+//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A place has the number of an entry of the other array.
+//! Those are handed out in a row, and what was given back last is handed out first: few flows are in few pages of memory,
+//! whose addresses a processor can keep.
 
 use crate::flow::{Address, Flow, FlowKey};
 
 /// Places in a bucket.
-pub const WAYS: usize = 9;
+pub const WAYS: usize = 6;
 
-/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 7 the first flow is
-/// refused when 95 % of `max_flows` are there; with 8 at 83 % (131,072 of them; docs/performance.md).
-const FLOWS_PER_BUCKET: u32 = 7;
+/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 4 there is room for
+/// `max_flows`, give or take a few; with 5 the first is refused when 80 % of them are there (docs/performance.md).
+const FLOWS_PER_BUCKET: u32 = 4;
 
 /// Buckets beside those, without which small tables would fill unevenly.
 const SPARE_BUCKETS: u32 = 8;
@@ -23,11 +25,6 @@ pub const FOLD_SWEEPS: u32 = 2;
 /// How many buckets there are for so many flows.
 pub const fn buckets(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
-}
-
-/// How many places there are in so many buckets.
-pub const fn places(buckets: u32) -> u32 {
-    buckets * WAYS as u32
 }
 
 /// What a table is like. The agent says so before it is used.
@@ -44,6 +41,10 @@ pub struct Table {
     pub apart: [u64; 14],
     /// How many are.
     pub flows: u32,
+    /// How many entries were ever handed out.
+    pub used: u32,
+    /// Whether a CPU hands out another.
+    pub busy: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
@@ -51,7 +52,16 @@ pub struct Table {
 impl Table {
     /// An empty one for so many flows, without a seed yet.
     pub fn of(max_flows: u32) -> Self {
-        Self { seed: 0, buckets: buckets(max_flows), max_flows, apart: [0; 14], flows: 0, reserved: 0 }
+        Self {
+            seed: 0,
+            buckets: buckets(max_flows),
+            max_flows,
+            apart: [0; 14],
+            flows: 0,
+            used: 0,
+            busy: 0,
+            reserved: 0,
+        }
     }
 }
 
@@ -61,24 +71,28 @@ impl Table {
 pub struct Bucket {
     /// Of each place the tag of the key in it, or 0.
     pub tags: [u32; WAYS],
+    /// Of each place the number of its entry.
+    pub entries: [u32; WAYS],
     /// Of each place the sweep before which the last packet came, modulo 2^16.
     pub seen: [u16; WAYS],
-    /// How many places are taken.
-    pub taken: u16,
-    /// Whether a CPU changes which are.
+    /// Whether a CPU changes which are taken.
     pub busy: u32,
-    /// Fills a cache line.
-    pub reserved: u32,
 }
 
 impl Bucket {
     /// A bucket with nothing in it.
-    pub const EMPTY: Self = Self { tags: [0; WAYS], seen: [0; WAYS], taken: 0, busy: 0, reserved: 0 };
+    pub const EMPTY: Self = Self { tags: [0; WAYS], entries: [0; WAYS], seen: [0; WAYS], busy: 0 };
 
     /// The place that has this tag, or, of 0, one that is free.
     #[inline(always)]
     pub fn way(&self, tag: u32) -> Option<usize> {
         self.tags.iter().position(|&other| other == tag)
+    }
+
+    /// How many places are taken. Without a branch, for the verifier's sake: tags are odd.
+    #[inline(always)]
+    pub fn taken(&self) -> u32 {
+        self.tags.iter().map(|tag| tag & 1).sum()
     }
 }
 
@@ -89,7 +103,7 @@ pub fn idle(sweep: u32, seen: u16) -> u32 {
     if idle > u16::MAX / 2 { 0 } else { u32::from(idle) }
 }
 
-/// What is in a place. Cache lines of what a packet finds its flow by, of what one endpoint sends, and of what the other does.
+/// A flow. Cache lines of what a packet finds its flow by, of what one endpoint sends, and of what the other does.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Entry {
@@ -123,18 +137,12 @@ impl Place {
     pub fn way(self) -> usize {
         (self.0 & ((1 << Self::WAY_BITS) - 1)) as usize
     }
-
-    /// Its number among all.
-    #[inline(always)]
-    pub fn number(self) -> u32 {
-        places(self.bucket()) + self.way() as u32
-    }
 }
 
 /// Where a key can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// By what it is told apart there; not 0.
+    /// By what it is told apart there; odd.
     pub tag: u32,
     /// The bucket it is looked for first.
     pub first: u32,
@@ -153,12 +161,6 @@ impl Places {
         let choose = |hash: u64| (((hash >> 32) * u64::from(buckets)) >> 32) as u32;
         Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
     }
-
-    /// Whether a new key goes to the second bucket, of which so many places are taken.
-    #[inline(always)]
-    pub fn prefers_second(&self, first_taken: u16, second_taken: u16) -> bool {
-        second_taken < first_taken
-    }
 }
 
 /// Takes 64 bits into a hash: a product, whose high half is its best, folded back.
@@ -172,7 +174,7 @@ pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
 
 const _: () = {
     assert!(size_of::<Bucket>() == 64);
-    assert!(size_of::<Table>() == 136);
+    assert!(size_of::<Table>() == 144);
     assert!(size_of::<Entry>() == 576);
     assert!(core::mem::offset_of!(Entry, flow) == 40);
     assert!(core::mem::offset_of!(Entry, flow.low) == 64);

@@ -5,7 +5,7 @@ use core::arch::asm;
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
     macros::map,
-    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, lpm_trie::Key},
+    maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, Stack, lpm_trie::Key},
 };
 use pping_common::{
     abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
@@ -18,13 +18,14 @@ use pping_common::{
     },
     parse::{Family, Frame, IpAddress, Untracked},
     rtt::{Measured, Work},
-    table::{Bucket, Entry, Place, Table, places},
+    table::{Bucket, Entry, Place, Table},
 };
 
 use crate::{
     aggregate::{Belonging, Membership},
     emit::State,
     sweep::Sweep,
+    table::Occupant,
 };
 
 #[map]
@@ -33,10 +34,10 @@ pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
 /// Flows are kept apart by family: hashing cost follows key length, and most traffic need not pay for
 /// IPv6 addresses it does not have. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
 #[map]
-static FLOWS_V4: Array<Entry> = Array::with_max_entries(places(1), BPF_F_MMAPABLE);
+static FLOWS_V4: Array<Entry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
-static FLOWS_V6: Array<Entry> = Array::with_max_entries(places(1), BPF_F_MMAPABLE);
+static FLOWS_V6: Array<Entry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// Where they are. The agent looks here for those that a sweep has to come to.
 #[map]
@@ -44,6 +45,13 @@ static INDEX_V4: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
 static INDEX_V6: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The numbers of entries that were handed out and are free again, the last of them first.
+#[map]
+static FREE_V4: Stack<u32> = Stack::with_max_entries(1, 0);
+
+#[map]
+static FREE_V6: Stack<u32> = Stack::with_max_entries(1, 0);
 
 /// What the two tables are like.
 #[map]
@@ -63,8 +71,8 @@ static BEGUN_V6: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
 pub(crate) struct Begun {
     /// Where it is.
     pub(crate) place: Place,
-    /// The tag it has there; 0 of none.
-    pub(crate) tag: u32,
+    /// What is there, or was.
+    pub(crate) occupant: Occupant,
 }
 
 /// The DNS queries that wait for their response. One that was asked long ago makes room. The agent makes this larger if it
@@ -115,8 +123,8 @@ pub(crate) struct Scratch {
     pub(crate) series: Membership,
     /// Where its flow is.
     pub(crate) place: Place,
-    /// The tag it has there.
-    pub(crate) tag: u32,
+    /// What is there.
+    pub(crate) occupant: Occupant,
     /// Where the last new flow was noted, by family.
     pub(crate) begun: [u32; 2],
 }
@@ -194,6 +202,9 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
     /// Where they are.
     fn index() -> &'static Array<Bucket>;
 
+    /// The numbers of entries that are free again.
+    fn free() -> &'static Stack<u32>;
+
     /// The queries that wait.
     fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
 
@@ -210,6 +221,11 @@ impl Flows for Ipv4 {
     #[inline(always)]
     fn index() -> &'static Array<Bucket> {
         &INDEX_V4
+    }
+
+    #[inline(always)]
+    fn free() -> &'static Stack<u32> {
+        &FREE_V4
     }
 
     #[inline(always)]
@@ -232,6 +248,11 @@ impl Flows for Ipv6 {
     #[inline(always)]
     fn index() -> &'static Array<Bucket> {
         &INDEX_V6
+    }
+
+    #[inline(always)]
+    fn free() -> &'static Stack<u32> {
+        &FREE_V6
     }
 
     #[inline(always)]

@@ -21,7 +21,8 @@ use crate::{
     aggregate::{self, Belonging},
     config, emit, lease,
     maps::{self, DUE, Flows, QUERIES_V4, QUERIES_V6},
-    sync, table,
+    sync,
+    table::{self, Occupant},
 };
 
 /// What a callback returns to have the next flow shown, and to see no more.
@@ -237,7 +238,7 @@ fn fold<A: Flows>(place: Place) {
 /// Deletes a flow if it is time. Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
 fn finish<A: Flows>(place: Place) -> i64 {
-    let Some((due, tag, entry)) = Due::of::<A>(place) else { return GO_ON };
+    let Some((due, occupant, entry)) = Due::of::<A>(place) else { return GO_ON };
     if due != Due::CutOff && due != Due::Expiry {
         return GO_ON;
     }
@@ -247,12 +248,12 @@ fn finish<A: Flows>(place: Place) -> i64 {
     // meanwhile, but not so that a value read here was never in it.
     let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
     // Whoever finds it held comes back with the next packet, or the next sweep.
-    let Some(bucket) = table::hold::<A>(place, tag) else { return GO_ON };
+    let Some(bucket) = table::hold::<A>(place, occupant) else { return GO_ON };
     let is_reported = match due {
         Due::CutOff => cut_off(key, flow, sweep, counters),
         _ => expire(key, flow, sweep, counters),
     };
-    table::let_go::<A>(place, bucket, !is_reported);
+    table::let_go::<A>(place, occupant, bucket, !is_reported);
     if !is_reported {
         return END;
     }
@@ -283,15 +284,15 @@ enum Due {
 }
 
 impl Due {
-    /// And the flow's tag, and the flow; `None` if there is none.
+    /// And what is in the place; `None` if nothing is.
     #[inline(always)]
-    fn of<A: Flows>(place: Place) -> Option<(Self, u32, *mut Entry)> {
+    fn of<A: Flows>(place: Place) -> Option<(Self, Occupant, *mut Entry)> {
         let sweep = maps::sweep()?;
-        let (tag, seen) = table::look::<A>(place)?;
-        if tag == 0 {
+        let (occupant, seen) = table::look::<A>(place)?;
+        if occupant.tag == 0 {
             return None;
         }
-        let entry = A::map().get_ptr_mut(place.number())?;
+        let entry = A::map().get_ptr_mut(occupant.entry)?;
         let key = table::key_of::<A>(entry);
         // SAFETY: map values, valid for the program's run, and the sweep has been written.
         let (protocol, flow, sweep) = unsafe { ((*key).protocol, &mut (*entry).flow, sweep.read_volatile()) };
@@ -307,7 +308,7 @@ impl Due {
         } else {
             Self::Nothing
         };
-        Some((due, tag, entry))
+        Some((due, occupant, entry))
     }
 }
 

@@ -3,14 +3,14 @@
 //! Whoever looks for a flow takes no lock: it reads a tag, then compares the key. Whoever makes one has the lock of the first
 //! of its buckets, so that no two CPUs make the same, and that of the bucket it goes to; whoever deletes one has the lock of
 //! its bucket. A place may be taken by another flow while a CPU is busy with the flow that was in it. So what is measured is
-//! only under the lock of the flow, by who has looked at its tag once more. What is counted without may once be counted for
-//! the flow that came next.
+//! only under the lock of the flow, by who has looked once more at what is in its place. What is counted without may once be
+//! counted for the flow that came next.
 
 use core::ptr;
 
 use pping_common::{
     flow::{Flow, FlowKey},
-    table::{Bucket, Entry, Place, Places, WAYS},
+    table::{Bucket, Entry, Place, Places, Table, WAYS},
 };
 
 use crate::{
@@ -25,6 +25,16 @@ const LOCK: usize = 1;
 /// What a new flow starts as. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
 
+/// What is in a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Occupant {
+    /// The tag of its key, or 0 if there is nothing.
+    pub(crate) tag: u32,
+    /// The number of its entry.
+    pub(crate) entry: u32,
+}
+
 /// Where a key can be.
 #[inline(always)]
 pub(crate) fn places<A: Flows>(key: &FlowKey<A>) -> Option<Places> {
@@ -34,19 +44,39 @@ pub(crate) fn places<A: Flows>(key: &FlowKey<A>) -> Option<Places> {
     Some(Places::of(key, seed, buckets))
 }
 
-/// Finds a flow, and notes in `place` where it is.
+/// Finds a flow, and notes where it is.
 #[inline(always)]
-pub(crate) fn find<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Place) -> Option<*mut Entry> {
-    find_in(key, places.first, places.tag, place).or_else(|| find_in(key, places.second, places.tag, place))
+pub(crate) fn find<A: Flows>(
+    key: &FlowKey<A>,
+    places: &Places,
+    place: &mut Place,
+    occupant: &mut Occupant,
+) -> Option<*mut Entry> {
+    find_in(key, places.first, places.tag, place, occupant)
+        .or_else(|| find_in(key, places.second, places.tag, place, occupant))
 }
 
 #[inline(always)]
-fn find_in<A: Flows>(key: &FlowKey<A>, bucket: u32, tag: u32, place: &mut Place) -> Option<*mut Entry> {
+fn find_in<A: Flows>(
+    key: &FlowKey<A>,
+    number: u32,
+    tag: u32,
+    place: &mut Place,
+    occupant: &mut Occupant,
+) -> Option<*mut Entry> {
+    let bucket = A::index().get_ptr(number)?;
     // SAFETY: a map value, valid for the program's run.
-    *place = Place::new(bucket, unsafe { &*A::index().get_ptr(bucket)? }.way(tag)?);
+    *place = Place::new(number, unsafe { &*bucket }.way(tag)?);
     // So that what follows is verified once, and not for each way.
     maps::settle(place);
-    let entry = A::map().get_ptr_mut(place.number())?;
+    let way = opaque(place.way());
+    if way >= WAYS {
+        return None;
+    }
+    // SAFETY: as above.
+    *occupant =
+        Occupant { tag, entry: unsafe { (&raw const (*bucket).entries).cast::<u32>().add(way).read() } };
+    let entry = A::map().get_ptr_mut(occupant.entry)?;
     has_key(entry, key).then_some(entry)
 }
 
@@ -78,9 +108,15 @@ pub(crate) enum Made {
     Contended,
 }
 
-/// Makes a flow, unless another CPU just did, and notes in `place` where it is.
+/// Makes a flow, unless another CPU just did, and notes where it is.
 #[inline(always)]
-pub(crate) fn make<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Place, seen: u32) -> Made {
+pub(crate) fn make<A: Flows>(
+    key: &FlowKey<A>,
+    places: &Places,
+    place: &mut Place,
+    occupant: &mut Occupant,
+    seen: u32,
+) -> Made {
     let (Some(table), Some(first), Some(second)) =
         (maps::table(A::FAMILY), A::index().get_ptr_mut(places.first), A::index().get_ptr_mut(places.second))
     else {
@@ -96,19 +132,20 @@ pub(crate) fn make<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Plac
         return Made::Contended;
     }
     // SAFETY: as above.
-    let is_second = unsafe { places.prefers_second((*first).taken, (*second).taken) };
+    let (first_bucket, second_bucket) = unsafe { (&*first, &*second) };
     // The other one, then, as it is emptier.
-    let made = if let Some(entry) = find(key, places, place) {
+    let is_second = second_bucket.taken() < first_bucket.taken();
+    let made = if let Some(entry) = find(key, places, place, occupant) {
         Made::Elsewhere(entry)
-    // SAFETY: as above.
-    } else if unsafe { (*first).way(places.tag).is_some() || (*second).way(places.tag).is_some() } {
+    } else if first_bucket.way(places.tag).is_some() || second_bucket.way(places.tag).is_some() {
         // One in four thousand million: they could not be told apart.
         Made::Full
     } else if is_second && !sync::lock_rare(second_busy) {
         Made::Contended
     } else {
         let (bucket, number) = if is_second { (second, places.second) } else { (first, places.first) };
-        let made = fill(key, bucket, number, places.tag, place, seen);
+        occupant.tag = places.tag;
+        let made = fill(key, table, bucket, number, place, occupant, seen);
         if is_second {
             sync::unlock(second_busy);
         }
@@ -126,22 +163,27 @@ pub(crate) fn make<A: Flows>(key: &FlowKey<A>, places: &Places, place: &mut Plac
 #[inline(always)]
 fn fill<A: Flows>(
     key: &FlowKey<A>,
+    table: *mut Table,
     bucket: *mut Bucket,
     number: u32,
-    tag: u32,
     place: &mut Place,
+    occupant: &mut Occupant,
     seen: u32,
 ) -> Made {
     // SAFETY: a map value, valid for the program's run.
     let Some(way) = unsafe { &*bucket }.way(0) else { return Made::Full };
     *place = Place::new(number, way);
+    let Some(free) = take_entry::<A>(table) else { return Made::Contended };
+    occupant.entry = free;
+    maps::settle(occupant);
     maps::settle(place);
     let way = opaque(place.way());
-    let Some(entry) = A::map().get_ptr_mut(place.number()).filter(|_| way < WAYS) else { return Made::Full };
+    let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else { return Made::Full };
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*entry).flow.busy };
-    // Somebody may still be busy with the flow that was here.
+    // Somebody may still be busy with the flow that had this entry.
     if !sync::lock_rare(busy) {
+        give_entry::<A>(occupant.entry);
         return Made::Contended;
     }
     // SAFETY: as above, and nobody else writes there but to count.
@@ -155,10 +197,40 @@ fn fill<A: Flows>(
     // SAFETY: as above; the lock of the bucket is held.
     unsafe {
         (&raw mut (*bucket).seen).cast::<u16>().add(way).write(seen as u16);
-        (*bucket).taken += 1;
-        sync::publish((&raw mut (*bucket).tags).cast::<u32>().add(way), tag);
+        (&raw mut (*bucket).entries).cast::<u32>().add(way).write(occupant.entry);
+        sync::publish((&raw mut (*bucket).tags).cast::<u32>().add(way), occupant.tag);
     }
     Made::Here(entry)
+}
+
+/// An entry that no flow has: the last that was given back, or else one that never was in use. `None` if there is none, or
+/// another CPU is in the way.
+#[inline(always)]
+fn take_entry<A: Flows>(table: *mut Table) -> Option<u32> {
+    if let Ok(Some(entry)) = A::free().pop() {
+        return Some(entry);
+    }
+    // SAFETY: a map value, valid for the program's run.
+    let (busy, used) = unsafe { (&raw mut (*table).busy, &raw mut (*table).used) };
+    if !sync::lock_rare(busy) {
+        return None;
+    }
+    // SAFETY: as above; the lock is held.
+    let entry = unsafe {
+        let entry = used.read_volatile();
+        let is_there = entry < (*table).max_flows;
+        used.write_volatile(entry + u32::from(is_there));
+        is_there.then_some(entry)
+    };
+    sync::unlock(busy);
+    entry
+}
+
+/// Gives an entry back.
+#[inline(always)]
+fn give_entry<A: Flows>(entry: u32) {
+    // There is room for all of them, so this fails when other CPUs keep the stack, and the entry is lost.
+    let _ = A::free().push(&entry, 0);
 }
 
 /// Notes that a packet of the flow in a place came before this sweep.
@@ -177,31 +249,38 @@ pub(crate) fn see<A: Flows>(place: Place, sweep: u32) {
     }
 }
 
-/// The tag of what is in a place, or 0, and before which sweep its last packet came, modulo 2^16.
+/// What is in a place, and before which sweep its last packet came, modulo 2^16.
 #[inline(always)]
-pub(crate) fn look<A: Flows>(place: Place) -> Option<(u32, u16)> {
+pub(crate) fn look<A: Flows>(place: Place) -> Option<(Occupant, u16)> {
     let bucket = A::index().get_ptr(place.bucket())?;
     let way = opaque(place.way());
     // SAFETY: a map value, valid for the program's run.
     (way < WAYS).then(|| unsafe {
-        (
-            (&raw const (*bucket).tags).cast::<u32>().add(way).read_volatile(),
-            (&raw const (*bucket).seen).cast::<u16>().add(way).read_volatile(),
-        )
+        let occupant = Occupant {
+            tag: (&raw const (*bucket).tags).cast::<u32>().add(way).read_volatile(),
+            entry: (&raw const (*bucket).entries).cast::<u32>().add(way).read_volatile(),
+        };
+        (occupant, (&raw const (*bucket).seen).cast::<u16>().add(way).read_volatile())
     })
 }
 
-/// Keeps what is in a place there, if it still has this tag, and others from the places beside it, until [`let_go`]. `None` when
-/// it has another, or others are busy there.
+/// Whether this is still in a place.
 #[inline(always)]
-pub(crate) fn hold<A: Flows>(place: Place, tag: u32) -> Option<*mut Bucket> {
+pub(crate) fn is_there<A: Flows>(place: Place, occupant: Occupant) -> bool {
+    look::<A>(place).is_some_and(|(there, _)| there == occupant)
+}
+
+/// Keeps what is in a place there, if it is still this, and others from the places beside it, until [`let_go`]. `None` when
+/// it is not, or others are busy there.
+#[inline(always)]
+pub(crate) fn hold<A: Flows>(place: Place, occupant: Occupant) -> Option<*mut Bucket> {
     let bucket = A::index().get_ptr_mut(place.bucket())?;
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*bucket).busy };
     if !sync::lock_rare(busy) {
         return None;
     }
-    if look::<A>(place).is_some_and(|(there, _)| there == tag) {
+    if is_there::<A>(place, occupant) {
         return Some(bucket);
     }
     sync::unlock(busy);
@@ -210,20 +289,18 @@ pub(crate) fn hold<A: Flows>(place: Place, tag: u32) -> Option<*mut Bucket> {
 
 /// Ends what [`hold`] began, and deletes what is in the place if it shall not stay.
 #[inline(always)]
-pub(crate) fn let_go<A: Flows>(place: Place, bucket: *mut Bucket, stays: bool) {
+pub(crate) fn let_go<A: Flows>(place: Place, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
     let way = opaque(place.way());
     if !stays && way < WAYS {
         // SAFETY: a map value, valid for the program's run, of which the lock is held.
-        unsafe {
-            (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0);
-            (*bucket).taken -= 1;
-        }
+        unsafe { (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0) };
     }
     // SAFETY: as above.
     sync::unlock(unsafe { &raw mut (*bucket).busy });
     if let Some(table) = maps::table(A::FAMILY)
         && !stays
     {
+        give_entry::<A>(occupant.entry);
         // SAFETY: a map value, valid for the program's run.
         sync::add_32(unsafe { &raw mut (*table).flows }, 1_u32.wrapping_neg());
     }

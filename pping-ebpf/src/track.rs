@@ -29,8 +29,7 @@ pub(crate) fn track<A: Flows>(
 ) -> Result<(), Untracked> {
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
     let Some(places) = table::places(&key) else { return Ok(()) };
-    scratch.tag = places.tag;
-    let entry = match table::find(&key, &places, &mut scratch.place) {
+    let entry = match table::find(&key, &places, &mut scratch.place, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &places, scratch)? {
             Some(entry) => entry,
@@ -72,7 +71,7 @@ fn begin<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let entry = match table::make(key, places, &mut scratch.place, maps::sweeps()) {
+    let entry = match table::make(key, places, &mut scratch.place, &mut scratch.occupant, maps::sweeps()) {
         Made::Here(entry) => entry,
         Made::Elsewhere(entry) => return Ok(Some(entry)),
         Made::Full => return Err(Untracked::MapFull),
@@ -88,7 +87,7 @@ fn begin<A: Flows>(
     unsafe { (*entry).flow.local = local };
     push_out::<A>(
         counters,
-        Begun { place: scratch.place, tag: places.tag },
+        Begun { place: scratch.place, occupant: scratch.occupant },
         &mut scratch.begun[A::FAMILY as usize],
     );
     Ok(Some(entry))
@@ -105,19 +104,16 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     // SAFETY: as above.
     unsafe { noted.write(new) };
     // Another flow may be there by now.
-    if old.tag == 0
-        || old.place == new.place
-        || table::look::<A>(old.place).is_none_or(|(tag, _)| tag != old.tag)
-    {
+    if old.occupant.tag == 0 || old.place == new.place || !table::is_there::<A>(old.place, old.occupant) {
         return;
     }
-    let Some(entry) = A::map().get_ptr_mut(old.place.number()) else { return };
+    let Some(entry) = A::map().get_ptr_mut(old.occupant.entry) else { return };
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
     if !unsafe { &(*entry).flow }.is_unanswered() {
         return;
     }
-    if let Some(bucket) = table::hold::<A>(old.place, old.tag) {
-        table::let_go::<A>(old.place, bucket, false);
+    if let Some(bucket) = table::hold::<A>(old.place, old.occupant) {
+        table::let_go::<A>(old.place, old.occupant, bucket, false);
         counters.entries_deleted[A::FAMILY as usize] += 1;
         counters.pushed_out += 1;
     }
@@ -179,7 +175,7 @@ fn step<A: Flows>(
         return;
     }
     // Another flow may have taken the place.
-    if table::look::<A>(scratch.place).is_none_or(|(tag, _)| tag != scratch.tag) {
+    if !table::is_there::<A>(scratch.place, scratch.occupant) {
         sync::unlock(busy);
         counters.contended += 1;
         return;

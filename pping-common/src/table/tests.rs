@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, vec, vec::Vec};
 
-use super::{Bucket, Place, Places, WAYS, buckets, places};
+use super::{Bucket, Place, Places, WAYS, buckets};
 use crate::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     parse::IpAddress,
@@ -33,13 +33,10 @@ fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> usize {
     for key in keys {
         let places = Places::of(key, seed, count);
         let [first, second] = [places.first, places.second].map(|bucket| bucket as usize);
-        let prefers_second = places.prefers_second(table[first].taken, table[second].taken);
-        let bucket = &mut table[if prefers_second { second } else { first }];
+        let is_second = table[second].taken() < table[first].taken();
+        let bucket = &mut table[if is_second { second } else { first }];
         match bucket.way(0) {
-            Some(way) => {
-                bucket.tags[way] = places.tag;
-                bucket.taken += 1;
-            }
+            Some(way) => bucket.tags[way] = places.tag,
             None => refused += 1,
         }
     }
@@ -83,11 +80,25 @@ fn a_bucket_is_one_that_exists() {
 }
 
 #[test]
-fn every_place_has_a_number_of_its_own() {
-    let all: Vec<_> = (0..3).flat_map(|bucket| (0..WAYS).map(move |way| Place::new(bucket, way))).collect();
-    for (number, place) in (0..).zip(&all) {
-        assert_eq!(place.number(), number);
-        assert_eq!(Place::new(place.bucket(), place.way()), *place);
+fn every_place_is_another() {
+    let pairs: Vec<_> = (0..3).flat_map(|bucket| (0..WAYS).map(move |way| (bucket, way))).collect();
+    let all: HashSet<u32> = pairs
+        .iter()
+        .map(|&(bucket, way)| {
+            let place = Place::new(bucket, way);
+            assert_eq!((place.bucket(), place.way()), (bucket, way));
+            place.0
+        })
+        .collect();
+    assert_eq!(all.len(), pairs.len());
+}
+
+#[test]
+fn what_is_taken_is_counted() {
+    let mut bucket = Bucket::EMPTY;
+    for taken in 0..WAYS {
+        assert_eq!((bucket.taken() as usize, bucket.way(0)), (taken, Some(taken)));
+        bucket.tags[taken] = 2 * taken as u32 + 1;
     }
-    assert_eq!(all.len(), places(3) as usize);
+    assert_eq!((bucket.taken() as usize, bucket.way(0)), (WAYS, None));
 }

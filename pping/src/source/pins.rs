@@ -25,7 +25,7 @@ use crate::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
 /// for a moment only.
-pub(super) const MAPS: [&str; 19] = [
+pub(super) const MAPS: [&str; 21] = [
     "CONTROL",
     "COUNTERS",
     "EVENTS",
@@ -33,6 +33,8 @@ pub(super) const MAPS: [&str; 19] = [
     "FLOWS_V4",
     "FLOWS_V6",
     "FREE_SERIES",
+    "FREE_V4",
+    "FREE_V6",
     "GROUPS",
     "INDEX_V4",
     "INDEX_V6",

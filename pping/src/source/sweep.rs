@@ -104,9 +104,6 @@ impl Sweeper {
             let Some(bucket) = index.get(number) else { break };
             // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and look again at what is told them.
             let bucket = unsafe { bucket.read_volatile() };
-            if bucket.taken == 0 {
-                continue;
-            }
             for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
                 if tag == 0 || !is_due(seen) {
                     continue;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use pping_common::table::{buckets, places};
+use pping_common::table::buckets;
 
 use super::super::load::Settings;
 
@@ -35,7 +35,7 @@ pub(crate) struct Size {
 /// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
 pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
     let sizes = [
-        (places(buckets(small.max_flows)), places(buckets(large.max_flows))),
+        (small.max_flows, large.max_flows),
         (buckets(small.max_flows), buckets(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),
