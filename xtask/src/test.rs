@@ -4,12 +4,12 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     process::Command,
+    thread,
 };
 
 use anyhow::{Result, ensure};
 
 use crate::{
-    build::{self, Profile},
     command, environment,
     setup::{self, Report, Scope},
 };
@@ -21,10 +21,14 @@ const WITNESS: &str = "pping/tests/witness/expected_samples.py";
 const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
 const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
 
+/// How many tests run at a time, for the test programs. Many wait more than they work.
+const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
+const TESTS_PER_CPU: usize = 2;
+
 /// Which Python the tests' scripts are run by where they need more than its library.
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";
 
-/// Installs what is missing, builds the agent as users run it, and runs the tests of all crates.
+/// Installs what is missing, and runs the tests of all crates.
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> {
     ensure!(
         environment::is_root(),
@@ -32,12 +36,15 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> 
          `sudo env \"PATH=$PATH\" cargo xtask test`"
     );
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
-    build::compile(Profile::Release)?;
     test_witness()?;
     let mut cargo = environment::cargo();
     cargo.args(["test", "--workspace", "--exclude", "pping-ebpf", "--no-fail-fast"]);
     cargo.args(filter).arg("--").args(arguments);
     cargo.env(PYTHON_VARIABLE, setup::interpreter());
+    if env::var_os(THREADS_VARIABLE).is_none() {
+        let cpus = thread::available_parallelism()?.get();
+        cargo.env(THREADS_VARIABLE, (cpus * TESTS_PER_CPU).to_string());
+    }
     if env::var_os(CAPTURES_VARIABLE).is_none()
         && let Some(parent) = environment::repository().parent()
     {
