@@ -1,7 +1,7 @@
 //! A packet and its answer, for each method.
 
 use pping_common::{
-    exchange::{Exchange, Field, MADE, Made},
+    exchange::{Exchange, Field, MADE, Made, Traffic},
     rtt::Method,
 };
 
@@ -95,6 +95,16 @@ pub(crate) fn crowd(half: u32) -> Crowd {
         }),
         packets: exchange((&packet, &[host(SOURCE, 20)]), (&packet, &[host(SOURCE, 30)])),
     }
+}
+
+/// Connections through a router that has this address on the link, by these interfaces.
+pub(crate) fn traffic(flows: u32, interfaces: [u32; 2], router: [u8; 6]) -> Traffic {
+    let packets = [frames::tcp(1, 7, 100), frames::tcp_answer(true, ACK)].map(|mut frame| {
+        frame[..router.len()].copy_from_slice(&router);
+        frames::fill_in_checksum(&mut frame);
+        made(&frame, &[]).start
+    });
+    Traffic { packets, interfaces, flows, reserved: 0 }
 }
 
 /// Two packets, each as it begins and what of it is another number each time.

@@ -1,5 +1,7 @@
 //! Packets of one flow, as Linux sends them.
 
+use std::ops::Range;
+
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
 const PORTS: (u16, u16) = (40_000, 443);
@@ -18,7 +20,7 @@ pub(crate) fn tcp(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
 pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
     const PAYLOAD: u32 = 100;
     /// Where the sequence number and the acknowledgment number are.
-    const NUMBERS: std::ops::Range<usize> = 38..46;
+    const NUMBERS: Range<usize> = 38..46;
     let (turn, tick, sent) = (number / 2, number / 4 + 1, number / 4 * 2 + number % 2);
     let [high, low] = flow.to_be_bytes();
     let client = [10, 1, high, low];
@@ -138,6 +140,17 @@ fn datagram(is_of_client: bool, port: u16, payload: &[u8]) -> Vec<u8> {
     datagram.extend([0, 0]);
     datagram.extend(payload);
     ip(addresses, UDP, &datagram)
+}
+
+/// Fills in the checksum of the IPv4 header, which whoever passes a packet on looks at (RFC 791, 3.1).
+pub(crate) fn fill_in_checksum(frame: &mut [u8]) {
+    const HEADER: Range<usize> = 14..34;
+    const CHECKSUM: Range<usize> = 24..26;
+    frame[CHECKSUM].fill(0);
+    let words = frame[HEADER].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    frame[CHECKSUM].copy_from_slice(&(!(folded + (folded >> 16)) as u16).to_be_bytes());
 }
 
 fn segment(

@@ -275,7 +275,7 @@ fn register(kernel: &mut Kernel) -> Result<()> {
 }
 
 /// The programs to measure against.
-fn baseline() -> Result<Ebpf> {
+pub(crate) fn baseline() -> Result<Ebpf> {
     let mut kernel = load::open(BASELINE, &Settings::DEFAULT)?;
     load_all(&mut kernel.programs)?;
     Ok(kernel.programs)

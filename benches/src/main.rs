@@ -4,6 +4,7 @@
 mod agent;
 mod capture;
 mod exchanges;
+mod forwarding;
 mod frames;
 mod kernel;
 mod machine;
@@ -19,13 +20,16 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
 
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, what samples cost the agent, how fast
-/// captures are read, and how long a scrape takes.
+/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, how much less a router forwards, what
+/// samples cost the agent, how fast captures are read, and how long a scrape takes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
     #[arg(long, value_enum)]
     only: Option<Part>,
+    /// Also have this watch the router, in turn with pping: a command that watches `wan0` until it is interrupted
+    #[arg(long, value_name = "COMMAND")]
+    beside: Option<String>,
     /// Rounds in the kernel, of which the median is taken
     #[arg(long, default_value_t = 21)]
     rounds: u32,
@@ -51,6 +55,8 @@ struct Arguments {
 enum Part {
     /// The programs in the kernel
     Kernel,
+    /// A router whose one core is busy
+    Forwarding,
     /// The agent, while samples come
     Agent,
     /// Captures, beside tshark
@@ -60,7 +66,7 @@ enum Part {
 }
 
 fn main() -> Result<()> {
-    let Arguments { only, rounds, repeat, packets, serve, groups, step } = Arguments::parse();
+    let Arguments { only, beside, rounds, repeat, packets, serve, groups, step } = Arguments::parse();
     if let Some(address) = serve {
         return serve::serve(address, groups, step);
     }
@@ -68,6 +74,9 @@ fn main() -> Result<()> {
     println!("{}", machine::describe());
     if wants(Part::Kernel) {
         kernel::measure(Rounds { rounds, repeat })?;
+    }
+    if wants(Part::Forwarding) {
+        forwarding::measure(beside.as_deref())?;
     }
     if wants(Part::Agent) {
         agent::measure()?;

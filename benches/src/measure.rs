@@ -15,7 +15,7 @@ pub(crate) struct Rounds {
     pub(crate) repeat: u32,
 }
 
-/// Nanoseconds per run, over the program that was subtracted.
+/// What was measured, mostly nanoseconds per run over the program that was subtracted.
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) min: f64,
@@ -42,9 +42,17 @@ impl Rounds {
                 over.push(time - base);
             }
         }
-        over.sort_by(f64::total_cmp);
-        let at = |index: usize| over.get(index).copied().context("at least one round is needed");
-        Ok(Figure { median: at(over.len() / 2)?, min: at(0)?, max: at(over.len().saturating_sub(1))? })
+        Figure::of(over)
+    }
+}
+
+impl Figure {
+    /// From what was measured in each round.
+    pub(crate) fn of(rounds: impl IntoIterator<Item = f64>) -> Result<Self> {
+        let mut sorted: Vec<f64> = rounds.into_iter().collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().context("at least one round is needed");
+        Ok(Self { median: at(sorted.len() / 2)?, min: at(0)?, max: at(sorted.len().saturating_sub(1))? })
     }
 }
 

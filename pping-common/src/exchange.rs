@@ -47,6 +47,32 @@ pub struct Exchange {
     pub packets: [Made; 2],
 }
 
+/// Connections through a router: segments of all in turn, and after every other one an acknowledgement.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Traffic {
+    /// How a segment begins, and an acknowledgement.
+    pub packets: [[u8; MADE]; 2],
+    /// By which interfaces they go to the router.
+    pub interfaces: [u32; 2],
+    /// How many connections, a power of two.
+    pub flows: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl Traffic {
+    /// Connections, at most.
+    pub const MAX_FLOWS: u32 = 1024;
+
+    /// Packets after which the clock of the timestamps counts one up: about a millisecond on a fast machine.
+    pub const TICK: u32 = 1024;
+}
+
 // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
 #[cfg(feature = "aya")]
 unsafe impl aya::Pod for Exchange {}
+
+// SAFETY: as above.
+#[cfg(feature = "aya")]
+unsafe impl aya::Pod for Traffic {}

@@ -6,19 +6,27 @@
 #![expect(clippy::needless_pass_by_value, reason = "the macros hand the context over")]
 
 use aya_ebpf::{
-    bindings::{TC_ACT_UNSPEC, xdp_action::XDP_PASS},
-    helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns},
+    bindings::{
+        TC_ACT_UNSPEC,
+        xdp_action::{XDP_ABORTED, XDP_PASS},
+    },
+    helpers::{
+        bpf_get_smp_processor_id, bpf_ktime_get_ns,
+        generated::{bpf_redirect, bpf_xdp_store_bytes},
+    },
     macros::{classifier, map, xdp},
     maps::{Array, PerCpuArray},
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
     abi::Hook,
-    exchange::{Exchange, Made},
+    exchange::{Exchange, Made, Traffic},
 };
 
 /// Where the addresses and ports of the bench's segment are, and its timestamps.
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
+const SOURCE_PORT: usize = 14 + 20;
+const DESTINATION_PORT: usize = SOURCE_PORT + 2;
 const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 
 /// What [`bench_exchange`] makes.
@@ -28,6 +36,14 @@ static EXCHANGE: Array<Exchange> = Array::with_max_entries(1, 0);
 /// The number of the last exchange, which may have been on another CPU.
 #[map]
 static NUMBER: Array<u32> = Array::with_max_entries(1, 0);
+
+/// What [`traffic`] makes.
+#[map]
+static TRAFFIC: Array<Traffic> = Array::with_max_entries(1, 0);
+
+/// The latest `TSval` of each connection.
+#[map]
+static TSVALS: Array<u32> = Array::with_max_entries(Traffic::MAX_FLOWS, 0);
 
 /// The last `TSval` that was made, by each CPU.
 #[map]
@@ -89,6 +105,48 @@ pub fn baseline_exchange(ctx: TcContext) -> i32 {
 pub fn bench_exchange(ctx: TcContext) -> i32 {
     exchange_as_told(&ctx, |hook| pping_ebpf::observe_skb(&ctx, hook));
     TC_ACT_UNSPEC
+}
+
+/// Makes the next packet of [`TRAFFIC`], and sends it to the router.
+#[xdp]
+pub fn traffic(ctx: XdpContext) -> u32 {
+    next(&ctx).unwrap_or(XDP_ABORTED)
+}
+
+#[inline(always)]
+fn next(ctx: &XdpContext) -> Option<u32> {
+    /// The first client port, and a timestamp that stays.
+    const PORT: u16 = 40_000;
+    const CONSTANT: u32 = 7;
+    let (number, traffic) = (NUMBER.get_ptr_mut(0)?, TRAFFIC.get(0)?);
+    // SAFETY: a valid pointer into the map, and one run of the bench at a time.
+    let number = unsafe { core::ptr::replace(number, (*number).wrapping_add(1)) };
+    let is_answer = number % 3 == 2;
+    let flow = if is_answer { number / 3 } else { number - number / 3 } & (traffic.flows - 1);
+    let tsval = TSVALS.get_ptr_mut(flow)?;
+    let (which, port, timestamps) = if is_answer {
+        // SAFETY: as above.
+        (1, DESTINATION_PORT, [CONSTANT, unsafe { *tsval }])
+    } else {
+        let now = number / Traffic::TICK + 1;
+        // SAFETY: as above.
+        unsafe { *tsval = now };
+        (0, SOURCE_PORT, [now, CONSTANT])
+    };
+    store(ctx, 0, &traffic.packets[which]);
+    store(ctx, port, &(PORT + flow as u16).to_be_bytes());
+    store(ctx, TIMESTAMPS, &timestamps[0].to_be_bytes());
+    store(ctx, TIMESTAMPS + 4, &timestamps[1].to_be_bytes());
+    // SAFETY: this helper takes plain numbers.
+    Some(unsafe { bpf_redirect(traffic.interfaces[which], 0) } as u32)
+}
+
+#[inline(always)]
+fn store(ctx: &XdpContext, at: usize, octets: &[u8]) {
+    // SAFETY: this helper reads as many octets as it is told to.
+    unsafe {
+        bpf_xdp_store_bytes(ctx.ctx, at as u32, octets.as_ptr().cast_mut().cast(), octets.len() as u32);
+    }
 }
 
 #[inline(always)]
