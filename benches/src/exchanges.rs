@@ -97,10 +97,24 @@ pub(crate) fn crowd(half: u32) -> Crowd {
     }
 }
 
-/// Connections through a router that has this address on the link, by these interfaces.
-pub(crate) fn traffic(flows: u32, interfaces: [u32; 2], router: [u8; 6]) -> Traffic {
-    let packets = [frames::tcp(1, 7, 100), frames::tcp_answer(true, ACK)].map(|mut frame| {
+/// The addresses of a client and a server, of which there are several.
+pub(crate) fn hosts(network: u8) -> [[u8; 4]; 2] {
+    [[10, 77, network, 1], [10, 77, network, 2]]
+}
+
+/// Connections between these hosts through a router that has this address on the link, by these interfaces.
+pub(crate) fn traffic(
+    flows: u32,
+    interfaces: [u32; 2],
+    router: [u8; 6],
+    [client, server]: [[u8; 4]; 2],
+) -> Traffic {
+    let segment = (frames::tcp(1, 7, 100), client, server);
+    let answer = (frames::tcp_answer(true, ACK), server, client);
+    let packets = [segment, answer].map(|(mut frame, source, destination)| {
         frame[..router.len()].copy_from_slice(&router);
+        frame[SOURCE as usize..][..4].copy_from_slice(&source);
+        frame[DESTINATION as usize..][..4].copy_from_slice(&destination);
         frames::fill_in_checksum(&mut frame);
         made(&frame, &[]).start
     });

@@ -4,14 +4,7 @@
 //! way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
 //! them.
 
-use std::{
-    ffi::CString,
-    fs, io, mem,
-    path::PathBuf,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{ffi::CString, fs, io, mem, net::Ipv4Addr, process::Command, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{
@@ -30,10 +23,10 @@ use crate::{exchanges, kernel, measure::Figure};
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
 
 /// How often each is measured.
-const ROUNDS: u32 = 7;
+const ROUNDS: u32 = 41;
 
-/// Packets each time.
-const ROUND: u32 = 600_000;
+/// Packets each time, some 20 ms of them.
+const ROUND: u32 = 20_000;
 
 /// As many as the kernel takes from a network card at a time.
 const BATCH: u32 = 64;
@@ -41,87 +34,88 @@ const BATCH: u32 = 64;
 /// Octets of a frame.
 const FRAME: usize = 14 + 20 + 32 + 100;
 
-const LAN: &str = "lan0";
-const WAN: &str = "wan0";
-const CLIENT: &str = "client0";
-const SERVER: &str = "server0";
-const CLIENT_MAC: &str = "02:00:00:00:00:01";
-const SERVER_MAC: &str = "02:00:00:00:00:02";
-/// Of both interfaces.
+/// Of all interfaces of the router.
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
+const NOBODY_MAC: &str = "02:00:00:00:00:01";
 
-/// A way to watch the router.
-struct Watcher {
-    name: String,
-    command: Option<Vec<String>>,
-    /// Packets a second by number of flows, a round after the other.
-    forwarded: [Vec<f64>; FLOWS.len()],
+/// One of two ways through the router, by a pair of interfaces each.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Nobody watches.
+    Alone,
+    /// Somebody watches one of the interfaces.
+    Watched,
 }
 
-/// Measures without anything, with pping in two ways, and with `beside`, a command of somebody else's that watches [`WAN`].
+/// The interface that is watched.
+const WATCHED: &str = "wan1";
+
+impl Way {
+    const ALL: [Self; 2] = [Self::Alone, Self::Watched];
+
+    /// The router's interface to the clients, and that to the servers.
+    fn interfaces(self) -> [String; 2] {
+        ["lan", "wan"].map(|side| format!("{side}{}", self as u8))
+    }
+
+    /// The hosts' other ends of them.
+    fn ends(self) -> [String; 2] {
+        ["client", "server"].map(|side| format!("{side}{}", self as u8))
+    }
+}
+
+/// Measures with pping in two ways, and with `beside`, a command of somebody else's that watches [`WATCHED`].
 pub(crate) fn measure(beside: Option<&str>) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
-    println!("\nmillion packets a second through a router whose one core is busy, {ROUNDS} rounds in turn");
     let pping = std::env::current_exe()?.with_file_name("pping");
-    let mut watchers = watchers(pping, beside);
+    let fixed = format!("{} -v -i {WATCHED} --format none", pping.display());
+    let mut watchers = vec![
+        ("nobody", None),
+        ("pping", Some(fixed.clone())),
+        ("pping --rate-limit 0", Some(format!("{fixed} --rate-limit 0"))),
+    ];
+    watchers.extend(beside.map(|command| (command, Some(command.to_owned()))));
     let mut router = Router::new()?;
-    for _ in 0..ROUNDS {
-        for watcher in &mut watchers {
-            let watching = watcher.command.as_deref().map(|command| router.watch(command)).transpose()?;
-            for (flows, forwarded) in FLOWS.into_iter().zip(&mut watcher.forwarded) {
-                forwarded.push(router.forward(flows, cpus - 1)?);
+    println!(
+        "\na router's one core forwards packets of so many flows by an interface that is watched, and by one that is not,\n\
+         in turn, {ROUNDS} times each; ns per packet\n"
+    );
+    println!(
+        "{:<34} {:>6} {:>8} {:>8} {:>24} {:>10}",
+        "", "flows", "alone", "watched", "more (min..max)", "throughput"
+    );
+    for (name, command) in watchers {
+        let watching = command.map(|command| router.watch(&command)).transpose()?;
+        for flows in FLOWS {
+            let mut rounds = Vec::new();
+            for round in 0..=ROUNDS {
+                let [alone, watched] = Way::ALL.map(|way| router.forward(way, flows, cpus - 1));
+                // The first makes the flows, and warms up.
+                if round > 0 {
+                    rounds.push((alone?, watched?));
+                }
             }
-            if let Some(mut watching) = watching {
-                watching.stop(Signal::SIGINT, Duration::from_secs(10))?;
-            }
-        }
-    }
-    let (alone, watched) = watchers.split_first().context("nothing is measured")?;
-    println!("{:<34} {:>6} {:>10} {:>8} {:>16}", "", "flows", "Mpps", "of it", "ns per packet");
-    for (number, flows) in FLOWS.into_iter().enumerate() {
-        let alone = &alone.forwarded[number];
-        println!("{:<34} {flows:>6} {:>10.3}", "nobody watches", median(alone) / 1e6);
-        for watcher in watched {
-            let forwarded = &watcher.forwarded[number];
-            let pairs = || alone.iter().zip(forwarded);
-            let share = Figure::of(pairs().map(|(alone, with)| 100.0 * with / alone))?;
-            let cost = Figure::of(pairs().map(|(alone, with)| 1e9 / with - 1e9 / alone))?;
+            let alone = Figure::of(rounds.iter().map(|(alone, _)| *alone))?;
+            let watched = Figure::of(rounds.iter().map(|(_, watched)| *watched))?;
+            let more = Figure::of(rounds.iter().map(|(alone, watched)| watched - alone))?;
+            let throughput = Figure::of(rounds.iter().map(|(alone, watched)| 100.0 * alone / watched))?;
             println!(
-                "{:<34} {flows:>6} {:>10.3} {:>6.1} % {:>6.0} ({:.0}..{:.0})",
-                watcher.name,
-                median(forwarded) / 1e6,
-                share.median,
-                cost.median,
-                cost.min,
-                cost.max,
+                "{name:<34} {flows:>6} {:>8.0} {:>8.0} {:>24} {:>8.1} %",
+                alone.median,
+                watched.median,
+                format!("{:.0} ({:.0}..{:.0})", more.median, more.min, more.max),
+                throughput.median,
             );
+        }
+        if let Some(mut watching) = watching {
+            watching.stop(Signal::SIGINT, Duration::from_secs(10))?;
         }
     }
     Ok(())
 }
 
-fn watchers(pping: PathBuf, beside: Option<&str>) -> Vec<Watcher> {
-    let pping = pping.to_string_lossy().into_owned();
-    let own = |arguments: &str| {
-        let arguments = arguments.split_whitespace().map(str::to_owned);
-        let fixed = ["-v", "-i", WAN, "--format", "none"].map(str::to_owned);
-        [pping.clone()].into_iter().chain(fixed).chain(arguments).collect()
-    };
-    let watcher =
-        |name: &str, command| Watcher { name: name.to_owned(), command, forwarded: Default::default() };
-    let mut watchers = vec![
-        watcher("nobody watches", None),
-        watcher("pping", Some(own(""))),
-        watcher("pping --rate-limit 0", Some(own("--rate-limit 0"))),
-    ];
-    if let Some(command) = beside {
-        watchers.push(watcher(command, Some(command.split_whitespace().map(str::to_owned).collect())));
-    }
-    watchers
-}
-
-/// A router between a client and a server, which are the same host.
+/// A router between clients and servers, which are all one host.
 struct Router {
     namespace: Namespace,
     hosts: Namespace,
@@ -133,68 +127,64 @@ impl Router {
         let (hosts, namespace) = (Namespace::new("hosts")?, Namespace::new("router")?);
         namespace.forward()?;
         let mac = ROUTER_MAC.map(|octet| format!("{octet:02x}")).join(":");
-        for (interface, end, end_mac, address) in
-            [(LAN, CLIENT, CLIENT_MAC, "10.0.0.1"), (WAN, SERVER, SERVER_MAC, "10.0.0.2")]
-        {
-            connect(End::new(&namespace, interface), End::new(&hosts, end), Offloads::On)?;
-            let ip = |on: &Namespace, arguments: &str| {
-                run(Command::new("ip").args(["-n", on.name()]).args(arguments.split_whitespace()))
-            };
-            ip(&namespace, &format!("link set dev {interface} address {mac}"))?;
-            ip(&hosts, &format!("link set dev {end} address {end_mac}"))?;
-            ip(&namespace, &format!("route add {address} dev {interface}"))?;
-            let neighbour = format!("neighbour replace {address} lladdr {end_mac} dev {interface}");
-            ip(&namespace, &format!("{neighbour} nud permanent"))?;
-            // With this a cable takes frames that come from a program.
-            run(namespace.command("ethtool").args(["-K", interface, "gro", "on"]))?;
+        let ip = |arguments: &str| {
+            run(Command::new("ip").args(["-n", namespace.name()]).args(arguments.split_whitespace()))
+        };
+        for way in Way::ALL {
+            let addresses = exchanges::hosts(way as u8).map(Ipv4Addr::from);
+            for ((interface, end), address) in way.interfaces().iter().zip(way.ends()).zip(addresses) {
+                connect(End::new(&namespace, interface), End::new(&hosts, &end), Offloads::On)?;
+                ip(&format!("link set dev {interface} address {mac}"))?;
+                ip(&format!("route add {address} dev {interface}"))?;
+                // Not the address that the host has there: it has no use for these packets, and sees that at once.
+                let neighbour = format!("neighbour replace {address} lladdr {NOBODY_MAC} dev {interface}");
+                ip(&format!("{neighbour} nud permanent"))?;
+                // With this a cable takes frames that come from a program.
+                run(namespace.command("ethtool").args(["-K", interface, "gro", "on"]))?;
+            }
         }
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
     }
 
     /// Starts what watches, on another core than the one that routes.
-    fn watch(&self, command: &[String]) -> Result<Process> {
+    fn watch(&self, command: &str) -> Result<Process> {
         let mut taskset = self.namespace.command("taskset");
-        taskset.args(["--cpu-list", "0"]).args(command);
+        taskset.args(["--cpu-list", "0"]).args(command.split_whitespace());
         let mut process = Process::spawn(taskset)?;
-        if command.iter().any(|argument| argument == "-v") {
-            process.wait_for_output(&format!("watching {WAN}"), Duration::from_secs(20))?;
+        if command.contains(" -v ") {
+            process.wait_for_output(&format!("watching {WATCHED}"), Duration::from_secs(20))?;
         } else {
             thread::sleep(Duration::from_secs(3));
         }
         Ok(process)
     }
 
-    /// Forwards for a while, on one core, and returns how many packets a second.
-    fn forward(&mut self, flows: u32, cpu: usize) -> Result<f64> {
+    /// Forwards for a while, on one core, and returns the ns that a packet took.
+    fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
-        let before = namespace.enter(sent)??;
-        let given = ROUND + ROUND / 8;
+        let before = namespace.enter(|| sent(way))??;
         let took = hosts.enter(|| {
             stay_on(cpu)?;
-            let interfaces = [ifindex(CLIENT)?, ifindex(SERVER)?];
+            let [client, server] = way.ends();
+            let interfaces = [ifindex(&client)?, ifindex(&server)?];
+            let packets = exchanges::traffic(flows, interfaces, ROUTER_MAC, exchanges::hosts(way as u8));
             let map = traffic.map_mut("TRAFFIC").context("there is no map of the traffic")?;
-            Array::try_from(map)?.set(0, exchanges::traffic(flows, interfaces, ROUTER_MAC), 0)?;
+            Array::try_from(map)?.set(0, packets, 0)?;
             let program: &Xdp = traffic.program("traffic").context("there is no traffic")?.try_into()?;
-            let send = |packets| {
-                program.test_run(TestRunOptions {
-                    data_in: Some(&[0; FRAME]),
-                    repeat: packets,
-                    attrs: TestRunAttrs::new().xdp_live_frames(BATCH),
-                    ..TestRunOptions::default()
-                })
-            };
-            // The first ones make the flows, and warm up.
-            send(ROUND / 8)?;
-            let began = Instant::now();
-            send(ROUND)?;
-            anyhow::Ok(began.elapsed().as_secs_f64())
+            let result = program.test_run(TestRunOptions {
+                data_in: Some(&[0; FRAME]),
+                repeat: ROUND,
+                attrs: TestRunAttrs::new().xdp_live_frames(BATCH),
+                ..TestRunOptions::default()
+            })?;
+            anyhow::Ok(result.duration.as_nanos() as f64)
         })??;
-        let forwarded = namespace.enter(sent)?? - before;
+        let forwarded = namespace.enter(|| sent(way))?? - before;
         ensure!(
-            forwarded * 100 >= u64::from(given) * 99,
-            "{forwarded} of {given} packets were forwarded: the figure is of something else"
+            forwarded * 100 >= u64::from(ROUND) * 99,
+            "{forwarded} of {ROUND} packets were forwarded: the figure is of something else"
         );
-        Ok(f64::from(ROUND) / took)
+        Ok(took)
     }
 }
 
@@ -219,18 +209,14 @@ fn ifindex(interface: &str) -> Result<u32> {
     Ok(number)
 }
 
-/// Packets that both interfaces of the router sent.
-fn sent() -> Result<u64> {
+/// Packets that the router sent on their way.
+fn sent(way: Way) -> Result<u64> {
     /// What is sent follows eight figures of what was received.
     const SENT_PACKETS: usize = 9;
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
-    [LAN, WAN].into_iter().try_fold(0, |sum, interface| {
+    way.interfaces().iter().try_fold(0, |sum, interface| {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));
         let packets = line.and_then(|line| line.split_whitespace().nth(SENT_PACKETS)?.parse::<u64>().ok());
         Ok(sum + packets.with_context(|| format!("{interface} is not in /proc/net/dev"))?)
     })
-}
-
-fn median(figures: &[f64]) -> f64 {
-    Figure::of(figures.iter().copied()).map_or(f64::NAN, |figure| figure.median)
 }

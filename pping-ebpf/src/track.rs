@@ -1,11 +1,11 @@
 //! From a parsed packet to its flow, and to what `pping-common` says should happen.
 
-use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Hook},
     flow::{Flow, FlowKey, Reason, Side},
     parse::Untracked,
-    rtt::{Method, Turn},
+    rtt::{Concern, Method, Turn, is_newer},
     table::{Entry, Places},
 };
 
@@ -47,7 +47,8 @@ pub(crate) fn track<A: Flows>(
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
-    if unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules()) {
+    let concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
+    if concern != Concern::Nothing && !is_spared(flow, from, concern, scratch) {
         step::<A>(hook, place, counters, scratch, entry, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
@@ -154,6 +155,52 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
     }
+}
+
+/// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
+/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact.
+#[inline(always)]
+fn is_spared(flow: *mut Flow, from: Side, concern: Concern, scratch: &Scratch) -> bool {
+    /// By how much this clock may be late: two ticks of the slowest kernels.
+    const LATE: u64 = 20_000_000;
+    let (rules, transport) = (config::rules(), &scratch.frame.transport);
+    if !sync::HAS_REPLACE || concern == Concern::Anything {
+        return false;
+    }
+    let end = if rules.rate_limit > LATE {
+        // SAFETY: this helper only reads a clock (Linux 5.11).
+        unsafe { bpf_ktime_get_coarse_ns() + LATE }
+    } else {
+        u64::MAX
+    };
+    // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so that a value read
+    // here was never in it.
+    if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
+        return false;
+    }
+    concern == Concern::Sequence || advance(flow, from, transport.segment.timestamps.tsval)
+}
+
+/// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
+#[inline(always)]
+fn advance(flow: *mut Flow, from: Side, tsval: u32) -> bool {
+    // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
+    unsafe {
+        let newest = match from {
+            Side::Low => &raw mut (*flow).low.newest_tsval,
+            Side::High => &raw mut (*flow).high.newest_tsval,
+        };
+        let known = newest.read_volatile();
+        if !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+            return false;
+        }
+        // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that
+        // a packet went by unseen.
+        if (&raw const (*flow).busy).read_volatile() != 0 || is_newer(tsval, newest.read_volatile()) {
+            (*flow).contended = 1;
+        }
+    }
+    true
 }
 
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.

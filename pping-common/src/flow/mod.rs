@@ -15,7 +15,7 @@ pub use lifecycle::{Changes, Lifecycle, Reason};
 use crate::{
     abi::{Hook, SeriesKey},
     parse::{Datagram, Kind, Segment, Transport},
-    rtt::{self, Connection, Measured, Method, Methods, Options, Part, Rules, Turn, Work},
+    rtt::{self, Concern, Connection, Measured, Method, Methods, Options, Part, Rules, Turn, Work},
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
@@ -97,12 +97,23 @@ impl Flow {
         self.local & (1 << side as u32) != 0
     }
 
-    /// Whether [`Flow::step`] could do anything but return nothing. Most packets end here, before a
-    /// lock is taken or a clock is read.
+    /// What [`Flow::step`] could do. Most packets end here, before a lock is taken or a clock is read.
     #[inline(always)]
-    pub fn concerns(&self, from: Side, transport: &Transport, noted: &Noted, rules: &Rules) -> bool {
+    pub fn concerns(&self, from: Side, transport: &Transport, noted: &Noted, rules: &Rules) -> Concern {
         let (forward, reverse) = self.both(from);
-        lifecycle::concerns(forward, reverse, transport) || rtt::concerns(self, from, transport, noted, rules)
+        if lifecycle::concerns(forward, reverse, transport) {
+            return Concern::Anything;
+        }
+        rtt::concerns(self, from, transport, noted, rules)
+    }
+
+    /// Whether a segment of [`Concern::Tsval`] or [`Concern::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
+    /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
+    /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
+    #[inline(always)]
+    pub fn is_not_recorded(&self, from: Side, transport: &Transport, end: u64, rules: &Rules) -> bool {
+        self.contended == 0
+            && (!transport.segment.consumes_sequence_space() || rules.forbid(self.direction(from), end))
     }
 
     /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`Direction::note`]: follows the

@@ -24,8 +24,7 @@ pub use quic::{Connection, Spin};
 pub use rules::{Basis, Rules};
 pub use slots::{Part, Slots};
 pub use tcp_seq::Options;
-pub use tcp_ts::TsvalState;
-pub(crate) use tcp_ts::is_newer;
+pub use tcp_ts::{TsvalState, is_newer};
 
 use crate::{
     flow::{Direction, Flow, Noted, Side},
@@ -130,17 +129,40 @@ impl Work {
     };
 }
 
-/// Whether the steps could change anything.
+/// What the steps could change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concern {
+    /// Nothing.
+    Nothing,
+    /// The newest `TSval`, and that something waits for its echo, unless no recording is allowed.
+    Tsval,
+    /// That something waits for its acknowledgement, unless no recording is allowed.
+    Sequence,
+    /// More than that.
+    Anything,
+}
+
+/// What the steps could change.
 #[inline(always)]
-pub(crate) fn concerns(flow: &Flow, from: Side, transport: &Transport, noted: &Noted, rules: &Rules) -> bool {
+pub(crate) fn concerns(
+    flow: &Flow,
+    from: Side,
+    transport: &Transport,
+    noted: &Noted,
+    rules: &Rules,
+) -> Concern {
     let (forward, reverse) = flow.both(from);
-    match transport.kind {
-        Kind::Tcp => tcp::concerns(flow.options, forward, reverse, &transport.segment, noted.progress, rules),
+    let is_any = match transport.kind {
+        Kind::Tcp => {
+            let segment = &transport.segment;
+            return tcp::concerns(flow.options, forward, reverse, segment, noted.progress, rules);
+        }
         // Echoes are so few that looking twice costs more than it saves.
         Kind::Echo => true,
         Kind::Quic => quic::concerns(flow, from, &transport.datagram.quic, rules),
         Kind::Dns => false,
-    }
+    };
+    if is_any { Concern::Anything } else { Concern::Nothing }
 }
 
 /// The first step: decides what to do about a packet that `from` sent.

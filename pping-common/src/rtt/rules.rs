@@ -42,6 +42,12 @@ impl Rules {
         methods: Methods::ALL,
     };
 
+    /// Whether `direction` may not record before `end`, and not at it either.
+    #[inline(always)]
+    pub(crate) fn forbid(&self, direction: &Direction, end: u64) -> bool {
+        direction.recorded_at != 0 && end.saturating_sub(direction.recorded_at) < self.rate_limit
+    }
+
     /// Whether `direction` may record at `now`. The stricter limit wins.
     #[inline(always)]
     pub(super) fn allow(&self, direction: &Direction, now: u64) -> bool {

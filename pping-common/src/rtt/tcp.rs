@@ -1,6 +1,6 @@
 //! Which of the methods for TCP a segment is measured by.
 
-use super::{Method, Options, Part, Rules, Turn, Work, tcp_handshake, tcp_seq, tcp_ts};
+use super::{Concern, Method, Options, Part, Rules, Turn, Work, tcp_handshake, tcp_seq, tcp_ts};
 use crate::{
     flow::{Direction, Flow, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
@@ -28,24 +28,27 @@ pub(super) fn concerns(
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
-) -> bool {
+) -> Concern {
     let methods = rules.methods;
     let expected = if segment.has_timestamps { Options::With } else { Options::Without };
     // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing.
     if options != expected && options != Options::With || segment.flags.rst() {
-        return true;
+        return Concern::Anything;
     }
     if methods.has(Method::TcpHandshake) && tcp_handshake::concerns(reverse, segment) {
-        return true;
+        return Concern::Anything;
     }
-    if methods.has(Method::TcpTs)
-        && tcp_ts::concerns(forward, reverse, Part::of(methods, Turn::First), segment)
-    {
-        return true;
+    if methods.has(Method::TcpTs) {
+        let concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Turn::First), segment);
+        if concern != Concern::Nothing {
+            return if methods.has_both() { Concern::Anything } else { concern };
+        }
     }
     let turn = if methods.has_both() { Turn::Second } else { Turn::First };
-    is_by_seq(options, rules, turn)
-        && tcp_seq::concerns(forward, reverse, Part::of(methods, turn), segment, progress)
+    if is_by_seq(options, rules, turn) {
+        return tcp_seq::concerns(forward, reverse, Part::of(methods, turn), segment, progress);
+    }
+    Concern::Nothing
 }
 
 /// Finds out whether a flow has timestamps.

@@ -4,7 +4,7 @@
 //! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction. So does
 //! a SYN with which another connection begins: its numbers mean something else.
 
-use super::{Part, is_newer};
+use super::{Concern, Part, is_newer};
 use crate::{
     flow::{Direction, Progress},
     parse::{Segment, TcpFlags},
@@ -32,14 +32,16 @@ pub(super) fn concerns(
     part: Part,
     segment: &Segment,
     progress: Progress,
-) -> bool {
+) -> Concern {
     match progress {
-        Progress::First | Progress::Advance | Progress::Overlap => true,
-        Progress::Behind if forward.slots.any(part, |_| true) => true,
-        Progress::Behind | Progress::None => {
-            segment.flags.ack() && reverse.slots.any(part, |end| !is_newer(end, segment.acknowledgement))
-        }
+        Progress::First | Progress::Overlap => return Concern::Anything,
+        Progress::Behind if forward.slots.any(part, |_| true) => return Concern::Anything,
+        Progress::Advance | Progress::Behind | Progress::None => {}
     }
+    if segment.flags.ack() && reverse.slots.any(part, |end| !is_newer(end, segment.acknowledgement)) {
+        return Concern::Anything;
+    }
+    if progress == Progress::Advance { Concern::Sequence } else { Concern::Nothing }
 }
 
 /// Whether the acknowledgement of a segment without RST can be timed: its octets are sent for the first time, as far as

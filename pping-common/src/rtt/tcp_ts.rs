@@ -1,6 +1,6 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
-use super::Part;
+use super::{Concern, Part};
 use crate::{flow::Direction, parse::Segment};
 
 /// What is known of a direction's newest `TSval`.
@@ -27,15 +27,21 @@ impl TsvalState {
 
 /// Whether `a` is newer than `b`: `0 < a - b < 2^31`, modulo 2^32 (RFC 7323, 5.2).
 #[inline(always)]
-pub(crate) fn is_newer(a: u32, b: u32) -> bool {
+pub fn is_newer(a: u32, b: u32) -> bool {
     a.wrapping_sub(b).wrapping_sub(1) < (1 << 31) - 1
 }
 
 #[inline(always)]
-pub(super) fn concerns(forward: &Direction, reverse: &Direction, part: Part, segment: &Segment) -> bool {
-    let Some(timestamps) = segment.timestamps() else { return false };
-    is_first_seen(forward, timestamps.tsval)
-        || reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr))
+pub(super) fn concerns(forward: &Direction, reverse: &Direction, part: Part, segment: &Segment) -> Concern {
+    let Some(timestamps) = segment.timestamps() else { return Concern::Nothing };
+    if reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
+        return Concern::Anything;
+    }
+    match forward.tsval_state {
+        _ if !is_first_seen(forward, timestamps.tsval) => Concern::Nothing,
+        TsvalState::Known => Concern::Tsval,
+        TsvalState::Unknown | TsvalState::Doubtful => Concern::Anything,
+    }
 }
 
 #[inline(always)]

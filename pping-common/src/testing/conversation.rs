@@ -6,7 +6,7 @@ use super::{ACK, PSH};
 use crate::{
     flow::{Changes, Flow, Outcome, Side},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Method, Methods, Rules},
+    rtt::{Concern, Method, Methods, Rules},
 };
 
 /// Nanoseconds in a millisecond.
@@ -125,11 +125,20 @@ impl Conversation {
     /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Side, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.both_mut(from).0.note(transport, 0, HOOK);
-        let is_concerned =
-            self.flow.concerns(from, transport, &noted, &self.rules) || self.flow.contended != 0;
-        let before = self.flow;
+        let concern = self.flow.concerns(from, transport, &noted, &self.rules);
+        let is_left_alone = match concern {
+            Concern::Nothing => self.flow.contended == 0,
+            Concern::Tsval | Concern::Sequence => {
+                self.flow.is_not_recorded(from, transport, now, &self.rules)
+            }
+            Concern::Anything => false,
+        };
+        let mut before = self.flow;
         let outcome = self.flow.step(from, transport, &noted, now, &self.rules);
-        if !is_concerned {
+        if is_left_alone {
+            if concern == Concern::Tsval {
+                before.both_mut(from).0.newest_tsval = transport.segment.timestamps.tsval;
+            }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
             for measured in [outcome.measured, outcome.second] {
                 assert!(!measured.has_sample && !measured.slots_full, "{transport:?}");

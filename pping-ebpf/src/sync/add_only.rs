@@ -10,6 +10,9 @@ use pping_common::abi::Series;
 
 use super::add_32;
 
+/// Whether there is [`replace`].
+pub(crate) const HAS_REPLACE: bool = false;
+
 /// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
 /// verifier more.
 pub(super) const ATTEMPTS: u32 = 12;
@@ -21,6 +24,12 @@ pub(super) const FEW_ATTEMPTS: u32 = 4;
 #[inline(always)]
 pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
     None
+}
+
+/// Nothing can be replaced that another CPU may replace as well.
+#[inline(always)]
+pub(crate) fn replace(_: *mut u32, _: u32, _: u32) -> bool {
+    false
 }
 
 /// Raises two numbers of a series to at least these. It fails when another CPU has the series and keeps it.

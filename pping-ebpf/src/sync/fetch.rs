@@ -4,6 +4,9 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
 use pping_common::abi::Series;
 
+/// Whether there is [`replace`].
+pub(crate) const HAS_REPLACE: bool = true;
+
 /// Attempts to take the lock of a flow before giving up: a microsecond or two, many times as long as it is ever
 /// held, so a failure means that its holder's (virtual) CPU is not running.
 pub(super) const ATTEMPTS: u32 = 64;
@@ -54,6 +57,15 @@ fn raise_one(place: *mut u64, value: u64) {
         if is_done {
             return;
         }
+    }
+}
+
+/// Replaces a number; `false` when another CPU was faster.
+#[inline(always)]
+pub(crate) fn replace(number: *mut u32, old: u32, new: u32) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(number, old, new).1
     }
 }
 

@@ -16,7 +16,7 @@ mod fetch;
 use add_only as with;
 #[cfg(not(feature = "add-only"))]
 use fetch as with;
-pub(crate) use with::{fetch_add_1, publish, raise, unlock};
+pub(crate) use with::{HAS_REPLACE, fetch_add_1, publish, raise, replace, unlock};
 
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]

@@ -11,7 +11,7 @@ use pping_common::{
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
     parse::{Decap, Family, Frame, IpAddress, Kind, Protocol, Scope, Untracked, Vlan},
-    rtt::{Method, Rules, Sample},
+    rtt::{Concern, Method, Rules, Sample},
 };
 
 use super::{
@@ -216,7 +216,7 @@ impl Tracked<'_> {
         direction.packets += 1;
         direction.bytes += u64::from(transport.payload());
         let rules = &self.settings.rules;
-        if entry.flow.concerns(from, transport, &noted, rules) {
+        if entry.flow.concerns(from, transport, &noted, rules) != Concern::Nothing {
             self.step::<A>(&mut entry.flow, from, noted);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.

@@ -5,7 +5,7 @@ use std::{vec, vec::Vec};
 use crate::{
     flow::{Outcome, Side},
     parse::{Kind, Quic, QuicForm, Transport},
-    rtt::{Method, Methods, Rules},
+    rtt::{Concern, Method, Methods, Rules},
     testing::{Conversation, MS},
 };
 
@@ -380,8 +380,8 @@ fn packets_of_no_interest_concern_nobody() {
     for (from, value) in [(Side::Low, true), (Side::High, true)] {
         let transport = short(value);
         let noted = talk.flow.low.note(&transport, 0, 0);
-        assert!(!talk.flow.concerns(from, &transport, &noted, &talk.rules));
+        assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
         let transport = initial(ANY, if from == Side::Low { CLIENT } else { SERVER });
-        assert!(!talk.flow.concerns(from, &transport, &noted, &talk.rules));
+        assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
     }
 }

@@ -5,7 +5,11 @@ use std::{collections::BTreeSet, vec, vec::Vec};
 use proptest::prelude::*;
 
 use super::quic::{connected, short};
-use crate::{flow::Side, rtt::Sample, testing::MS};
+use crate::{
+    flow::Side,
+    rtt::{Concern, Sample},
+    testing::MS,
+};
 
 /// Nanoseconds in a microsecond.
 const US: u64 = 1000;
@@ -128,7 +132,7 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
         let side = if from == 0 { Side::Low } else { Side::High };
         let (now, transport) = (20 * MS + at * US, short(value));
         let noted = talk.flow.both_mut(side).0.note(&transport, 0, 0);
-        if talk.flow.concerns(side, &transport, &noted, &talk.rules) {
+        if talk.flow.concerns(side, &transport, &noted, &talk.rules) != Concern::Nothing {
             let outcome = talk.flow.step(side, &transport, &noted, now, &talk.rules);
             samples.extend(outcome.measured.sample().map(|sample| (from, sample)));
         }

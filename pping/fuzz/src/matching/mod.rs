@@ -7,7 +7,7 @@ use pping_common::{
     flow::{Changes, Flow, Lifecycle, Noted, Outcome, Side},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, SLOTS},
     parse::{Kind, Transport},
-    rtt::{Measured, Rules},
+    rtt::{Concern, Measured, Rules},
 };
 
 use self::{
@@ -80,11 +80,24 @@ impl Talk {
             Side::High => &mut self.flow.high,
         };
         let noted = direction.note(transport, 0, 0);
-        let outcome = if self.flow.concerns(from, transport, &noted, &self.rules) {
-            self.flow.step(from, transport, &noted, now, &self.rules)
-        } else {
-            self.assert_unconcerned(from, now, transport, noted);
-            NOTHING
+        let outcome = match self.flow.concerns(from, transport, &noted, &self.rules) {
+            Concern::Nothing => {
+                self.assert_unconcerned(from, now, transport, noted);
+                NOTHING
+            }
+            concern @ (Concern::Tsval | Concern::Sequence)
+                if self.flow.is_not_recorded(from, transport, now, &self.rules) =>
+            {
+                if concern == Concern::Tsval {
+                    let direction = match from {
+                        Side::Low => &mut self.flow.low,
+                        Side::High => &mut self.flow.high,
+                    };
+                    direction.newest_tsval = transport.segment.timestamps.tsval;
+                }
+                NOTHING
+            }
+            _ => self.flow.step(from, transport, &noted, now, &self.rules),
         };
         let expected = self.model.packet(from as usize, transport, now);
         let all = [outcome.measured, outcome.second];
