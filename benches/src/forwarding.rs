@@ -17,7 +17,7 @@ use pping_lab::{
     veth::{End, Offloads, connect},
 };
 
-use crate::{exchanges, kernel, measure::Figure};
+use crate::{exchanges, kernel, measure::Figure, report::Report};
 
 /// Connections at the same time.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
@@ -65,7 +65,7 @@ impl Way {
 }
 
 /// Measures with pping in two ways, and with `beside`, a command of somebody else's that watches [`WATCHED`].
-pub(crate) fn measure(beside: Option<&str>) -> Result<()> {
+pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
     let pping = std::env::current_exe()?.with_file_name("pping");
@@ -107,6 +107,11 @@ pub(crate) fn measure(beside: Option<&str>) -> Result<()> {
                 format!("{:.0} ({:.0}..{:.0})", more.median, more.min, more.max),
                 throughput.median,
             );
+            let of = |what| format!("{flows} flows, {name} watches: {what}");
+            report.take(of("the way alone"), "ns", &alone);
+            report.take(of("the way that is watched"), "ns", &watched);
+            report.take(of("more"), "ns", &more);
+            report.take(of("throughput"), "%", &throughput);
         }
         if let Some(mut watching) = watching {
             watching.stop(Signal::SIGINT, Duration::from_secs(10))?;

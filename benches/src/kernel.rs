@@ -33,6 +33,7 @@ use crate::{
     exchanges::{self, Crowd, Sampled},
     frames,
     measure::{Figure, Rounds, run},
+    report::Report,
 };
 
 static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
@@ -47,7 +48,7 @@ const CROWD: u32 = 1 << 18;
 const EVENTS_PER_ROUND: u32 = 16_384;
 
 /// Measures each program.
-pub(crate) fn measure(rounds: Rounds) -> Result<()> {
+pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     let repeat = rounds.repeat;
     println!("{} rounds of {repeat} runs; ns per packet over an empty program\n", rounds.rounds);
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
@@ -57,9 +58,9 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     let packet = frames::tcp(1, 2, 1400);
     let own = |program| rounds.measure((&baseline, "baseline_empty"), (&baseline, program), &packet, || ());
     let clock = own("baseline_clock")?;
-    print("reading the clock", &clock);
+    report.print("reading the clock", &clock);
     let parse = own("baseline_parse")?;
-    print("parsing, and reading the clock", &parse);
+    report.print("parsing, and reading the clock", &parse);
 
     // The default rate limit, so nothing but the first of a kind is recorded.
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
@@ -80,11 +81,11 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
             if name.starts_with("TCP with timestamps") {
                 repeated = repeated.max(figure.median);
             }
-            print(&format!("{name} ({hook})"), &figure);
+            report.print(&format!("{name} ({hook})"), &figure);
         }
     }
 
-    older_kernels(rounds, &settings, (&kernel.programs, &baseline), &packet)?;
+    older_kernels(rounds, &settings, (&kernel.programs, &baseline), &packet, report)?;
 
     let inside = watching_loopback(&Settings { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
@@ -94,30 +95,30 @@ pub(crate) fn measure(rounds: Rounds) -> Result<()> {
     ] {
         let program = (&inside.programs, "pping_ingress");
         let figure = rounds.measure((&baseline, "baseline_empty"), program, &packet, || ())?;
-        print(&format!("{name}, tunnels on (ingress)"), &figure);
+        report.print(&format!("{name}, tunnels on (ingress)"), &figure);
     }
 
     let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
     let unlimited = Settings::DEFAULT;
     let aggregated = few.echo(Settings { emit: Emit::NOTHING, ..unlimited }, &packet)?;
-    print("a new TSval, and its echo: both packets, aggregated", &aggregated);
+    report.print("a new TSval, and its echo: both packets, aggregated", &aggregated);
     let both = few.echo(unlimited, &packet)?;
-    print("the same, and an event", &both);
+    report.print("the same, and an event", &both);
     let grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
     let grouped = Settings { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
-    print("aggregated in groups", &few.echo(grouped, &packet)?);
+    report.print("aggregated in groups", &few.echo(grouped, &packet)?);
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
     for sampled in exchanges::of_each_method() {
         let name = record::method_name(sampled.method);
-        print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
+        report.print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
     }
     println!("\nTwo packets of different flows, nothing to record or match:");
     for half in [1, 512, 1 << 16] {
-        print(&format!("{} flows in turn", 2 * half), &rounds.crowd(half)?);
+        report.print(&format!("{} flows in turn", 2 * half), &rounds.crowd(half)?);
     }
     let flood = rounds.flood()?;
-    print("two SYNs of a flood, every method on", &flood);
+    report.print("two SYNs of a flood, every method on", &flood);
     println!(
         "So a core takes {:.1} million SYNs of a flood a second, and nothing else.",
         2000.0 / flood.median
@@ -142,6 +143,7 @@ fn older_kernels(
     settings: &Settings,
     (newest, baseline): (&Ebpf, &Ebpf),
     packet: &[u8],
+    report: &mut Report,
 ) -> Result<()> {
     let without = |features: &[Feature]| {
         watching_loopback(&Settings { without: Without::these(features), ..*settings })
@@ -149,17 +151,17 @@ fn older_kernels(
     let name = "pping_ingress";
     let add_only = without(&[Feature::Fetch])?;
     let figure = rounds.measure((newest, name), (&add_only.programs, name), packet, || ())?;
-    print("what locks that only add, add to the first line", &figure);
+    report.print("what locks that only add, add to the first line", &figure);
     // The lease begins here, and the rounds take less than it lasts.
     let leased = without(&[Feature::Tcx])?;
     let began = Instant::now();
     let figure = rounds.measure((newest, name), (&leased.programs, name), packet, || ())?;
     let lease = Duration::from_secs(LEASE_SECONDS);
     anyhow::ensure!(began.elapsed() < lease, "the lease has run out: fewer rounds or runs");
-    print("what a lease adds to it", &figure);
+    report.print("what a lease adds to it", &figure);
     thread::sleep(lease + Duration::from_secs(1));
     let figure = rounds.measure((baseline, "baseline_empty"), (&leased.programs, name), packet, || ())?;
-    print("a packet once the lease has run out", &figure);
+    report.print("a packet once the lease has run out", &figure);
     Ok(())
 }
 
@@ -291,8 +293,4 @@ fn load_all(programs: &mut Ebpf) -> Result<()> {
         .with_context(|| format!("loading {name}"))?;
     }
     Ok(())
-}
-
-fn print(name: &str, figure: &Figure) {
-    println!("{name:<52} {:>7.1} {:>7.1} {:>7.1}", figure.median, figure.min, figure.max);
 }

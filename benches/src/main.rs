@@ -11,14 +11,16 @@ mod machine;
 mod measure;
 mod networks;
 mod replay;
+mod report;
 mod scrape;
 mod serve;
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
+use report::Report;
 
 /// Measures what a packet costs in the kernel, in nanoseconds over an empty program, how much less a router forwards, what
 /// samples cost the agent, how fast captures are read, and how long a scrape takes.
@@ -39,6 +41,9 @@ struct Arguments {
     /// Packets in the capture
     #[arg(long, default_value_t = 2_000_000)]
     packets: u32,
+    /// Also write the figures of the kernel and of forwarding to this file, with each round
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     /// Measure nothing: serve metrics of made-up networks at this address until killed
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<SocketAddr>,
@@ -66,17 +71,19 @@ enum Part {
 }
 
 fn main() -> Result<()> {
-    let Arguments { only, beside, rounds, repeat, packets, serve, groups, step } = Arguments::parse();
+    let Arguments { only, beside, rounds, repeat, packets, json, serve, groups, step } = Arguments::parse();
     if let Some(address) = serve {
         return serve::serve(address, groups, step);
     }
     let wants = |part| only.is_none_or(|only| only == part);
-    println!("{}", machine::describe());
+    let machine = machine::describe();
+    println!("{machine}");
+    let mut report = Report::new(machine);
     if wants(Part::Kernel) {
-        kernel::measure(Rounds { rounds, repeat })?;
+        kernel::measure(Rounds { rounds, repeat }, &mut report)?;
     }
     if wants(Part::Forwarding) {
-        forwarding::measure(beside.as_deref())?;
+        forwarding::measure(beside.as_deref(), &mut report)?;
     }
     if wants(Part::Agent) {
         agent::measure()?;
@@ -87,5 +94,5 @@ fn main() -> Result<()> {
     if wants(Part::Scrape) {
         scrape::measure()?;
     }
-    Ok(())
+    json.map_or(Ok(()), |file| report.save(&file))
 }

@@ -5,6 +5,7 @@ use aya::{
     Ebpf,
     programs::{Program, TestRun as _, TestRunOptions},
 };
+use serde::Serialize;
 
 /// How often to measure.
 #[derive(Clone, Copy)]
@@ -16,10 +17,13 @@ pub(crate) struct Rounds {
 }
 
 /// What was measured, mostly nanoseconds per run over the program that was subtracted.
+#[derive(Clone, Serialize)]
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
+    /// Of each round, one after the other.
+    rounds: Vec<f64>,
 }
 
 impl Rounds {
@@ -49,10 +53,16 @@ impl Rounds {
 impl Figure {
     /// From what was measured in each round.
     pub(crate) fn of(rounds: impl IntoIterator<Item = f64>) -> Result<Self> {
-        let mut sorted: Vec<f64> = rounds.into_iter().collect();
+        let rounds: Vec<f64> = rounds.into_iter().collect();
+        let mut sorted = rounds.clone();
         sorted.sort_by(f64::total_cmp);
         let at = |index: usize| sorted.get(index).copied().context("at least one round is needed");
-        Ok(Self { median: at(sorted.len() / 2)?, min: at(0)?, max: at(sorted.len().saturating_sub(1))? })
+        Ok(Self {
+            median: at(sorted.len() / 2)?,
+            min: at(0)?,
+            max: at(sorted.len().saturating_sub(1))?,
+            rounds,
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use pping_common::{
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
     },
     parse::{Family, Frame, IpAddress, Untracked},
-    rtt::{Measured, Work},
+    rtt::{Concern, Measured, Work},
     table::{Bucket, Entry, Place, Table},
 };
 
@@ -111,6 +111,8 @@ pub(crate) struct Scratch {
     pub(crate) changes: Changes,
     /// What it means for its flow beside that.
     pub(crate) noted: Noted,
+    /// What it could have to do with what is measured.
+    pub(crate) concern: Concern,
     /// What is to be done to measure.
     pub(crate) work: Work,
     /// What it matched and recorded.

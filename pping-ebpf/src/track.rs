@@ -47,8 +47,9 @@ pub(crate) fn track<A: Flows>(
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
-    let concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
-    if concern != Concern::Nothing && !is_spared(flow, from, concern, scratch) {
+    scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
+    maps::settle(scratch);
+    if scratch.concern != Concern::Nothing && !is_spared(flow, from, scratch) {
         step::<A>(hook, place, counters, scratch, entry, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
@@ -160,11 +161,12 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
 /// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact.
 #[inline(always)]
-fn is_spared(flow: *mut Flow, from: Side, concern: Concern, scratch: &Scratch) -> bool {
+fn is_spared(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
-    let (rules, transport) = (config::rules(), &scratch.frame.transport);
-    if !sync::HAS_REPLACE || concern == Concern::Anything {
+    let (rules, transport, concern) = (config::rules(), &scratch.frame.transport, scratch.concern);
+    // Where both numbers are timed there is nothing to spare, which the verifier need not find out for each way here.
+    if !sync::HAS_REPLACE || rules.methods.has_both() || concern == Concern::Anything {
         return false;
     }
     let end = if rules.rate_limit > LATE {

@@ -12,11 +12,11 @@ pub(crate) const HAS_REPLACE: bool = true;
 pub(super) const ATTEMPTS: u32 = 64;
 
 /// Attempts to take a lock that is held for a moment only, and seldom. Each costs the verifier.
-pub(super) const FEW_ATTEMPTS: u32 = 8;
+pub(super) const FEW_ATTEMPTS: u32 = 6;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
 /// on another CPU rarer still.
-const RAISES: u32 = 8;
+const RAISES: u32 = 4;
 
 /// Adds 1 to a counter, and returns what it was before. Not relaxed: LLVM 22 makes of that the instruction that fetches
 /// nothing, and takes what was added for what was fetched.

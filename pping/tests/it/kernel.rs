@@ -18,6 +18,7 @@ mod local;
 mod loss;
 mod map_full;
 mod random;
+mod rate_limit;
 mod rig;
 mod series;
 mod settings;

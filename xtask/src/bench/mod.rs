@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what pping costs, measured here.
 
 mod against;
+mod saved;
 mod table;
 
 use std::ffi::OsString;
@@ -22,13 +23,16 @@ pub(crate) struct Arguments {
     /// How many turns each has
     #[arg(long, default_value_t = 5, requires = "against")]
     turns: usize,
+    /// Keep the tables, and the figures of each round, in benches/runs/DATE-MACHINE
+    #[arg(long, conflicts_with = "against")]
+    save: bool,
     /// What the benchmarks are given
     #[arg(last = true, value_name = "BENCH ARGUMENTS")]
     given: Vec<OsString>,
 }
 
 /// Builds the benchmarks and runs them.
-pub(crate) fn run(Arguments { against, turns, given }: &Arguments) -> Result<()> {
+pub(crate) fn run(Arguments { against, turns, save, given }: &Arguments) -> Result<()> {
     // The tests' tools have tshark, which is measured as well.
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     if let Some(revision) = against {
@@ -36,7 +40,7 @@ pub(crate) fn run(Arguments { against, turns, given }: &Arguments) -> Result<()>
     }
     // The program that a capture is given to.
     build::compile(Profile::Release)?;
-    command::run(
-        environment::cargo().args(["run", "--release", "--package", "pping-benches", "--"]).args(given),
-    )
+    let mut bench = environment::cargo();
+    bench.args(["run", "--release", "--package", "pping-benches", "--"]).args(given);
+    if *save { saved::run(bench) } else { command::run(&mut bench) }
 }

@@ -1,0 +1,49 @@
+//! What was measured: tables for people, and the same as JSON, with each round, for programs.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use crate::measure::Figure;
+
+/// All figures so far.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    /// What they were measured on.
+    machine: String,
+    figures: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    unit: &'static str,
+    #[serde(flatten)]
+    figure: Figure,
+}
+
+impl Report {
+    /// One without figures.
+    pub(crate) fn new(machine: String) -> Self {
+        Self { machine, figures: Vec::new() }
+    }
+
+    /// Takes a figure that is printed elsewhere.
+    pub(crate) fn take(&mut self, name: impl Into<String>, unit: &'static str, figure: &Figure) {
+        self.figures.push(Entry { name: name.into(), unit, figure: figure.clone() });
+    }
+
+    /// Prints a figure in ns, and takes it.
+    pub(crate) fn print(&mut self, name: &str, figure: &Figure) {
+        println!("{name:<52} {:>7.1} {:>7.1} {:>7.1}", figure.median, figure.min, figure.max);
+        self.take(name, "ns", figure);
+    }
+
+    /// Writes all of them to a file.
+    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+    }
+}

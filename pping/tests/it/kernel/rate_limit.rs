@@ -1,0 +1,48 @@
+//! Recordings that are not allowed.
+
+use std::{thread, time::Duration};
+
+use pping::source::load::Settings;
+use pping_common::{parse::LinkType, rtt::Rules};
+
+use super::{
+    frames::{ACK, Ip, PSH, TCP, Tcp, v4, v6},
+    rig::{Program, Rig, kernels, samples},
+};
+
+const LIMIT: Duration = Duration::from_millis(200);
+
+#[test]
+fn a_tsval_that_was_not_recorded_is_not_recorded_when_it_is_seen_again() {
+    let rules = Rules { rate_limit: LIMIT.as_nanos() as u64, ..Rules::UNLIMITED };
+    for settings in kernels() {
+        for [here, there] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
+            let mut rig = Rig::with(Settings { rules, ..settings }, LinkType::Ethernet);
+            let send = |rig: &mut Rig, tsval, tsecr| {
+                let segment = Tcp { ports: (40_000, 443), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
+                rig.send(Program::Egress, &Ip::between(here, there).frame(TCP, &segment.octets()));
+            };
+            let answer = |rig: &mut Rig, tsval, tsecr| {
+                let segment = Tcp { ports: (443, 40_000), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
+                rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &segment.octets()));
+            };
+            // In mid-stream, the first ones may have been there before.
+            send(&mut rig, 10, 0);
+            answer(&mut rig, 90, 9);
+            send(&mut rig, 11, 90);
+            // Too soon, three times over.
+            for tsval in 12..15 {
+                send(&mut rig, tsval, 90);
+            }
+            thread::sleep(LIMIT + LIMIT / 10);
+            // Long after it was seen first: this would be a time that is far too short.
+            send(&mut rig, 14, 90);
+            answer(&mut rig, 91, 14);
+            send(&mut rig, 15, 91);
+            answer(&mut rig, 92, 15);
+            let found: Vec<u32> =
+                samples(&rig.agree("a rate limit")).iter().map(|sample| sample.identifier).collect();
+            assert_eq!(found, [91, 15]);
+        }
+    }
+}

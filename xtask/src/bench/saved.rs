@@ -1,0 +1,74 @@
+//! What was measured, kept for others to look at.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{command, environment};
+
+/// Where runs are kept, a directory each: the tables as they were printed, and the figures with each round.
+const RUNS: &str = "benches/runs";
+const TABLES: &str = "tables.txt";
+const FIGURES: &str = "figures.json";
+
+/// Runs the benchmarks, and keeps what they print and the figures behind it.
+#[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
+pub(super) fn run(mut bench: Command) -> Result<()> {
+    let figures = environment::target_directory().join(FIGURES);
+    bench.arg("--json").arg(&figures).stdout(Stdio::piped());
+    command::announce(&bench);
+    let mut child = bench.spawn().context("could not start the benchmarks")?;
+    let mut tables = String::new();
+    for line in BufReader::new(child.stdout.take().context("nothing to read from")?).lines() {
+        let line = line?;
+        println!("{line}");
+        tables += &line;
+        tables += "\n";
+    }
+    let status = child.wait()?;
+    ensure!(status.success(), "the benchmarks failed: {status}");
+    let machine = tables.lines().next().unwrap_or_default();
+    let directory = directory(&today()?, machine);
+    fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    fs::write(directory.join(TABLES), &tables)?;
+    fs::copy(&figures, directory.join(FIGURES)).context("keeping the figures")?;
+    eprintln!("kept in {}", directory.display());
+    Ok(())
+}
+
+fn today() -> Result<String> {
+    let date = Command::new("date").args(["--utc", "+%F"]).output().context("could not start date")?;
+    Ok(String::from_utf8_lossy(&date.stdout).trim().to_owned())
+}
+
+fn directory(date: &str, machine: &str) -> PathBuf {
+    environment::repository().join(RUNS).join(format!("{date}-{}", short(machine)))
+}
+
+/// A machine as it can be called in the name of a file: `AMD EPYC 7B13, 2 cores, Linux 6.18` is `amd-epyc-7b13-2-cores`.
+fn short(machine: &str) -> String {
+    let (hardware, _) = machine.split_once(", Linux").unwrap_or((machine, ""));
+    let words =
+        hardware.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn a_machine_makes_a_name_of_a_file() {
+        assert_eq!(short("AMD EPYC 7B13, 2 cores, Linux 6.18.44"), "amd-epyc-7b13-2-cores");
+        assert_eq!(
+            short("Intel(R) Xeon(R) CPU @ 2.20GHz, 1 cores, Linux 5.10"),
+            "intel-r-xeon-r-cpu-2-20ghz-1-cores"
+        );
+        assert_eq!(short(""), "");
+    }
+}
