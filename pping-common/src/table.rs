@@ -11,8 +11,8 @@ use crate::flow::{Address, Flow, FlowKey};
 /// Places in a bucket.
 pub const WAYS: usize = 6;
 
-/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 4 there is room for
-/// `max_flows`, give or take a few; with 5 the first is refused when 80 % of them are there (docs/performance.md).
+/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 4 the first flow is
+/// refused when 94 to 99 % of `max_flows` are there; with 5 at 72 to 80 % (131,072 of them; docs/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
 
 /// Buckets beside those, without which small tables would fill unevenly.

@@ -74,8 +74,8 @@ fn find_in<A: Flows>(
         return None;
     }
     // SAFETY: as above.
-    *occupant =
-        Occupant { tag, entry: unsafe { (&raw const (*bucket).entries).cast::<u32>().add(way).read() } };
+    let entry = unsafe { (&raw const (*bucket).entries).cast::<u32>().add(way).read() };
+    *occupant = Occupant { tag, entry };
     let entry = A::map().get_ptr_mut(occupant.entry)?;
     has_key(entry, key).then_some(entry)
 }
