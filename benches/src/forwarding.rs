@@ -1,7 +1,7 @@
 //! How much less a router forwards while it is watched: one core of it, which has nothing else to do.
 //!
-//! A program makes them, run by `BPF_PROG_TEST_RUN` with live frames, which takes little of that core. From there they go the
-//! way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
+//! A program makes the packets, run by `BPF_PROG_TEST_RUN` with live frames, which takes little of that core. From there they
+//! go the way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
 //! them.
 
 use std::{ffi::CString, fs, io, mem, net::Ipv4Addr, process::Command, thread, time::Duration};

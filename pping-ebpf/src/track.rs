@@ -49,7 +49,7 @@ pub(crate) fn track<A: Flows>(
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
     maps::settle(scratch);
-    if scratch.concern != Concern::Nothing && !is_spared(flow, from, scratch) {
+    if scratch.concern != Concern::Nothing && !is_spared::<A>(flow, from, scratch) {
         step::<A>(hook, place, counters, scratch, entry, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
@@ -161,7 +161,7 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
 /// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact.
 #[inline(always)]
-fn is_spared(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
+fn is_spared<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
     let (rules, transport, concern) = (config::rules(), &scratch.frame.transport, scratch.concern);
@@ -180,12 +180,13 @@ fn is_spared(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
         return false;
     }
-    concern == Concern::Sequence || advance(flow, from, transport.segment.timestamps.tsval)
+    concern == Concern::Sequence || advance::<A>(flow, from, scratch)
 }
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance(flow: *mut Flow, from: Side, tsval: u32) -> bool {
+fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
+    let tsval = scratch.frame.transport.segment.timestamps.tsval;
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
     unsafe {
         let newest = match from {
@@ -193,7 +194,9 @@ fn advance(flow: *mut Flow, from: Side, tsval: u32) -> bool {
             Side::High => &raw mut (*flow).high.newest_tsval,
         };
         let known = newest.read_volatile();
-        if !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+        // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
+        let is_there = table::is_there::<A>(scratch.place, scratch.occupant);
+        if !is_there || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
             return false;
         }
         // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that

@@ -38,17 +38,16 @@ pub(super) fn concerns(
     if methods.has(Method::TcpHandshake) && tcp_handshake::concerns(reverse, segment) {
         return Concern::Anything;
     }
-    if methods.has(Method::TcpTs) {
-        let concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Turn::First), segment);
-        if concern != Concern::Nothing {
-            return if methods.has_both() { Concern::Anything } else { concern };
-        }
-    }
     let turn = if methods.has_both() { Turn::Second } else { Turn::First };
-    if is_by_seq(options, rules, turn) {
-        return tcp_seq::concerns(forward, reverse, Part::of(methods, turn), segment, progress);
+    let mut concern = Concern::Nothing;
+    if methods.has(Method::TcpTs) {
+        concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Turn::First), segment);
     }
-    Concern::Nothing
+    if concern == Concern::Nothing && is_by_seq(options, rules, turn) {
+        concern = tcp_seq::concerns(forward, reverse, Part::of(methods, turn), segment, progress);
+    }
+    // What is recorded for the one may be recorded for the other at the same moment, whatever the limit.
+    if methods.has_both() && concern != Concern::Nothing { Concern::Anything } else { concern }
 }
 
 /// Finds out whether a flow has timestamps.
