@@ -15,7 +15,7 @@ pub(super) const ATTEMPTS: u32 = 64;
 pub(super) const FEW_ATTEMPTS: u32 = 6;
 
 /// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
-/// on another CPU rarer still.
+/// on another CPU rarer still: then the lower one may be left out. More attempts cost the verifier.
 const RAISES: u32 = 4;
 
 /// Adds 1 to a counter, and returns what it was before. Not relaxed: LLVM 22 makes of that the instruction that fetches
