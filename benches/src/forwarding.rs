@@ -10,7 +10,9 @@ use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
     maps::Array,
-    programs::{TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
+    programs::{
+        SchedClassifier, TcAttachType, TestRun as _, TestRunAttrs, TestRunOptions, Xdp, tc::SchedClassifierLink,
+    },
 };
 use pping_lab::{
     Namespace, Process, Signal, run,
@@ -71,11 +73,13 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let pping = std::env::current_exe()?.with_file_name("pping");
     let fixed = format!("{} -v -i {WATCHED} --format none", pping.display());
     let mut watchers = vec![
-        ("nobody", None),
-        ("pping", Some(fixed.clone())),
-        ("pping --rate-limit 0", Some(format!("{fixed} --rate-limit 0"))),
+        ("nobody", Watcher::Nobody),
+        ("an empty program", Watcher::Program("baseline_empty")),
+        ("parsing, and reading the clock", Watcher::Program("baseline_parse")),
+        ("pping", Watcher::Command(fixed.clone())),
+        ("pping --rate-limit 0", Watcher::Command(format!("{fixed} --rate-limit 0"))),
     ];
-    watchers.extend(beside.map(|command| (command, Some(command.to_owned()))));
+    watchers.extend(beside.map(|command| (command, Watcher::Command(command.to_owned()))));
     let mut router = Router::new()?;
     println!(
         "\na router's one core forwards packets of so many flows by an interface that is watched, and by one that is not,\n\
@@ -85,8 +89,8 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
         "{:<34} {:>6} {:>8} {:>8} {:>24} {:>10}",
         "", "flows", "alone", "watched", "more (min..max)", "throughput"
     );
-    for (name, command) in watchers {
-        let watching = command.map(|command| router.watch(&command)).transpose()?;
+    for (name, watcher) in watchers {
+        let watching = router.watch(&watcher)?;
         for flows in FLOWS {
             let mut rounds = Vec::new();
             for round in 0..=ROUNDS {
@@ -114,11 +118,29 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
             report.take(of("more"), "ns", &more);
             report.take(of("throughput"), "%", &throughput);
         }
-        if let Some(mut watching) = watching {
-            watching.stop(Signal::SIGINT, Duration::from_secs(10))?;
+        match watching {
+            Watching::Nobody => {}
+            // They are detached where they are attached: a filter of an older kernel is taken away by netlink.
+            Watching::Program(links) => router.namespace.enter(|| drop(links))?,
+            Watching::Process(mut process) => process.stop(Signal::SIGINT, Duration::from_secs(10))?,
         }
     }
     Ok(())
+}
+
+/// Who is to watch.
+enum Watcher {
+    Nobody,
+    /// One of the programs that do next to nothing.
+    Program(&'static str),
+    Command(String),
+}
+
+/// Who does.
+enum Watching {
+    Nobody,
+    Program(Vec<SchedClassifierLink>),
+    Process(Process),
 }
 
 /// A router between clients and servers, which are all one host.
@@ -152,8 +174,30 @@ impl Router {
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
     }
 
-    /// Starts what watches, on another core than the one that routes.
-    fn watch(&self, command: &str) -> Result<Process> {
+    /// Starts what watches: a process on another core than the one that routes.
+    fn watch(&mut self, watcher: &Watcher) -> Result<Watching> {
+        match watcher {
+            Watcher::Nobody => Ok(Watching::Nobody),
+            Watcher::Program(name) => self.attach(name).map(Watching::Program),
+            Watcher::Command(command) => self.start(command).map(Watching::Process),
+        }
+    }
+
+    fn attach(&mut self, name: &str) -> Result<Vec<SchedClassifierLink>> {
+        let program = self.traffic.program_mut(name).with_context(|| format!("there is no {name}"))?;
+        let program: &mut SchedClassifier = program.try_into()?;
+        self.namespace.enter(|| {
+            [TcAttachType::Ingress, TcAttachType::Egress]
+                .into_iter()
+                .map(|hook| {
+                    let link = program.attach(WATCHED, hook)?;
+                    Ok(program.take_link(link)?)
+                })
+                .collect()
+        })?
+    }
+
+    fn start(&self, command: &str) -> Result<Process> {
         let mut taskset = self.namespace.command("taskset");
         taskset.args(["--cpu-list", "0"]).args(command.split_whitespace());
         let mut process = Process::spawn(taskset)?;
