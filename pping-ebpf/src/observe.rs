@@ -15,6 +15,7 @@ use crate::{
     maps::{self, Scratch},
     octets::{Linear, Scattered},
     track::track,
+    usual::{self, Way},
 };
 
 /// Takes a packet at XDP.
@@ -23,10 +24,17 @@ pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    let Some(scratch) = maps::scratch() else { return };
     let packet = Linear::of_xdp(ctx);
-    let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-    observe(Hook::Ingress, interface.place, packet.frame_len(), scratch, parsed);
+    let way = usual::count(Hook::Ingress, interface, &packet);
+    if let Way::Over = way {
+        return;
+    }
+    let Some(scratch) = maps::scratch() else { return };
+    scratch.parsed = match way {
+        Way::FromFlow => Ok(()),
+        _ => parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame),
+    };
+    observe(Hook::Ingress, interface.place, packet.frame_len(), scratch);
 }
 
 /// Takes a packet at tc.
@@ -36,21 +44,24 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
+    let packet = Linear::of_skb(ctx);
+    let way = usual::count(hook, interface, &packet);
+    if let Way::Over = way {
+        return;
+    }
     let Some(scratch) = maps::scratch() else { return };
-    // SAFETY: as above.
     let mut vlan = Vlan::NONE;
     // SAFETY: as above.
     if unsafe { (*skb).vlan_present } != 0 {
         // SAFETY: as above.
         vlan.push(unsafe { (*skb).vlan_tci } as u16);
     }
-    let packet = Linear::of_skb(ctx);
-    let mut parsed = parse(&packet, interface.link_type(), vlan, &mut scratch.frame);
-    if parsed == Err(Untracked::Truncated) && packet.is_partial() {
-        // The driver left some of the headers in pages: rare, and copying them out is slow.
-        parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
-    }
-    observe(hook, interface.place, packet.frame_len(), scratch, parsed);
+    scratch.frame.vlan = vlan;
+    scratch.parsed = match way {
+        Way::FromFlow => Ok(()),
+        _ => parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame),
+    };
+    observe(hook, interface.place, packet.frame_len(), scratch);
 }
 
 /// Takes a packet at tc apart and leaves it at that, for the bench.
@@ -80,8 +91,7 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
 }
 
 #[inline(always)]
-fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch, parsed: Result<(), Untracked>) {
-    scratch.parsed = parsed;
+fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) {
     maps::settle(scratch);
     let Some(counters) = maps::counters(place) else { return };
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else

@@ -33,12 +33,6 @@ impl Linear {
     pub(crate) fn of_skb(ctx: &TcContext) -> Self {
         Self { start: ctx.data(), end: ctx.data_end(), frame_len: ctx.len() as usize }
     }
-
-    /// Whether the packet goes on elsewhere in memory.
-    #[inline(always)]
-    pub(crate) fn is_partial(&self) -> bool {
-        self.frame_len > self.end - self.start
-    }
 }
 
 impl Octets for Linear {
@@ -98,8 +92,25 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
     octets
 }
 
-/// Any part of a packet at tc, copied out of it octet by octet.
+/// All of a packet at tc. What does not lie in one piece is copied out: rare, and slow.
 pub(crate) struct Scattered<'a>(pub(crate) &'a TcContext);
+
+impl Scattered<'_> {
+    /// The part that lies in one piece, asked for each time. Else the verifier would note how much of it was found to be there, and
+    /// so follow what comes next once for what was read in place and once more for what was copied.
+    #[inline(always)]
+    fn linear(&self) -> Linear {
+        let skb = maps::anew(self.0.skb.skb);
+        // SAFETY: the context is valid, and the verifier knows these fields as readable.
+        unsafe {
+            Linear {
+                start: (*skb).data as usize,
+                end: (*skb).data_end as usize,
+                frame_len: (*skb).len as usize,
+            }
+        }
+    }
+}
 
 /// A buffer on the stack, where the verifier insists on alignment.
 #[repr(align(8))]
@@ -108,12 +119,16 @@ struct Aligned<const N: usize>([u8; N]);
 impl Octets for Scattered<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        if let Some(octets) = self.linear().read(offset) {
+            return Some(octets);
+        }
         let mut buffer = Aligned([0; N]);
+        let octets = (&raw mut buffer.0).cast();
         // SAFETY: the helper writes `N` octets to the buffer, or none and says so.
-        let failed = unsafe {
-            bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, (&raw mut buffer.0).cast(), N as u32)
-        };
-        (failed == 0).then_some(buffer.0)
+        let failed =
+            unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
+        // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.
+        (failed == 0).then(|| unsafe { load(octets as usize) })
     }
 
     #[inline(always)]
@@ -128,6 +143,6 @@ impl Octets for Scattered<'_> {
 
     #[inline(always)]
     fn frame_len(&self) -> usize {
-        self.0.len() as usize
+        self.linear().frame_len
     }
 }

@@ -3,8 +3,8 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Hook},
-    flow::{Flow, FlowKey, Reason, Side},
-    parse::Untracked,
+    flow::{Flow, FlowKey, Noted, Reason, Side},
+    parse::{Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
     table::{Entry, Places},
 };
@@ -40,7 +40,10 @@ pub(crate) fn track<A: Flows>(
     table::see::<A>(scratch.place, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
-    count(flow, from, hook, scratch);
+    // SAFETY: a map value, valid for the program's run. What is read of it is for counting only.
+    scratch.noted =
+        unsafe { (*flow).direction(from) }.look(&scratch.frame.transport, scratch.frame.traffic_class);
+    count(flow, from, hook, &scratch.frame, &scratch.noted);
     maps::settle(scratch);
     counters.retransmissions[hook as usize] += u64::from(scratch.noted.is_retransmission);
     counters.overtaken[hook as usize] += u64::from(scratch.noted.is_overtaken);
@@ -49,7 +52,10 @@ pub(crate) fn track<A: Flows>(
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
     maps::settle(scratch);
-    if scratch.concern != Concern::Nothing && !is_spared::<A>(flow, from, scratch) {
+    let is_there = || table::is_there::<A>(scratch.place, scratch.occupant);
+    let is_over = scratch.concern == Concern::Nothing
+        || is_spared(flow, from, scratch.concern, &scratch.frame.transport, is_there);
+    if !is_over {
         step::<A>(hook, place, counters, scratch, entry, from);
     }
     // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
@@ -121,9 +127,9 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     }
 }
 
-/// Counts a packet, and notes what it means for its flow.
+/// Counts a packet to its flow, and notes it.
 #[inline(always)]
-fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
+pub(crate) fn count(flow: *mut Flow, from: Side, hook: Hook, frame: &Frame, noted: &Noted) {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
     let direction = unsafe {
         match from {
@@ -131,10 +137,8 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
             Side::High => &raw mut (*flow).high,
         }
     };
-    // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted =
-        unsafe { &mut *direction }.note(&scratch.frame.transport, scratch.frame.traffic_class, hook as u8);
-    scratch.noted = noted;
+    // SAFETY: as above. What is written is for counting only, and says itself what several CPUs do to it.
+    unsafe { &mut *direction }.put_down(&frame.transport, frame.traffic_class, hook as u8, noted);
     // SAFETY: as above.
     let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
@@ -146,7 +150,7 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
         )
     };
     sync::add(packets, 1);
-    sync::add(bytes, u64::from(scratch.frame.transport.payload()));
+    sync::add(bytes, u64::from(frame.transport.payload()));
     if noted.is_retransmission {
         sync::add_32(retransmissions, 1);
     }
@@ -159,12 +163,19 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
 }
 
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
-/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact.
+/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact. `is_there` says whether
+/// the flow still is where it was found.
 #[inline(always)]
-fn is_spared<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
+pub(crate) fn is_spared(
+    flow: *mut Flow,
+    from: Side,
+    concern: Concern,
+    transport: &Transport,
+    is_there: impl FnOnce() -> bool,
+) -> bool {
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
-    let (rules, transport, concern) = (config::rules(), &scratch.frame.transport, scratch.concern);
+    let rules = config::rules();
     // Where both numbers are timed there is nothing to spare, which the verifier need not find out for each way here.
     if !sync::HAS_REPLACE || rules.methods.has_both() || concern == Concern::Anything {
         return false;
@@ -180,13 +191,12 @@ fn is_spared<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
         return false;
     }
-    concern == Concern::Sequence || advance::<A>(flow, from, scratch)
+    concern == Concern::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_there)
 }
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
-    let tsval = scratch.frame.transport.segment.timestamps.tsval;
+fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> bool) -> bool {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
     unsafe {
         let newest = match from {
@@ -195,8 +205,7 @@ fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
         };
         let known = newest.read_volatile();
         // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
-        let is_there = table::is_there::<A>(scratch.place, scratch.occupant);
-        if !is_there || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+        if !is_there() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
             return false;
         }
         // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that
