@@ -1,6 +1,6 @@
 //! Packets as [`Octets`]. All pointer arithmetic of the kernel programs is here.
 
-use core::arch::asm;
+use core::{arch::asm, mem::MaybeUninit};
 
 use aya_ebpf::{
     helpers::bpf_skb_load_bytes,
@@ -114,7 +114,7 @@ impl Scattered<'_> {
 
 /// A buffer on the stack, where the verifier insists on alignment.
 #[repr(align(8))]
-struct Aligned<const N: usize>([u8; N]);
+struct Aligned<const N: usize>(#[expect(dead_code, reason = "read as words")] [u8; N]);
 
 impl Octets for Scattered<'_> {
     #[inline(always)]
@@ -122,9 +122,9 @@ impl Octets for Scattered<'_> {
         if let Some(octets) = self.linear().read(offset) {
             return Some(octets);
         }
-        let mut buffer = Aligned([0; N]);
-        let octets = (&raw mut buffer.0).cast();
-        // SAFETY: the helper writes `N` octets to the buffer, or none and says so.
+        let mut buffer = MaybeUninit::<Aligned<N>>::uninit();
+        let octets = buffer.as_mut_ptr().cast();
+        // SAFETY: the helper writes `N` octets to the buffer, or says that it did not.
         let failed =
             unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
         // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.

@@ -84,9 +84,17 @@ impl Frame {
         self.protocol = usual.protocol;
         self.traffic_class = usual.traffic_class;
         self.transport.kind = Kind::Tcp;
+        // One by one: the options, which do not matter, would be copied octet by octet in the kernel.
         let (to, from) = (&mut self.transport.segment, &usual.transport.segment);
-        let options = to.options;
-        *to = Segment { options, ..*from };
+        to.source_port = from.source_port;
+        to.destination_port = from.destination_port;
+        to.flags = from.flags;
+        to.sequence = from.sequence;
+        to.acknowledgement = from.acknowledgement;
+        to.payload = from.payload;
+        to.has_sack = from.has_sack;
+        to.has_timestamps = from.has_timestamps;
+        to.timestamps = from.timestamps;
     }
 }
 
