@@ -6,6 +6,9 @@ const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
 const PORTS: (u16, u16) = (40_000, 443);
 
+const CLIENT_V6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const SERVER_V6: [u8; 16] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
@@ -13,6 +16,11 @@ const ICMP: u8 = 1;
 /// A segment from client to server with timestamps and `payload` octets.
 pub(crate) fn tcp(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, Some((tsval, tsecr)), payload)
+}
+
+/// The same over IPv6.
+pub(crate) fn tcp_v6(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
+    ip_v6(TCP, &tcp_segment(PORTS, Some((tsval, tsecr)), payload))
 }
 
 /// Packet `number` of connection `flow`: in turn, two segments of the server and the client's two ACKs for them. Each
@@ -159,6 +167,10 @@ fn segment(
     timestamps: Option<(u32, u32)>,
     payload: usize,
 ) -> Vec<u8> {
+    ip(addresses, TCP, &tcp_segment(ports, timestamps, payload))
+}
+
+fn tcp_segment(ports: (u16, u16), timestamps: Option<(u32, u32)>, payload: usize) -> Vec<u8> {
     let words = if timestamps.is_some() { 8 } else { 5 };
     let mut segment = Vec::new();
     segment.extend(ports.0.to_be_bytes());
@@ -170,7 +182,7 @@ fn segment(
         segment.extend(tsecr.to_be_bytes());
     }
     segment.resize(segment.len() + payload, 0);
-    ip(addresses, TCP, &segment)
+    segment
 }
 
 fn ip(addresses: ([u8; 4], [u8; 4]), protocol: u8, payload: &[u8]) -> Vec<u8> {
@@ -180,6 +192,17 @@ fn ip(addresses: ([u8; 4], [u8; 4]), protocol: u8, payload: &[u8]) -> Vec<u8> {
     frame.extend([0, 0, 0x40, 0, 64, protocol, 0, 0]);
     frame.extend(addresses.0);
     frame.extend(addresses.1);
+    frame.extend(payload);
+    frame
+}
+
+fn ip_v6(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+    frame.extend((payload.len() as u16).to_be_bytes());
+    frame.extend([protocol, 64]);
+    frame.extend(CLIENT_V6);
+    frame.extend(SERVER_V6);
     frame.extend(payload);
     frame
 }
