@@ -17,7 +17,7 @@ use pping_lab::{
     veth::{End, Offloads, connect},
 };
 
-use crate::frames;
+use crate::{frames, report::Report};
 
 /// Segments a second, and so samples.
 const RATE: u64 = 100_000;
@@ -31,7 +31,7 @@ const BURST: u64 = 200;
 const INTERFACE: &str = "bench0";
 
 /// Measures each way of reporting in turn.
-pub(crate) fn measure() -> Result<()> {
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let (sender, receiver) = (Namespace::new("bench")?, Namespace::new("bench")?);
     connect(End::new(&sender, INTERFACE), End::new(&receiver, INTERFACE), Offloads::On)?;
     println!(
@@ -40,8 +40,10 @@ pub(crate) fn measure() -> Result<()> {
     println!("{:<46} {:>10} {:>10} {:>10} {:>8}", "", "samples/s", "CPU", "us/sample", "lost");
     // Without traffic the agent wakes up, and has the flow maps swept.
     let idle = watch(&sender, &receiver, "--format none", 0)?;
-    let per_second = idle.cpu.as_secs_f64() / TIME.as_secs_f64();
-    println!("{:<46} {:>10} {:>8.2} %", "--format none, no packets at all", 0, 100.0 * per_second);
+    let share = 100.0 * idle.cpu.as_secs_f64() / TIME.as_secs_f64();
+    let name = "--format none, no packets at all";
+    println!("{name:<46} {:>10} {share:>8.2} %", 0);
+    report.take_one(format!("{name}: CPU"), "%", share)?;
     let by_host = "--format none --group-by /32,/128 --listen 127.0.0.1:0";
     for (name, arguments, connections) in [
         ("--format none", "--format none", 100),
@@ -52,12 +54,13 @@ pub(crate) fn measure() -> Result<()> {
     ] {
         let Cost { samples, cpu, lost } = watch(&sender, &receiver, arguments, connections)?;
         let (seconds, cpu) = (TIME.as_secs_f64(), cpu.as_secs_f64());
-        println!(
-            "{name:<46} {:>10.0} {:>8.2} % {:>10.3} {lost:>8}",
-            samples as f64 / seconds,
-            100.0 * cpu / seconds,
-            1e6 * cpu / samples as f64,
-        );
+        let (rate, share, each) =
+            (samples as f64 / seconds, 100.0 * cpu / seconds, 1e6 * cpu / samples as f64);
+        println!("{name:<46} {rate:>10.0} {share:>8.2} % {each:>10.3} {lost:>8}");
+        report.take_one(format!("{name}: samples"), "1/s", rate)?;
+        report.take_one(format!("{name}: CPU"), "%", share)?;
+        report.take_one(format!("{name}: CPU for a sample"), "us", each)?;
+        report.take_one(format!("{name}: lost"), "events", lost as f64)?;
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ struct Arguments {
     /// Measure nothing else
     #[arg(long, value_enum)]
     only: Option<Part>,
-    /// Also have this watch the router, in turn with pping: a command that watches `wan0` until it is interrupted
+    /// Also have this watch the router, in turn with pping: a command that watches `wan1` until it is interrupted
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
     /// Rounds in the kernel, of which the median is taken
@@ -41,7 +41,7 @@ struct Arguments {
     /// Packets in the capture
     #[arg(long, default_value_t = 2_000_000)]
     packets: u32,
-    /// Also write the figures of the kernel and of forwarding to this file, with each round
+    /// Also write the figures to this file, with each round
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Measure nothing: serve metrics of made-up networks at this address until killed
@@ -86,13 +86,13 @@ fn main() -> Result<()> {
         forwarding::measure(beside.as_deref(), &mut report)?;
     }
     if wants(Part::Agent) {
-        agent::measure()?;
+        agent::measure(&mut report)?;
     }
     if wants(Part::Replay) {
-        replay::measure(packets)?;
+        replay::measure(packets, &mut report)?;
     }
     if wants(Part::Scrape) {
-        scrape::measure()?;
+        scrape::measure(&mut report)?;
     }
     json.map_or(Ok(()), |file| report.save(&file))
 }

@@ -24,6 +24,9 @@ pub(crate) struct Figure {
     pub(crate) max: f64,
     /// Of each round, one after the other.
     rounds: Vec<f64>,
+    /// What was subtracted in each round, if anything was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    baseline: Vec<f64>,
 }
 
 impl Rounds {
@@ -36,7 +39,7 @@ impl Rounds {
         packet: &[u8],
         mut between: impl FnMut(),
     ) -> Result<Figure> {
-        let mut over = Vec::new();
+        let (mut over, mut bases) = (Vec::new(), Vec::new());
         for round in 0..=self.rounds {
             let base = run(baseline, packet, self.repeat)?;
             let time = run(program, packet, self.repeat)?;
@@ -44,9 +47,10 @@ impl Rounds {
             // The first round warms up.
             if round > 0 {
                 over.push(time - base);
+                bases.push(base);
             }
         }
-        Figure::of(over)
+        Ok(Figure { baseline: bases, ..Figure::of(over)? })
     }
 }
 
@@ -62,6 +66,7 @@ impl Figure {
             min: at(0)?,
             max: at(sorted.len().saturating_sub(1))?,
             rounds,
+            baseline: Vec::new(),
         })
     }
 }

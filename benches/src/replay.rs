@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::capture;
+use crate::{capture, measure::Figure, report::Report};
 
 /// Runs of pping, of which the median is taken. The first is left out, as it brings the file into the page cache.
 const RUNS: usize = 7;
@@ -26,18 +26,26 @@ struct Run {
 }
 
 /// Measures `pping -r` on a capture of `packets`, then tshark on the same.
-pub(crate) fn measure(packets: u32) -> Result<()> {
+pub(crate) fn measure(packets: u32, report: &mut Report) -> Result<()> {
     let file = std::env::temp_dir().join(format!("pping-bench-{}.pcap", std::process::id()));
     capture::write(&file, packets).with_context(|| format!("writing {}", file.display()))?;
-    let result = compare(&file, packets);
+    let result = compare(&file, packets, report);
     fs::remove_file(&file).ok();
     result
 }
 
-fn compare(file: &Path, packets: u32) -> Result<()> {
+fn compare(file: &Path, packets: u32, report: &mut Report) -> Result<()> {
     let program = std::env::current_exe()?.with_file_name("pping");
     ensure!(program.is_file(), "{} is missing: start this by `cargo xtask bench`", program.display());
     println!("\na capture of {packets} TCP segments with timestamps, of {} connections", capture::FLOWS);
+    let mut print = |name: &str, runs: &[Run]| -> Result<f64> {
+        let rate = Figure::of(runs.iter().map(|run| f64::from(packets) / run.seconds / 1e6))?;
+        let memory = Figure::of(runs.iter().map(|run| run.peak_memory as f64 / 1e6))?;
+        println!("{name:<44} {:>7.3} million packets/s, {:>5.0} MB", rate.median, memory.max);
+        report.take(format!("{name}: speed"), "million packets/s", &rate);
+        report.take(format!("{name}: memory, the most"), "MB", &memory);
+        Ok(rate.median)
+    };
     let mut fastest: Option<f64> = None;
     for (name, limit, format) in [
         ("pping -r, default rate limit, no records", "100ms", "none"),
@@ -46,29 +54,17 @@ fn compare(file: &Path, packets: u32) -> Result<()> {
     ] {
         let mut command = Command::new(&program);
         command.arg("-r").arg(file).args(["--rate-limit", limit, "--format", format]);
-        let mut runs = (0..RUNS).map(|_| run(&mut command)).collect::<Result<Vec<_>>>()?.split_off(1);
-        runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-        let (median, peak) = (
-            runs.get(runs.len() / 2).context("no runs")?.seconds,
-            runs.iter().map(|run| run.peak_memory).max().unwrap_or(0),
-        );
-        fastest = fastest.or(Some(median));
-        print(name, packets, median, peak);
+        let runs = (0..RUNS).map(|_| run(&mut command)).collect::<Result<Vec<_>>>()?.split_off(1);
+        let rate = print(name, &runs)?;
+        fastest = fastest.or(Some(rate));
     }
 
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).args(["-T", "fields", "-e", "tcp.analysis.ack_rtt"]);
-    let Run { seconds, peak_memory } =
-        run(&mut tshark).context("tshark, which `cargo xtask setup --tests` installs")?;
-    print("tshark -T fields -e tcp.analysis.ack_rtt", packets, seconds, peak_memory);
-    let ratio = seconds / fastest.context("no runs")?;
+    let its = run(&mut tshark).context("tshark, which `cargo xtask setup --tests` installs")?;
+    let ratio = fastest.context("no runs")? / print("tshark -T fields -e tcp.analysis.ack_rtt", &[its])?;
     println!("\npping measures a capture {ratio:.0} x as fast as tshark (20 x is asked for).");
-    Ok(())
-}
-
-fn print(name: &str, packets: u32, seconds: f64, peak_memory: u64) {
-    let millions = f64::from(packets) / seconds / 1e6;
-    println!("{name:<44} {millions:>7.3} million packets/s, {:>5.0} MB", peak_memory as f64 / 1e6);
+    report.take_one("pping -r, as fast as tshark", "x", ratio)
 }
 
 /// Runs a program to its end.

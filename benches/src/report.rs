@@ -40,6 +40,12 @@ impl Report {
         self.take(name, "ns", figure);
     }
 
+    /// Takes what was measured once.
+    pub(crate) fn take_one(&mut self, name: impl Into<String>, unit: &'static str, value: f64) -> Result<()> {
+        self.take(name, unit, &Figure::of([value])?);
+        Ok(())
+    }
+
     /// Writes all of them to a file.
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string_pretty(self)?;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
     http::{Readiness, Server},
@@ -22,7 +22,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::networks::slices;
+use crate::{measure::Figure, networks::slices, report::Report};
 
 /// Groups that a scrape is measured with.
 const GROUPS: [u32; 3] = [100, 1_000, 16_384];
@@ -34,16 +34,16 @@ const ROUNDS: usize = 9;
 const LIMIT: Duration = Duration::from_millis(200);
 
 /// Measures scrapes, in memory and by HTTP, and whether they disturb what measures.
-pub(crate) fn measure() -> Result<()> {
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!("\na scrape, by the number of groups (one series each); median of {ROUNDS}");
     println!("groups    lines      octets    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
     for groups in GROUPS {
-        one(groups)?;
+        one(groups, report)?;
     }
     Ok(())
 }
 
-fn one(groups: u32) -> Result<()> {
+fn one(groups: u32, report: &mut Report) -> Result<()> {
     let slices = slices(groups, 0);
     let metrics = Metrics::new(groups, Duration::from_mins(10));
     for _ in 0..20 {
@@ -55,14 +55,14 @@ fn one(groups: u32) -> Result<()> {
         metrics.page(Text::Classic, encoding)
     };
     let (plain, compressed) = (fresh(Encoding::Identity)?, fresh(Encoding::Gzip)?);
-    let page = median(|| fresh(Encoding::Identity).map(drop).map_err(Into::into))?;
-    let gzip = median(|| fresh(Encoding::Gzip).map(drop).map_err(Into::into))?;
+    let page = time(|| fresh(Encoding::Identity).map(drop).map_err(Into::into))?;
+    let gzip = time(|| fresh(Encoding::Gzip).map(drop).map_err(Into::into))?;
 
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Server::start(anywhere, None, metrics.clone(), Readiness::default())?;
     let address = server.address();
     let http = |encoding| {
-        median(|| {
+        time(|| {
             metrics.take(&slices[..1], Instant::now());
             get(address, encoding).map(drop)
         })
@@ -70,13 +70,23 @@ fn one(groups: u32) -> Result<()> {
     let (by_http, by_http_gzip) = (http("identity")?, http("gzip")?);
 
     let text = plain.text();
-    let copying = median(|| {
+    let copying = time(|| {
         black_box(text.as_bytes().to_vec());
         Ok(())
     })?;
     let client = client_library(&slices)?;
+    for (name, figure) in [
+        ("a page", &page),
+        ("a page, gzipped", &gzip),
+        ("by HTTP", &by_http),
+        ("by HTTP, gzipped", &by_http_gzip),
+        ("copying as many octets", &copying),
+        ("the client library", &client),
+    ] {
+        report.take(format!("a scrape of {groups} groups: {name}"), "ms", figure);
+    }
     let [page, gzip, by_http, by_http_gzip, copying, client] =
-        [page, gzip, by_http, by_http_gzip, copying, client].map(|time| time.as_secs_f64() * 1e3);
+        [page, gzip, by_http, by_http_gzip, copying, client].map(|figure| figure.median);
     println!(
         "{groups:>6} {:>8} {:>11} {:>7} {page:>6.1} {gzip:>7.1} {by_http:>7.1} {by_http_gzip:>7.1} {copying:>8.1} {client:>15.1}",
         text.lines().count(),
@@ -85,17 +95,23 @@ fn one(groups: u32) -> Result<()> {
     );
     let worst = by_http.max(by_http_gzip);
     if groups == GROUPS[GROUPS.len() - 1] {
-        let undisturbed = median(|| {
+        let undisturbed = time(|| {
             metrics.take(&slices, Instant::now());
             Ok(())
         })?;
-        let longest = disturbance(&metrics, &slices, address)?;
+        let longest = disturbance(&metrics, &slices, address)?.as_secs_f64() * 1e3;
+        report.take(format!("taking {groups} series"), "ms", &undisturbed);
+        report.take_one(
+            format!("taking {groups} series while pages are written, the most"),
+            "ms",
+            longest,
+        )?;
         println!(
             "\nthe slowest scrape takes {worst:.0} ms ({} ms are asked for). Taking {groups} series takes {:.1} ms, and while \
              pages are written without a pause {:.1} ms at most.",
             LIMIT.as_millis(),
-            undisturbed.as_secs_f64() * 1e3,
-            longest.as_secs_f64() * 1e3
+            undisturbed.median,
+            longest,
         );
     }
     Ok(())
@@ -126,7 +142,7 @@ fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: Socke
 }
 
 /// How long the client library takes to write the histograms alone.
-fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Duration> {
+fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Figure> {
     let bounds: fn() -> Histogram = || Histogram::new((0..=24).map(|octave| f64::from(1 << octave) / 1e6));
     let family = Family::<Vec<(&'static str, String)>, Histogram, _>::new_with_constructor(bounds);
     let mut registry = Registry::default();
@@ -140,7 +156,7 @@ fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Duration> {
         ];
         family.get_or_create(&labels).observe(0.02);
     }
-    median(|| {
+    time(|| {
         let mut written = String::new();
         text::encode(&mut written, &registry)?;
         black_box(written);
@@ -166,16 +182,16 @@ fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
     Ok(octets)
 }
 
-fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
+/// How many milliseconds something takes.
+fn time(mut run: impl FnMut() -> Result<()>) -> Result<Figure> {
     let mut times = Vec::new();
     for round in 0..=ROUNDS {
         let begin = Instant::now();
         run()?;
         // The first round warms up.
         if round > 0 {
-            times.push(begin.elapsed());
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
         }
     }
-    times.sort_unstable();
-    times.get(times.len() / 2).copied().context("no rounds")
+    Figure::of(times)
 }
