@@ -13,11 +13,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use pping_lab::{
-    Namespace, Process, Signal,
+    Namespace, Signal,
     veth::{End, Offloads, connect},
 };
 
-use crate::{frames, report::Report};
+use crate::{frames, report::Report, watcher};
 
 /// Segments a second, and so samples.
 const RATE: u64 = 100_000;
@@ -73,11 +73,10 @@ struct Cost {
 }
 
 fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str, connections: u16) -> Result<Cost> {
-    let mut command = receiver.command(std::env::current_exe()?.with_file_name("pping"));
+    let mut command = receiver.command(watcher::pping()?);
     command.args(["-v", "-i", INTERFACE, "--rate-limit", "0", "-w", "/dev/null"]);
     command.args(arguments.split_whitespace());
-    let mut pping = Process::spawn(command)?;
-    pping.wait_for_output(&format!("watching {INTERFACE}"), Duration::from_secs(20))?;
+    let (mut pping, _) = watcher::start(command, INTERFACE)?;
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let cpu = thread::scope(|scope| {
         let sending = scope.spawn(|| sender.enter(|| send(connections, &stop, &sent)));

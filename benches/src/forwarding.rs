@@ -19,7 +19,7 @@ use pping_lab::{
     veth::{End, Offloads, connect},
 };
 
-use crate::{exchanges, kernel, measure::Figure, report::Report};
+use crate::{exchanges, kernel, measure::Figure, report::Report, watcher};
 
 /// Connections at the same time.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
@@ -50,7 +50,7 @@ enum Way {
 }
 
 /// The interface that is watched.
-const WATCHED: &str = "wan1";
+pub(crate) const WATCHED: &str = "wan1";
 
 impl Way {
     const ALL: [Self; 2] = [Self::Alone, Self::Watched];
@@ -70,8 +70,7 @@ impl Way {
 pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
-    let pping = std::env::current_exe()?.with_file_name("pping");
-    let fixed = format!("{} -v -i {WATCHED} --format none", pping.display());
+    let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
     let mut watchers = vec![
         ("nobody", Watcher::Nobody),
         ("an empty program", Watcher::Program("baseline_empty")),
@@ -200,13 +199,7 @@ impl Router {
     fn start(&self, command: &str) -> Result<Process> {
         let mut taskset = self.namespace.command("taskset");
         taskset.args(["--cpu-list", "0"]).args(command.split_whitespace());
-        let mut process = Process::spawn(taskset)?;
-        if command.contains(" -v ") {
-            process.wait_for_output(&format!("watching {WATCHED}"), Duration::from_secs(20))?;
-        } else {
-            thread::sleep(Duration::from_secs(3));
-        }
-        Ok(process)
+        Ok(watcher::start(taskset, WATCHED)?.0)
     }
 
     /// Forwards for a while, on one core, and returns the ns that a packet took.

@@ -277,7 +277,7 @@ impl Rounds {
 }
 
 /// The program of [`exchanges`], as the agent loads programs.
-fn exchanging(settings: &Settings) -> Result<Kernel> {
+pub(crate) fn exchanging(settings: &Settings) -> Result<Kernel> {
     let mut kernel = load::open(BASELINE, settings)?;
     load_all(&mut kernel.programs)?;
     register(&mut kernel)?;
@@ -285,14 +285,14 @@ fn exchanging(settings: &Settings) -> Result<Kernel> {
 }
 
 /// Has the programs make these packets.
-fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
+pub(crate) fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
     let map = programs.map_mut("EXCHANGE").context("there is no map of the exchange")?;
     Array::try_from(map)?.set(0, *exchange, 0)?;
     Ok(())
 }
 
 /// The programs as the agent loads them, ready for test runs.
-fn watching_loopback(settings: &Settings) -> Result<Kernel> {
+pub(crate) fn watching_loopback(settings: &Settings) -> Result<Kernel> {
     let mut kernel = load::load(settings, true)?;
     register(&mut kernel)?;
     Ok(kernel)

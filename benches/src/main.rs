@@ -9,11 +9,14 @@ mod frames;
 mod kernel;
 mod machine;
 mod measure;
+mod memory;
 mod networks;
 mod replay;
 mod report;
 mod scrape;
 mod serve;
+mod sweep;
+mod watcher;
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -22,8 +25,9 @@ use clap::{Parser, ValueEnum};
 use measure::Rounds;
 use report::Report;
 
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, how much less a router forwards, what
-/// samples cost the agent, how fast captures are read, and how long a scrape takes.
+/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and under real traffic, how much less a
+/// router forwards, what samples cost the agent and how many it can take, what memory flows take, how long a sweep of them
+/// takes, how fast captures are read, and how long a scrape takes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
@@ -60,8 +64,12 @@ struct Arguments {
 enum Part {
     /// The programs in the kernel
     Kernel,
+    /// Sweeps of a million flows
+    Sweep,
     /// A router whose one core is busy
     Forwarding,
+    /// Memory of flows and of the agent, and how long it takes to start
+    Memory,
     /// The agent, while samples come
     Agent,
     /// Captures, beside tshark
@@ -82,8 +90,14 @@ fn main() -> Result<()> {
     if wants(Part::Kernel) {
         kernel::measure(Rounds { rounds, repeat }, &mut report)?;
     }
+    if wants(Part::Sweep) {
+        sweep::measure(&mut report)?;
+    }
     if wants(Part::Forwarding) {
         forwarding::measure(beside.as_deref(), &mut report)?;
+    }
+    if wants(Part::Memory) {
+        memory::measure(&mut report)?;
     }
     if wants(Part::Agent) {
         agent::measure(&mut report)?;

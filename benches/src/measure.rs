@@ -1,6 +1,8 @@
 //! Running programs and taking the time.
 
-use anyhow::{Context as _, Result, bail};
+use std::{io, mem, time::Duration};
+
+use anyhow::{Context as _, Result, bail, ensure};
 use aya::{
     Ebpf,
     programs::{Program, TestRun as _, TestRunOptions},
@@ -81,4 +83,14 @@ pub(crate) fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -
     };
     // The kernel reports whole nanoseconds per run.
     Ok(result.with_context(|| format!("running {name}"))?.duration.as_nanos() as f64)
+}
+
+/// CPU time that this thread has used, in the kernel too.
+pub(crate) fn cpu_time() -> Result<Duration> {
+    // SAFETY: plain numbers, for which all zeroes is a value.
+    let mut time: libc::timespec = unsafe { mem::zeroed() };
+    // SAFETY: a valid pointer to write to.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    ensure!(result == 0, "no CPU time of a thread: {}", io::Error::last_os_error());
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{capture, measure::Figure, report::Report};
+use crate::{capture, measure::Figure, report::Report, watcher};
 
 /// Runs of pping, of which the median is taken. The first is left out, as it brings the file into the page cache.
 const RUNS: usize = 7;
@@ -35,8 +35,7 @@ pub(crate) fn measure(packets: u32, report: &mut Report) -> Result<()> {
 }
 
 fn compare(file: &Path, packets: u32, report: &mut Report) -> Result<()> {
-    let program = std::env::current_exe()?.with_file_name("pping");
-    ensure!(program.is_file(), "{} is missing: start this by `cargo xtask bench`", program.display());
+    let program = watcher::pping()?;
     println!("\na capture of {packets} TCP segments with timestamps, of {} connections", capture::FLOWS);
     let mut print = |name: &str, runs: &[Run]| -> Result<f64> {
         let rate = Figure::of(runs.iter().map(|run| f64::from(packets) / run.seconds / 1e6))?;

@@ -36,8 +36,19 @@ impl Report {
 
     /// Prints a figure in ns, and takes it.
     pub(crate) fn print(&mut self, name: &str, figure: &Figure) {
+        self.print_as(name, "ns", figure);
+    }
+
+    /// Prints a figure in another unit, which the name or the table tells, and takes it.
+    pub(crate) fn print_as(&mut self, name: &str, unit: &'static str, figure: &Figure) {
         println!("{name:<52} {:>7.1} {:>7.1} {:>7.1}", figure.median, figure.min, figure.max);
-        self.take(name, "ns", figure);
+        self.take(name, unit, figure);
+    }
+
+    /// Prints what was measured once, and takes it.
+    pub(crate) fn print_one(&mut self, name: &str, unit: &'static str, value: f64) -> Result<()> {
+        println!("{name:<52} {value:>7.1}");
+        self.take_one(name, unit, value)
     }
 
     /// Takes what was measured once.

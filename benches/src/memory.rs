@@ -1,0 +1,174 @@
+//! The memory that flows take in the kernel, what the agent takes for itself, and how long it takes to begin.
+//!
+//! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), of all that a running pping holds.
+//! The agent's own is its resident set at rest, which counts pages of the maps that it has mapped and those of its program file.
+//! It has begun when it tells that it watches; beside that is a run of the same program that tells its version and ends.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use aya::maps::loaded_maps;
+use pping_common::limits::DEFAULT_MAX_FLOWS;
+use pping_lab::{Namespace, Process, Signal};
+
+use crate::{measure::Figure, report::Report, watcher};
+
+/// Flows of each address family that there is room for.
+const MAX_FLOWS: [u32; 2] = [DEFAULT_MAX_FLOWS, 1_000_000];
+
+/// How often pping is started.
+const STARTS: usize = 9;
+
+/// How long it rests before its memory is looked at: the first sweep is over then.
+const REST: Duration = Duration::from_millis(1_500);
+
+const INTERFACE: &str = "lo";
+
+/// Octets in a MiB, and in a megabyte.
+const MIB: f64 = (1 << 20) as f64;
+const MB: f64 = 1e6;
+
+/// Measures the memory of maps, then that of the agent, and its start.
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
+    let host = Namespace::new("bench")?;
+    println!("\nmemory of maps in the kernel\n");
+    for max_flows in MAX_FLOWS {
+        let (process, _) = watch(&host, &["--max-flows", &max_flows.to_string()])?;
+        let maps = maps(process.id())?;
+        stop(process)?;
+        let all = maps.values().sum::<u64>() as f64 / MIB;
+        let mut of_flows = Vec::new();
+        for family in ["V4", "V6"] {
+            let octets: u64 = maps
+                .iter()
+                .filter(|(name, _)| name.ends_with(family) && !name.starts_with("QUERIES"))
+                .map(|(_, octets)| octets)
+                .sum();
+            let each = octets as f64 / f64::from(max_flows);
+            of_flows.push(octets as f64 / MIB);
+            report.print_one(
+                &format!("{max_flows} flows: octets of each, IP{}", family.to_lowercase()),
+                "octets",
+                each,
+            )?;
+        }
+        report.print_one(&format!("{max_flows} flows of each family: all maps, MiB"), "MiB", all)?;
+        if max_flows == 1_000_000 {
+            println!(
+                "\nA million flows of one family take {:.0} MiB (256 MiB are asked for).",
+                of_flows.first().context("there are no maps of flows")?
+            );
+        }
+    }
+    agent(&host, report)
+}
+
+/// Measures the start of the agent, and its memory.
+fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
+    println!("\nthe agent at its default settings, started {STARTS} times\n");
+    println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
+    let (mut versions, mut starts) = (Vec::new(), Vec::new());
+    let mut memory: [Vec<f64>; 4] = Default::default();
+    for _ in 0..STARTS {
+        let mut version = host.command(watcher::pping()?);
+        version.arg("--version");
+        let began = Instant::now();
+        pping_lab::run(&mut version)?;
+        versions.push(began.elapsed().as_secs_f64() * 1e3);
+        let (process, start) = watch(host, &[])?;
+        starts.push(start.as_secs_f64() * 1e3);
+        thread::sleep(REST);
+        let resident = Resident::of(process.id())?;
+        for (of, octets) in memory.iter_mut().zip(resident.parts()) {
+            of.push(octets as f64 / MB);
+        }
+        stop(process)?;
+    }
+    report.print_as("a process that tells its version, ms", "ms", &Figure::of(versions)?);
+    let start = Figure::of(starts)?;
+    report.print_as("from its start until it watches, ms", "ms", &start);
+    let mut all = None;
+    for (name, of) in ["all", "its own", "maps of the kernel", "its program file"].into_iter().zip(memory) {
+        let figure = Figure::of(of)?;
+        report.print_as(&format!("resident memory, {name}, MB"), "MB", &figure);
+        all = all.or(Some(figure.median));
+    }
+    println!(
+        "\nIt watches after {:.0} ms (150 ms are asked for), and takes {:.1} MB (20 MB).",
+        start.median,
+        all.unwrap_or_default()
+    );
+    Ok(())
+}
+
+/// Starts pping, and tells how long it took to watch.
+fn watch(host: &Namespace, arguments: &[&str]) -> Result<(Process, Duration)> {
+    let mut command = host.command(watcher::pping()?);
+    command.args(["-v", "-i", INTERFACE, "--format", "none"]).args(arguments);
+    watcher::start(command, INTERFACE)
+}
+
+fn stop(mut process: Process) -> Result<()> {
+    Ok(process.stop(Signal::SIGINT, Duration::from_secs(10))?)
+}
+
+/// What the maps of a process take, in octets, by name.
+fn maps(process: u32) -> Result<HashMap<String, u64>> {
+    let names: HashMap<u64, String> = loaded_maps()
+        .flatten()
+        .map(|map| (u64::from(map.id()), map.name_as_str().unwrap_or_default().to_owned()))
+        .collect();
+    // One map can have several descriptors.
+    let mut octets = BTreeMap::new();
+    for descriptor in fs::read_dir(format!("/proc/{process}/fdinfo"))? {
+        let Ok(text) = fs::read_to_string(descriptor?.path()) else { continue };
+        if let (Some(id), Some(memory)) = (number(&text, "map_id:"), number(&text, "memlock:")) {
+            octets.insert(id, memory);
+        }
+    }
+    let mut maps = HashMap::new();
+    for (id, octets) in octets {
+        *maps.entry(names.get(&id).cloned().unwrap_or_default()).or_default() += octets;
+    }
+    Ok(maps)
+}
+
+/// The resident set of a process, in octets.
+struct Resident {
+    all: u64,
+    own: u64,
+    maps: u64,
+}
+
+impl Resident {
+    fn of(process: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+        let kib = |name| number(&status, name).with_context(|| format!("no {name} in /proc/PID/status"));
+        let (mut maps, mut is_map) = (0, false);
+        for line in fs::read_to_string(format!("/proc/{process}/smaps"))?.lines() {
+            // The line of a mapping has an address first, those that are of it a word with a colon.
+            if line.split(' ').next().is_some_and(|word| !word.ends_with(':')) {
+                is_map = line.ends_with("bpf-map");
+            } else if is_map {
+                maps += number(line, "Rss:").unwrap_or(0);
+            }
+        }
+        Ok(Self { all: kib("VmRSS:")? << 10, own: kib("RssAnon:")? << 10, maps: maps << 10 })
+    }
+
+    /// All, what is its own, what is maps, and the rest.
+    fn parts(&self) -> [u64; 4] {
+        let Self { all, own, maps } = *self;
+        [all, own, maps, all.saturating_sub(own + maps)]
+    }
+}
+
+/// The number that follows a name at the beginning of a line.
+fn number(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}

@@ -1,0 +1,103 @@
+//! What a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
+//!
+//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each and the answer. A sweep
+//! after all of them have sent adds up what they sent; once they have been idle for a while it only looks when they were seen
+//! last. Beside that are sweeps of the same table while it is empty.
+
+use anyhow::{Context as _, Result, ensure};
+use pping::source::{
+    load::{Kernel, Settings},
+    sweep::sweep,
+};
+use pping_common::{abi::Emit, parse::Untracked, rtt::Rules, table::FOLD_SWEEPS};
+
+use crate::{
+    frames, kernel,
+    measure::{self, Figure, cpu_time},
+    report::Report,
+};
+
+/// Flows, and what there is room for: the first flow is refused when the table is nearly full.
+const FLOWS: u32 = 1_000_000;
+const MAX_FLOWS: u32 = FLOWS / 4 * 5;
+
+/// How often each kind of sweep is measured.
+const ROUNDS: u32 = 7;
+
+/// Measures sweeps.
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
+    let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
+    let settings = Settings { rules, emit: Emit::NOTHING, max_flows: MAX_FLOWS, ..Settings::DEFAULT };
+    let mut kernel = kernel::watching_loopback(&settings)?;
+    println!(
+        "\na sweep, ms of CPU time, of a table that has room for {MAX_FLOWS} flows of each family; {ROUNDS} rounds\n"
+    );
+    println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
+    // The first makes the pages of the mapping.
+    timed(&mut kernel)?;
+    let empty = (0..ROUNDS).map(|_| timed(&mut kernel)).collect::<Result<Vec<_>>>()?;
+    report.print_as("no flows", "ms", &Figure::of(empty)?);
+    send(&kernel, true)?;
+    let (mut sent, mut idle) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let after_packets = timed(&mut kernel)?;
+        for _ in 0..=FOLD_SWEEPS {
+            timed(&mut kernel)?;
+        }
+        let after_silence = timed(&mut kernel)?;
+        // In the first round flows have just begun.
+        if round > 0 {
+            sent.push(after_packets);
+            idle.push(after_silence);
+        }
+        if round < ROUNDS {
+            send(&kernel, false)?;
+        }
+    }
+    let (made, refused) = counted(&kernel)?;
+    ensure!(
+        made == u64::from(FLOWS) && refused == 0,
+        "{made} flows were made and {refused} packets refused: the figures are of something else"
+    );
+    let sent = Figure::of(sent)?;
+    report.print_as("a million flows, of which each has sent", "ms", &sent);
+    let idle = Figure::of(idle)?;
+    report.print_as("a million flows that are idle", "ms", &idle);
+    println!(
+        "\nA sweep of a million flows that have all sent takes {:.0} ms, {:.0} x what it takes once they are idle (50 ms are asked for).",
+        sent.median,
+        sent.median / idle.median,
+    );
+    Ok(())
+}
+
+/// CPU time of a sweep, in ms.
+fn timed(kernel: &mut Kernel) -> Result<f64> {
+    let before = cpu_time()?;
+    sweep(kernel)?;
+    Ok(cpu_time()?.saturating_sub(before).as_secs_f64() * 1e3)
+}
+
+/// Has a packet of each flow seen, and the answer to it if wanted.
+fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
+    const SOURCE: usize = 26;
+    const DESTINATION: usize = 30;
+    let [mut packet, mut answer] = frames::volley(0);
+    for number in 0..FLOWS {
+        let client = ((20 << 24) + number).to_be_bytes();
+        packet[SOURCE..][..4].copy_from_slice(&client);
+        measure::run((&kernel.programs, "pping_egress"), &packet, 1)?;
+        if and_answers {
+            answer[DESTINATION..][..4].copy_from_slice(&client);
+            measure::run((&kernel.programs, "pping_ingress"), &answer, 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Flows that were made, and packets that there was no room for a flow of.
+fn counted(kernel: &Kernel) -> Result<(u64, u64)> {
+    let counters = kernel.counters.get(&0, 0).context("reading the counters")?;
+    let sum = |of: fn(&pping_common::abi::Counters) -> u64| counters.iter().map(of).sum();
+    Ok((sum(|it| it.entries_made[0]), sum(|it| it.untracked[Untracked::MapFull as usize])))
+}
