@@ -70,6 +70,15 @@ pub(crate) fn of_each_method() -> Vec<Sampled> {
     ]
 }
 
+/// Segments of so many flows in turn, a power of two, each with a timestamp that the answer echoes.
+pub(crate) fn echoes(flows: u32) -> Exchange {
+    let host = |at| Field { at, base: 20 << 24, step: 1, mask: flows - 1 };
+    exchange(
+        (&frames::tcp(1, 2, STEP as usize), &[counted(TSVAL, 0, 1), host(SOURCE)]),
+        (&frames::tcp_answer(true, ACK), &[counted(TSECR, 0, 1), host(DESTINATION)]),
+    )
+}
+
 /// Two SYNs of a flood, each from another source.
 pub(crate) fn flood() -> Exchange {
     let from = |network: u32| Field { at: SOURCE, base: network << 24, step: 1, mask: 0xff_ffff };

@@ -11,6 +11,7 @@ mod machine;
 mod measure;
 mod memory;
 mod networks;
+mod pipeline;
 mod replay;
 mod report;
 mod scrape;
@@ -68,6 +69,8 @@ enum Part {
     Sweep,
     /// A router whose one core is busy
     Forwarding,
+    /// Events that the agent can take on one core
+    Pipeline,
     /// Memory of flows and of the agent, and how long it takes to start
     Memory,
     /// The agent, while samples come
@@ -95,6 +98,9 @@ fn main() -> Result<()> {
     }
     if wants(Part::Forwarding) {
         forwarding::measure(beside.as_deref(), &mut report)?;
+    }
+    if wants(Part::Pipeline) {
+        pipeline::measure(&mut report)?;
     }
     if wants(Part::Memory) {
         memory::measure(&mut report)?;

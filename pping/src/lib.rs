@@ -42,5 +42,6 @@ mod summary;
 
 pub use error::{Error, Fault};
 pub use log::{init_log, say_error, set_verbosity};
+pub use output::Batch;
 pub use run::run;
 pub use summary::{Replayed, Summary};

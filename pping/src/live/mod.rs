@@ -14,7 +14,6 @@ use std::{
     io,
     os::fd::{AsFd as _, AsRawFd},
     path::Path,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -31,7 +30,6 @@ use crate::{
     aggregate::Answers,
     cli::Ingress,
     config::{Config, Live, Reload},
-    event::Event,
     groups::Labels,
     http::{Readiness, Server},
     notify::Notify,
@@ -288,23 +286,9 @@ impl Agent {
     /// Takes the events that wait.
     fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
-        let Self { kernel: Kernel { events, series, places, .. }, sink, aggregator, .. } = self;
-        let Aggregator { answers, names, .. } = aggregator;
+        let Self { kernel, sink, aggregator: Aggregator { answers, names, .. }, .. } = self;
         let mut batch = Batch::default();
-        drain::drain(events, |event| {
-            let Some(name) = places.name(event.endpoints().interface) else { return };
-            let group = match &event {
-                Event::Rtt(sample) => {
-                    series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())
-                }
-                _ => None,
-            };
-            if let Some(record) =
-                answers.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time))
-            {
-                batch.push(sink.as_mut(), &record);
-            }
-        });
+        drain::records(kernel, answers, names, clock, |record| batch.push(sink.as_mut(), record));
         self.output.write(batch);
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(crate) enum OnFailure {
 
 /// Whole records, each with what separates it from the one before.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     octets: Vec<u8>,
     /// Where each record ends.
     ends: Vec<usize>,
@@ -76,7 +76,7 @@ struct Counts {
 
 impl Batch {
     /// Adds a record, if the format has a place for it.
-    pub(crate) fn push(&mut self, sink: &mut dyn Sink, record: &Record) {
+    pub fn push(&mut self, sink: &mut dyn Sink, record: &Record) {
         let before = self.octets.len();
         self.octets.extend_from_slice(sink.framing().separator);
         let start = self.octets.len();
@@ -86,6 +86,11 @@ impl Batch {
         } else {
             self.ends.push(self.octets.len());
         }
+    }
+
+    /// The records as they are written.
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
     }
 
     fn lines(&self) -> u64 {

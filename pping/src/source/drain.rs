@@ -1,9 +1,13 @@
 //! Reading events off the ring buffer.
 
+use std::sync::Arc;
+
 use aya::maps::{MapData, RingBuf};
 use pping_common::abi::{EndEvent, EventKind, FlowEvent, RttEvent};
 
+use super::{clock::WallClock, load::Kernel};
 pub use crate::event::Event;
+use crate::{aggregate::Answers, groups::Names, record::Record};
 
 /// Events taken in one go before somebody else gets a turn.
 const BATCH: usize = 65_536;
@@ -40,6 +44,30 @@ pub fn drain(ring: &mut RingBuf<MapData>, mut take: impl FnMut(Event)) -> bool {
         }
     }
     false
+}
+
+/// Gives the events that wait to `answers`, by the names of what they number, and hands over the records that are to be
+/// written of them. Like [`drain`] it takes no more than [`BATCH`], and answers whether that was all.
+pub fn records(
+    kernel: &mut Kernel,
+    answers: &mut Answers,
+    names: &mut Names,
+    clock: WallClock,
+    mut take: impl FnMut(&Record),
+) -> bool {
+    let Kernel { events, series, places, .. } = kernel;
+    drain(events, |event| {
+        let Some(name) = places.name(event.endpoints().interface) else { return };
+        let group = match &event {
+            Event::Rtt(sample) => {
+                series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())
+            }
+            _ => None,
+        };
+        if let Some(record) = answers.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time)) {
+            take(&record);
+        }
+    })
 }
 
 #[cfg(test)]

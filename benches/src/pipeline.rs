@@ -1,0 +1,168 @@
+//! How many events the agent can take on one core: drained, aggregated, and written as JSON lines.
+//!
+//! The programs of the kernel fill the ring with samples, and what the agent does as it runs empties it, in this one thread
+//! whose CPU time is taken. Beside that is draining them without doing anything with them. The ring is filled anew each time,
+//! so events come from a cache as warm as it is when they come from the network.
+
+use std::{fs::OpenOptions, hint::black_box, io::Write as _};
+
+use anyhow::{Result, ensure};
+use pping::{
+    Batch,
+    aggregate::Answers,
+    cli::Format,
+    config::Aggregation,
+    groups::Names,
+    sinks,
+    source::{
+        clock::{WallClock, wall},
+        drain,
+        load::{Kernel, Settings},
+    },
+};
+use pping_common::{
+    limits::DEFAULT_MAX_FLOWS,
+    rtt::{Method, Methods, Rules},
+};
+
+use crate::{
+    exchanges, frames, kernel,
+    measure::{self, Figure, cpu_time},
+    report::Report,
+};
+
+/// Flows that samples are of.
+const FLOWS: u32 = 1_024;
+
+/// Events that surely fit the ring.
+const EVENTS: u32 = 16_384;
+
+/// How often each is measured.
+const ROUNDS: u32 = 61;
+
+/// What is done with events.
+#[derive(Clone, Copy)]
+enum Doing {
+    Nothing,
+    Aggregating,
+    Records,
+    JsonLines,
+}
+
+impl Doing {
+    const ALL: [Self; 4] = [Self::Nothing, Self::Aggregating, Self::Records, Self::JsonLines];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "drained, and nothing done with them",
+            Self::Aggregating => "aggregated by flow (--flow-summary)",
+            Self::Records => "made records of",
+            Self::JsonLines => "written as JSON lines to /dev/null",
+        }
+    }
+}
+
+/// Measures each in turn.
+pub(crate) fn measure(report: &mut Report) -> Result<()> {
+    let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
+    let mut kernel = kernel::exchanging(&Settings { rules, ..Settings::DEFAULT })?;
+    kernel::tell(&mut kernel.programs, &exchanges::echoes(FLOWS))?;
+    let mut agent = Agent::new()?;
+    println!(
+        "\nevents that the agent takes on one core, of {FLOWS} flows; million/s, {ROUNDS} rounds of {EVENTS}\n"
+    );
+    println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
+    let mut rates: [Vec<f64>; Doing::ALL.len()] = Default::default();
+    for round in 0..=ROUNDS {
+        for (doing, rates) in Doing::ALL.into_iter().zip(&mut rates) {
+            fill(&mut kernel)?;
+            let rate = agent.take(&mut kernel, doing)?;
+            // The first opens the flows, and warms up.
+            if round > 0 {
+                rates.push(rate);
+            }
+        }
+    }
+    let mut medians = Vec::new();
+    for (doing, rates) in Doing::ALL.into_iter().zip(rates) {
+        let figure = Figure::of(rates)?;
+        report.print_as(doing.name(), "million/s", &figure);
+        medians.push(figure.median);
+    }
+    let [nothing, aggregated, _, lines] = medians[..] else { return Ok(()) };
+    println!(
+        "\nOne core aggregates {aggregated:.1} million events a second (2 are asked for), {:.2} x what it drains, and writes \
+         {lines:.1} million JSON lines (1).",
+        aggregated / nothing
+    );
+    Ok(())
+}
+
+/// Has the programs tell of samples.
+fn fill(kernel: &mut Kernel) -> Result<()> {
+    // What the agent does once a second: it then knows the series by its places.
+    kernel.series.turn(|_, _| ());
+    kernel.series.clear()?;
+    measure::run((&kernel.programs, "bench_exchange"), &frames::tcp(1, 2, 1400), EVENTS)?;
+    Ok(())
+}
+
+/// What of the agent events go through.
+struct Agent {
+    individual: Answers,
+    by_flow: Answers,
+    names: Names,
+}
+
+impl Agent {
+    fn new() -> Result<Self> {
+        let by_flow = Aggregation { individual: false, flow_summary: true, ..Aggregation::NONE };
+        Ok(Self {
+            individual: Answers::new(&Aggregation::NONE, DEFAULT_MAX_FLOWS, wall()?)?,
+            by_flow: Answers::new(&by_flow, DEFAULT_MAX_FLOWS, wall()?)?,
+            names: Names::default(),
+        })
+    }
+
+    /// Empties the ring, and returns how many million events a second that were.
+    fn take(&mut self, kernel: &mut Kernel, doing: Doing) -> Result<f64> {
+        let Self { individual, by_flow, names } = self;
+        let mut sink = sinks::sink(Format::Jsonl);
+        let mut file = OpenOptions::new().append(true).open("/dev/null")?;
+        let mut taken = 0_u32;
+        let before = cpu_time()?;
+        let clock = WallClock::now()?;
+        let is_empty = match doing {
+            Doing::Nothing => drain::drain(&mut kernel.events, |event| {
+                black_box(&event);
+                taken += 1;
+            }),
+            Doing::Aggregating => {
+                // No record comes of any: what is lost is looked at below.
+                taken = EVENTS;
+                drain::records(kernel, by_flow, names, clock, |_| ())
+            }
+            Doing::Records => drain::records(kernel, individual, names, clock, |record| {
+                black_box(record);
+                taken += 1;
+            }),
+            Doing::JsonLines => {
+                let mut batch = Batch::default();
+                let is_empty = drain::records(kernel, individual, names, clock, |record| {
+                    batch.push(sink.as_mut(), record);
+                    taken += 1;
+                });
+                file.write_all(batch.octets())?;
+                is_empty
+            }
+        };
+        let took = cpu_time()?.saturating_sub(before);
+        let counters = kernel.counters.get(&0, 0)?;
+        let lost: u64 = counters.iter().flat_map(|counters| counters.lost).sum();
+        ensure!(
+            taken >= EVENTS && is_empty && lost == 0,
+            "{taken} of {EVENTS} events came, {lost} were lost: the figure is of something else"
+        );
+        Ok(f64::from(taken) / took.as_secs_f64() / 1e6)
+    }
+}
