@@ -6,6 +6,7 @@ mod capture;
 mod exchanges;
 mod forwarding;
 mod frames;
+mod iperf;
 mod kernel;
 mod machine;
 mod measure;
@@ -69,6 +70,8 @@ enum Part {
     Sweep,
     /// A router whose one core is busy
     Forwarding,
+    /// The programs in the kernel, while iperf3 sends through a router
+    Iperf,
     /// Events that the agent can take on one core
     Pipeline,
     /// Memory of flows and of the agent, and how long it takes to start
@@ -98,6 +101,9 @@ fn main() -> Result<()> {
     }
     if wants(Part::Forwarding) {
         forwarding::measure(beside.as_deref(), &mut report)?;
+    }
+    if wants(Part::Iperf) {
+        iperf::measure(beside.as_deref(), &mut report)?;
     }
     if wants(Part::Pipeline) {
         pipeline::measure(&mut report)?;

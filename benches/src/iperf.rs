@@ -1,0 +1,271 @@
+//! What watching costs under real traffic: a client, a router and a server, and TCP of iperf3 through the router.
+//!
+//! The kernel itself takes the time of each run of a program (`BPF_ENABLE_STATS`), which takes part of that time too: so the
+//! same is measured of an empty program. Offloads of the cables are on, as they are by default, so a "packet" of a stream is up to
+//! 64 KiB here, as it is on a host whose network card does the rest. On the one interface that is watched each is seen once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::Ipv4Addr,
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use aya::{
+    Ebpf,
+    programs::{SchedClassifier, TcAttachType, loaded_programs, tc::SchedClassifierLinkId},
+    sys::{Stats, enable_stats},
+};
+use pping_lab::{
+    Namespace, Process, Signal, run,
+    veth::{End, Offloads, connect},
+};
+use serde_json::Value;
+
+use crate::{forwarding::WATCHED, kernel, measure::Figure, report::Report, watcher};
+
+/// TCP connections at the same time.
+const STREAMS: [u32; 2] = [1, 16];
+
+/// How often each is measured, and for how many seconds.
+const RUNS: usize = 5;
+const SECONDS: u32 = 3;
+
+/// The program that does nothing.
+const EMPTY: &str = "baseline_empty";
+
+/// Network and host, of which the router has the second each.
+const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 1, 1);
+
+// Of `enum bpf_prog_type` in linux/bpf.h: those that packets come to.
+const SCHED_CLS: u32 = 3;
+const SCHED_ACT: u32 = 4;
+const XDP: u32 = 6;
+
+/// Who watches.
+enum Watcher<'a> {
+    Nobody,
+    Empty,
+    Command(&'a str),
+}
+
+/// What watches now.
+enum Watching {
+    Nobody,
+    Empty([SchedClassifierLinkId; 2]),
+    Process(Process),
+}
+
+/// What was measured while somebody watched.
+#[derive(Default)]
+struct Measured {
+    /// Nanoseconds of each run of a program for a packet.
+    each: Vec<f64>,
+    /// Thousands of those a second.
+    packets: Vec<f64>,
+    /// Gbit/s that arrived.
+    throughput: Vec<f64>,
+}
+
+/// Measures pping, and `beside`, a command of somebody else's that watches [`WATCHED`], in turn.
+pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
+    // They are kept for as long as this is open.
+    let _statistics =
+        enable_stats(Stats::RunTime).context("switching on statistics of programs (Linux 5.8)")?;
+    let pping = format!("{} -v -i {WATCHED} --ingress tc -w /dev/null", watcher::pping()?.display());
+    let mut watchers = vec![
+        ("nobody", Watcher::Nobody),
+        ("an empty program", Watcher::Empty),
+        ("pping", Watcher::Command(&pping)),
+    ];
+    watchers.extend(beside.map(|command| (command, Watcher::Command(command))));
+    let mut path = Path::new()?;
+    println!(
+        "\niperf3 through a router of which one interface is watched; {RUNS} runs of {SECONDS} s in turn, medians, offloads on\n"
+    );
+    println!(
+        "{:<34} {:>7} {:>22} {:>10} {:>12} {:>8}",
+        "", "streams", "ns a packet (min..max)", "over empty", "packets/s", "Gbit/s"
+    );
+    for streams in STREAMS {
+        let mut measured: Vec<Measured> = watchers.iter().map(|_| Measured::default()).collect();
+        for _ in 0..RUNS {
+            for ((_, watcher), measured) in watchers.iter().zip(&mut measured) {
+                path.measure(watcher, streams, measured)?;
+            }
+        }
+        print(streams, watchers.iter().map(|(name, _)| *name).zip(&measured), report)?;
+    }
+    Ok(())
+}
+
+fn print<'a>(
+    streams: u32,
+    measured: impl Iterator<Item = (&'a str, &'a Measured)>,
+    report: &mut Report,
+) -> Result<()> {
+    let (mut empty, mut medians) = (0.0, Vec::new());
+    for (name, Measured { each, packets, throughput }) in measured {
+        let throughput = Figure::of(throughput.iter().copied())?;
+        let of = |what| format!("{streams} streams, {name} watches: {what}");
+        report.take(of("throughput"), "Gbit/s", &throughput);
+        if each.is_empty() {
+            println!("{name:<34} {streams:>7} {:>22} {:>10} {:>12} {:>8.2}", "", "", "", throughput.median);
+            continue;
+        }
+        let (each, packets) = (Figure::of(each.iter().copied())?, Figure::of(packets.iter().copied())?);
+        if name == "an empty program" {
+            empty = each.median;
+        }
+        println!(
+            "{name:<34} {streams:>7} {:>22} {:>10.0} {:>10.0} k {:>8.2}",
+            format!("{:.0} ({:.0}..{:.0})", each.median, each.min, each.max),
+            each.median - empty,
+            packets.median,
+            throughput.median,
+        );
+        report.take(of("a packet"), "ns", &each);
+        report.take(of("packets"), "thousand/s", &packets);
+        medians.push(each.median);
+    }
+    let [_, pping, peer] = medians[..] else { return Ok(()) };
+    let (ratio, over_empty) = (pping / peer, (pping - empty) / (peer - empty));
+    println!(
+        "{:<34} {streams:>7} {ratio:.2} x, {over_empty:.2} x over an empty program (0.4 is asked for)",
+        "pping, by the other",
+    );
+    report.take_one(format!("{streams} streams: pping by the other"), "x", ratio)?;
+    report.take_one(format!("{streams} streams: pping by the other, over an empty program"), "x", over_empty)
+}
+
+/// A client, a router and a server.
+struct Path {
+    client: Namespace,
+    router: Namespace,
+    empty: Ebpf,
+    /// What the client sends to; gone before the namespaces are.
+    _listening: Process,
+    _server: Namespace,
+}
+
+impl Path {
+    fn new() -> Result<Self> {
+        let (client, router, server) =
+            (Namespace::new("client")?, Namespace::new("router")?, Namespace::new("server")?);
+        router.forward()?;
+        for (host, address, interface) in [(&client, CLIENT, "lan1"), (&server, SERVER, WATCHED)] {
+            let ends = (End::new(&router, interface), End::new(host, "eth0"));
+            connect(ends.0, ends.1, Offloads::On)?;
+            let [a, b, c, d] = address.octets();
+            let gateway = Ipv4Addr::new(a, b, c, d + 1);
+            ends.0.add_address(gateway, 24)?;
+            ends.1.add_address(address, 24)?;
+            run(Command::new("ip")
+                .args(["-n", host.name(), "route", "add", "default", "via"])
+                .arg(gateway.to_string()))?;
+        }
+        let mut command = server.command("iperf3");
+        // Without --forceflush the line that is waited for stays in a buffer.
+        command.args(["--server", "--forceflush"]);
+        let mut listening = Process::spawn(command)?;
+        listening.wait_for_output("Server listening", Duration::from_secs(10))?;
+        Ok(Self { client, router, empty: kernel::baseline()?, _listening: listening, _server: server })
+    }
+
+    /// Has somebody watch while iperf3 sends for a while.
+    fn measure(&mut self, watcher: &Watcher<'_>, streams: u32, measured: &mut Measured) -> Result<()> {
+        let strangers: BTreeSet<u32> = packet_programs().into_keys().collect();
+        let watching = self.watch(watcher)?;
+        let of_watcher = self.programs(&watching, &strangers)?;
+        let before = packet_programs();
+        let throughput = self.send(streams)?;
+        let after = packet_programs();
+        self.stop(watching)?;
+        measured.throughput.push(throughput);
+        let (mut runs, mut time) = (0, Duration::ZERO);
+        for (id, after) in after.iter().filter(|(id, _)| of_watcher.contains(id)) {
+            let before = before.get(id).copied().unwrap_or_default();
+            runs += after.0 - before.0;
+            time += after.1.saturating_sub(before.1);
+        }
+        if matches!(watcher, Watcher::Nobody) {
+            return Ok(());
+        }
+        ensure!(runs > 1_000, "a watcher saw {runs} packets: the figure would be of something else");
+        measured.each.push(time.as_nanos() as f64 / runs as f64);
+        measured.packets.push(runs as f64 / f64::from(SECONDS) / 1e3);
+        Ok(())
+    }
+
+    fn watch(&mut self, watcher: &Watcher<'_>) -> Result<Watching> {
+        let Self { router, empty, .. } = self;
+        Ok(match watcher {
+            Watcher::Nobody => Watching::Nobody,
+            Watcher::Empty => {
+                let program: &mut SchedClassifier =
+                    empty.program_mut(EMPTY).context("there is no empty program")?.try_into()?;
+                let mut attach = |side| program.attach(WATCHED, side);
+                let links = router.enter(|| {
+                    anyhow::Ok([attach(TcAttachType::Ingress)?, attach(TcAttachType::Egress)?])
+                })??;
+                Watching::Empty(links)
+            }
+            Watcher::Command(command) => {
+                let mut words = command.split_whitespace();
+                let Some(program) = words.next() else { bail!("--beside: no command") };
+                let mut command = router.command(program);
+                command.args(words);
+                Watching::Process(watcher::start(command, WATCHED)?.0)
+            }
+        })
+    }
+
+    /// The numbers of a watcher's programs: those that were not there before it.
+    fn programs(&self, watching: &Watching, strangers: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
+        Ok(match watching {
+            Watching::Nobody => BTreeSet::new(),
+            Watching::Empty(_) => {
+                let program = self.empty.program(EMPTY).context("there is no empty program")?;
+                BTreeSet::from([program.info()?.id()])
+            }
+            Watching::Process(_) => {
+                packet_programs().into_keys().filter(|id| !strangers.contains(id)).collect()
+            }
+        })
+    }
+
+    /// Sends from client to server, and returns how many Gbit/s arrived.
+    fn send(&self, streams: u32) -> Result<f64> {
+        let mut iperf = self.client.command("iperf3");
+        iperf.args(["--json", "--client", &SERVER.to_string()]);
+        iperf.args(["--time", &SECONDS.to_string(), "--parallel", &streams.to_string()]);
+        let answer: Value = serde_json::from_str(&run(&mut iperf)?)?;
+        let rate = answer["end"]["sum_received"]["bits_per_second"].as_f64();
+        Ok(rate.context("iperf3 tells no rate")? / 1e9)
+    }
+
+    fn stop(&mut self, watching: Watching) -> Result<()> {
+        match watching {
+            Watching::Nobody => {}
+            Watching::Empty(links) => {
+                let program: &mut SchedClassifier =
+                    self.empty.program_mut(EMPTY).context("there is no empty program")?.try_into()?;
+                links.into_iter().try_for_each(|link| program.detach(link))?;
+            }
+            Watching::Process(mut process) => process.stop(Signal::SIGINT, Duration::from_secs(10))?,
+        }
+        Ok(())
+    }
+}
+
+/// How often each program of the machine that packets come to has run, and for how long, by its number.
+fn packet_programs() -> BTreeMap<u32, (u64, Duration)> {
+    loaded_programs()
+        // What is gone meanwhile was not a watcher's.
+        .flatten()
+        .filter(|program| [SCHED_CLS, SCHED_ACT, XDP].contains(&(program.program_type() as u32)))
+        .map(|program| (program.id(), (program.run_count(), program.run_time())))
+        .collect()
+}
