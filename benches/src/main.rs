@@ -26,6 +26,7 @@ use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
 use report::Report;
+use serde::Serialize;
 
 /// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and under real traffic, how much less a
 /// router forwards, what samples cost the agent and how many it can take, what memory flows take, how long a sweep of them
@@ -61,8 +62,9 @@ struct Arguments {
     step: u64,
 }
 
-/// What can be measured by itself.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What can be measured by itself, in the order in which all is.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 enum Part {
     /// The programs in the kernel
     Kernel,
@@ -89,36 +91,25 @@ fn main() -> Result<()> {
     if let Some(address) = serve {
         return serve::serve(address, groups, step);
     }
-    let wants = |part| only.is_none_or(|only| only == part);
     let machine = machine::describe();
     println!("{machine}");
     let mut report = Report::new(machine);
-    if wants(Part::Kernel) {
-        kernel::measure(Rounds { rounds, repeat }, &mut report)?;
-    }
-    if wants(Part::Sweep) {
-        sweep::measure(&mut report)?;
-    }
-    if wants(Part::Forwarding) {
-        forwarding::measure(beside.as_deref(), &mut report)?;
-    }
-    if wants(Part::Iperf) {
-        iperf::measure(beside.as_deref(), &mut report)?;
-    }
-    if wants(Part::Pipeline) {
-        pipeline::measure(&mut report)?;
-    }
-    if wants(Part::Memory) {
-        memory::measure(&mut report)?;
-    }
-    if wants(Part::Agent) {
-        agent::measure(&mut report)?;
-    }
-    if wants(Part::Replay) {
-        replay::measure(packets, &mut report)?;
-    }
-    if wants(Part::Scrape) {
-        scrape::measure(&mut report)?;
+    for &part in Part::value_variants() {
+        if only.is_some_and(|only| only != part) {
+            continue;
+        }
+        report.begin(part);
+        match part {
+            Part::Kernel => kernel::measure(Rounds { rounds, repeat }, &mut report)?,
+            Part::Sweep => sweep::measure(&mut report)?,
+            Part::Forwarding => forwarding::measure(beside.as_deref(), &mut report)?,
+            Part::Iperf => iperf::measure(beside.as_deref(), &mut report)?,
+            Part::Pipeline => pipeline::measure(&mut report)?,
+            Part::Memory => memory::measure(&mut report)?,
+            Part::Agent => agent::measure(&mut report)?,
+            Part::Replay => replay::measure(packets, &mut report)?,
+            Part::Scrape => scrape::measure(&mut report)?,
+        }
     }
     json.map_or(Ok(()), |file| report.save(&file))
 }

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
-use crate::measure::Figure;
+use crate::{Part, measure::Figure};
 
 /// All figures so far.
 #[derive(Serialize)]
@@ -13,10 +13,14 @@ pub(crate) struct Report {
     /// What they were measured on.
     machine: String,
     figures: Vec<Entry>,
+    /// What is measured now.
+    #[serde(skip)]
+    part: Option<Part>,
 }
 
 #[derive(Serialize)]
 struct Entry {
+    part: Option<Part>,
     name: String,
     unit: &'static str,
     #[serde(flatten)]
@@ -26,12 +30,17 @@ struct Entry {
 impl Report {
     /// One without figures.
     pub(crate) fn new(machine: String) -> Self {
-        Self { machine, figures: Vec::new() }
+        Self { machine, figures: Vec::new(), part: None }
+    }
+
+    /// Takes figures of another part from now on.
+    pub(crate) fn begin(&mut self, part: Part) {
+        self.part = Some(part);
     }
 
     /// Takes a figure that is printed elsewhere.
     pub(crate) fn take(&mut self, name: impl Into<String>, unit: &'static str, figure: &Figure) {
-        self.figures.push(Entry { name: name.into(), unit, figure: figure.clone() });
+        self.figures.push(Entry { part: self.part, name: name.into(), unit, figure: figure.clone() });
     }
 
     /// Prints a figure in ns, and takes it.
