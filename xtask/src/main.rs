@@ -7,8 +7,10 @@ mod build;
 mod command;
 mod demo;
 mod dist;
+mod document;
 mod environment;
 mod fuzz;
+mod instructions;
 mod lint;
 mod run;
 mod setup;
@@ -98,6 +100,12 @@ enum Chore {
     Vm(vm::Arguments),
     /// Measure what pping costs
     Bench(bench::Arguments),
+    /// Count the instructions of what is done for each packet in user space, and compare with docs/performance.md
+    Instructions {
+        /// Write them down there
+        #[arg(long)]
+        write: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -133,5 +141,6 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         }
         Chore::Vm(arguments) => vm::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Instructions { write } => instructions::run(write),
     }
 }

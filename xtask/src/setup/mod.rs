@@ -83,6 +83,13 @@ pub(crate) fn for_fuzzing() -> Result<()> {
     fuzzing::complete()
 }
 
+/// Looks for what counting instructions needs, and installs it if it is missing.
+pub(crate) fn for_counting() -> Result<()> {
+    let mut missing = tools::missing();
+    missing.retain(|tool| tool.what == "valgrind");
+    apt::install(&missing)
+}
+
 /// Looks for what building and virtual machines need, and installs what is missing.
 pub(crate) fn for_machines() -> Result<()> {
     run(Scope::default(), Report::Changes)?;

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 22] = [
+const TOOLS: [Missing; 23] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -23,6 +23,7 @@ const TOOLS: [Missing; 22] = [
     tool("logrotate", &["logrotate"]),
     tool("runc", &["runc"]),
     tool("strace", &["strace"]),
+    tool("valgrind", &["valgrind"]),
     tool("sysctl", &["procps"]),
     tool("man", &["man-db"]),
     tool("groff", &["groff-base"]),

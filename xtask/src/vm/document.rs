@@ -1,11 +1,11 @@
 //! The tables that a run writes: of costs into docs/kernels.md, of kernels into README.md.
 
-use std::{fmt::Write as _, fs, process::Command};
+use std::{fmt::Write as _, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::{console::Verdict, cost::Costs, outcome::Outcome};
-use crate::environment;
+use crate::document;
 
 const KERNELS: &str = "docs/kernels.md";
 const COSTS_MARKER: &str = "costs";
@@ -17,9 +17,8 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     if costs.is_empty() {
         return Ok(());
     }
-    let document = read(KERNELS)?;
-    let (_, before, _) = parts(&document, COSTS_MARKER)?;
-    let complaints = costs.complaints(&Costs::read(before));
+    let before = document::part(KERNELS, COSTS_MARKER)?;
+    let complaints = costs.complaints(&Costs::read(&before));
     ensure!(
         complaints.is_empty(),
         "{}\n(instructions that the verifier looks at, and octets; if that is how it has to be, run \
@@ -31,13 +30,13 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
 
 /// Writes down what programs cost.
 pub(super) fn write_costs(costs: &Costs) -> Result<()> {
-    replace(KERNELS, COSTS_MARKER, &costs.tables())
+    document::replace(KERNELS, COSTS_MARKER, &costs.tables())
 }
 
 /// Writes down which kernels were tried, and what came of it.
 pub(super) fn write_kernels(outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
-    replace(README, KERNELS_MARKER, &kernels(outcomes, date.trim()))
+    document::replace(README, KERNELS_MARKER, &kernels(outcomes, date.trim()))
 }
 
 /// The table of kernels, and what of each was tested.
@@ -72,45 +71,14 @@ fn kernels(outcomes: &[Outcome], date: &str) -> String {
     text + "\n"
 }
 
-/// Puts text between the markers of a file.
-fn replace(file: &str, marker: &str, text: &str) -> Result<()> {
-    let document = read(file)?;
-    let (before, _, after) = parts(&document, marker)?;
-    fs::write(environment::repository().join(file), format!("{before}{text}{after}"))
-        .with_context(|| format!("writing {file}"))
-}
-
-fn read(file: &str) -> Result<String> {
-    fs::read_to_string(environment::repository().join(file)).with_context(|| format!("reading {file}"))
-}
-
-/// What is before a marker's text, with the marker; the text; and the rest, with the marker's end.
-fn parts<'a>(document: &'a str, marker: &str) -> Result<(&'a str, &'a str, &'a str)> {
-    let (begin, end) = (format!("<!-- {marker} -->\n"), format!("<!-- /{marker} -->\n"));
-    let places = document.find(&begin).map(|place| place + begin.len()).zip(document.find(&end));
-    let (from, to) = places.filter(|(from, to)| from <= to).with_context(|| {
-        format!("there is no `{}` with a `{}` after it", begin.trim_end(), end.trim_end())
-    })?;
-    Ok((&document[..from], &document[from..to], &document[to..]))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_between_markers_is_found() {
-        let document = "a\n<!-- x -->\nb\n<!-- /x -->\nc\n";
-        let expected = ("a\n<!-- x -->\n", "b\n", "<!-- /x -->\nc\n");
-        assert_eq!(parts(document, "x").expect("there are markers"), expected);
-        assert!(parts(document, "y").is_err());
-    }
-
-    #[test]
     fn the_documents_have_their_markers() {
         for (file, marker) in [(KERNELS, COSTS_MARKER), (README, KERNELS_MARKER)] {
-            let document = read(file).expect("it is there");
-            parts(&document, marker).expect("it has markers");
+            document::part(file, marker).expect("it has markers");
         }
     }
 }

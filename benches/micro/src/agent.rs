@@ -1,0 +1,152 @@
+//! What the agent does with samples: sums them up, and writes records and pages.
+
+use std::{
+    hint::black_box,
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use pping::{
+    aggregate::Distribution,
+    capture::Packet,
+    cli::Format,
+    groups::{GroupName, SeriesName},
+    record::{Record, RttRecord, Tuple},
+    replay::{Engine, Settings},
+    sinks::{
+        self,
+        prometheus::{Encoding, Metrics, Text},
+    },
+};
+use pping_common::{
+    abi::{Emit, Hook, Tally},
+    limits::DEFAULT_MAX_FLOWS,
+    octets::Captured,
+    parse::{Decap, LinkType},
+    rtt::{Method, Rules},
+};
+
+use super::{
+    Case,
+    frames::{self, From, Version},
+};
+
+/// Groups on a page.
+const GROUPS: u8 = 100;
+
+/// What is done for a packet of a capture, a record, an interval and a scrape.
+pub fn cases() -> Vec<Case> {
+    vec![
+        replay(),
+        add(),
+        quantiles(),
+        line("write a line of JSON", Format::Jsonl),
+        line("write a line for people", Format::Standard),
+        page(),
+    ]
+}
+
+/// From the octets to the flow and no further.
+fn replay() -> Case {
+    let octets = frames::segment(Version::V4, From::Client, Some((7_000, 5_000)), 1448);
+    let settings =
+        Settings { emit: Emit::NOTHING, ..Settings::new(Rules::UNLIMITED, DEFAULT_MAX_FLOWS, Decap::NONE) };
+    let mut engine = Engine::new(settings);
+    Case::new("replay a segment that was sent before", move || {
+        let captured = Captured { octets: black_box(&octets), frame_len: octets.len() };
+        engine.packet(&Packet {
+            time: 1_700_000_000_000_000_000,
+            interface: 0,
+            link: LinkType::Ethernet,
+            hook: Some(Hook::Ingress),
+            octets: captured,
+        });
+    })
+}
+
+fn add() -> Case {
+    let (tally, mut distribution) = (tally(1), Distribution::default());
+    Case::new("add a tally to a distribution", move || {
+        distribution.add(black_box(&tally));
+        black_box(&distribution);
+    })
+}
+
+fn quantiles() -> Case {
+    let mut distribution = Distribution::default();
+    distribution.add(&tally(1));
+    Case::new("four percentiles of a distribution", move || {
+        black_box(black_box(&distribution).quantiles([0.5, 0.9, 0.95, 0.99]));
+    })
+}
+
+fn line(name: &'static str, format: Format) -> Case {
+    let (record, mut sink, mut written) = (Record::Rtt(sample()), sinks::sink(format), Vec::new());
+    Case::new(name, move || {
+        written.clear();
+        sink.write(black_box(&record), &mut written);
+        black_box(&written);
+    })
+}
+
+fn sample() -> RttRecord {
+    let address = |last| IpAddr::from(Ipv4Addr::new(10, 77, 0, last));
+    RttRecord {
+        timestamp: 1_700_000_000_000_000_042,
+        tuple: Tuple {
+            src_ip: address(2),
+            src_port: 5201,
+            dest_ip: address(1),
+            dest_port: 33_866,
+            protocol: "TCP",
+        },
+        rtt: 20_253_750,
+        min_rtt: 19_997_001,
+        sent_packets: 69,
+        sent_bytes: 2_621_477,
+        rec_packets: 65,
+        rec_bytes: 0,
+        matched: Some(Hook::Ingress),
+        method: Method::TcpTs,
+        interface: Some("eth0".into()),
+        smoothed_rtt: 21_042_826,
+        dns_id: None,
+        side_rtt: None,
+        vlan: Vec::new(),
+        dscp: 0,
+        group: None,
+    }
+}
+
+fn page() -> Case {
+    let metrics = Metrics::new(u32::from(GROUPS), Duration::from_mins(10));
+    let slices: Vec<(SeriesName, Tally)> =
+        (0..GROUPS).map(|number| (series(number), tally(number))).collect();
+    metrics.take(&slices, Instant::now());
+    Case::new("a page of metrics of 100 series", move || {
+        // What has not changed would be the page that was there.
+        metrics.take(&slices[..1], Instant::now());
+        black_box(metrics.page(Text::Classic, Encoding::Identity).map(|page| page.octets()).ok());
+    })
+}
+
+fn series(number: u8) -> SeriesName {
+    let prefix: Arc<str> = format!("100.64.{number}.0/24").into();
+    let group = GroupName { label: Arc::clone(&prefix), prefix: Some(prefix), dscp: None, more: Vec::new() };
+    SeriesName {
+        interface: Some("eth0".into()),
+        method: Method::TcpTs,
+        matched: Some(Hook::Ingress),
+        group: Arc::new(group),
+    }
+}
+
+/// Some samples around an RTT of its own.
+fn tally(number: u8) -> Tally {
+    let mut tally = Tally::EMPTY;
+    for sample in 1..=20 {
+        tally.sample(u64::from(number) * 997_331 + sample * sample * 250_000);
+    }
+    tally
+}

@@ -1,0 +1,25 @@
+//! Does each case so often that starting it does not matter, for `cargo xtask instructions` to count under callgrind.
+#![expect(clippy::print_stdout, reason = "the names of what is counted are for the program that counts")]
+
+use pping_micro_benches::cases;
+
+/// How often each is done.
+const TIMES: u32 = 1000;
+
+fn main() {
+    println!("{TIMES}");
+    for mut case in cases() {
+        println!("{}", case.name);
+        // What happens the first time only is not of interest.
+        (case.run)();
+        pping_counted(&mut case.run);
+    }
+}
+
+/// Callgrind counts in here, and knows it by its name.
+#[inline(never)]
+fn pping_counted(run: &mut dyn FnMut()) {
+    for _ in 0..TIMES {
+        run();
+    }
+}

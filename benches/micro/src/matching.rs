@@ -1,0 +1,164 @@
+//! Packets of a flow that is known, as replay matches them.
+
+use std::hint::black_box;
+
+use pping_common::{
+    abi::Hook,
+    flow::{Flow, Outcome, Side},
+    parse::{Frame, Kind, QuicForm, TcpFlags, Transport},
+    rtt::{Concern, Rules},
+};
+
+use super::{
+    Case,
+    frames::{self, From, Version},
+};
+
+/// Nanoseconds in a millisecond, which is a tick of most hosts.
+const MS: u64 = 1_000_000;
+
+const PAYLOAD: u32 = 1448;
+
+pub(crate) fn cases() -> Vec<Case> {
+    vec![
+        seen_tick(),
+        exchange("match a new TSval and its echo, both packets", true),
+        exchange("match a segment and its acknowledgement, both packets", false),
+        echoes(),
+        spin(),
+    ]
+}
+
+/// A flow, and the time.
+struct Conversation {
+    flow: Flow,
+    rules: Rules,
+    now: u64,
+}
+
+impl Conversation {
+    fn new() -> Self {
+        Self { flow: Flow::EMPTY, rules: Rules::UNLIMITED, now: MS }
+    }
+
+    /// What replay does with a packet once it has its flow.
+    #[inline]
+    fn packet(&mut self, from: Side, transport: &Transport) -> Option<Outcome> {
+        let direction = match from {
+            Side::Low => &mut self.flow.low,
+            Side::High => &mut self.flow.high,
+        };
+        let noted = direction.note(transport, 0, Hook::Ingress as u8);
+        direction.packets += 1;
+        direction.bytes += u64::from(transport.payload());
+        if self.flow.concerns(from, transport, &noted, &self.rules) == Concern::Nothing {
+            return None;
+        }
+        Some(self.flow.step(from, transport, &noted, self.now, &self.rules))
+    }
+
+    /// A packet of each side.
+    #[inline]
+    fn both(&mut self, packets: &[Frame; 2]) -> Option<Outcome> {
+        black_box(self.packet(Side::Low, black_box(&packets[0].transport)));
+        self.now += MS;
+        self.packet(Side::High, black_box(&packets[1].transport))
+    }
+}
+
+fn is_sampled(outcome: Option<Outcome>) -> bool {
+    outcome.is_some_and(|outcome| outcome.measured.has_sample)
+}
+
+/// Most packets: there is nothing new in their timestamps.
+fn seen_tick() -> Case {
+    let mut talk = Conversation::new();
+    let mut packets = segments(true);
+    talk.both(&packets);
+    talk.both(&packets);
+    Case::new("match a segment of a tick that was seen", move || {
+        let segment = &mut packets[0].transport.segment;
+        segment.sequence = segment.sequence.wrapping_add(PAYLOAD);
+        black_box(talk.packet(Side::Low, black_box(&packets[0].transport)));
+    })
+}
+
+fn exchange(name: &'static str, has_timestamps: bool) -> Case {
+    let mut talk = Conversation::new();
+    let mut packets = segments(has_timestamps);
+    let mut step = move || {
+        let [data, ack] = &mut packets;
+        let (data, ack) = (&mut data.transport.segment, &mut ack.transport.segment);
+        data.sequence = data.sequence.wrapping_add(PAYLOAD);
+        ack.acknowledgement = data.sequence.wrapping_add(PAYLOAD);
+        data.timestamps.tsval = data.timestamps.tsval.wrapping_add(1);
+        ack.timestamps.tsecr = data.timestamps.tsval;
+        talk.both(&packets)
+    };
+    // Until it is known how the flow is measured.
+    for _ in 0..100 {
+        step();
+    }
+    assert!(is_sampled(step()), "{name}");
+    Case::new(name, move || {
+        black_box(step());
+    })
+}
+
+/// Data from the lower endpoint, and a pure ACK from the higher one.
+fn segments(has_timestamps: bool) -> [Frame; 2] {
+    let timestamps = has_timestamps.then_some((7_000, 5_000));
+    [(From::Client, PAYLOAD), (From::Server, 0)].map(|(from, payload)| {
+        let mut frame = frames::parsed(&frames::segment(Version::V4, from, timestamps, payload as usize));
+        frame.transport.segment.flags = TcpFlags(0x10);
+        frame
+    })
+}
+
+fn echoes() -> Case {
+    let name = "match an echo request and its reply, both packets";
+    let mut talk = Conversation::new();
+    let mut packets = segments(false);
+    for packet in &mut packets {
+        packet.transport.kind = Kind::Echo;
+    }
+    packets[1].transport.echo.is_reply = true;
+    let mut step = move || {
+        for packet in &mut packets {
+            packet.transport.echo.sequence = packet.transport.echo.sequence.wrapping_add(1);
+        }
+        talk.both(&packets)
+    };
+    assert!(is_sampled(step()), "{name}");
+    Case::new(name, move || {
+        black_box(step());
+    })
+}
+
+/// A client that spins, and a server that reflects.
+fn spin() -> Case {
+    let name = "match a turn of the spin bit, both packets";
+    let mut talk = Conversation::new();
+    let mut packets = [(); 2].map(|()| frames::parsed(&frames::quic_initial()));
+    let [initial, answer] = &mut packets;
+    let quic = &mut answer.transport.datagram.quic;
+    quic.destination_id = initial.transport.datagram.quic.source_id;
+    talk.both(&packets);
+    for packet in &mut packets {
+        packet.transport.datagram.quic.form = QuicForm::Short;
+    }
+    let mut step = move || {
+        let [client, server] = &mut packets;
+        let spin = !server.transport.datagram.quic.spin;
+        client.transport.datagram.quic.spin = spin;
+        server.transport.datagram.quic.spin = spin;
+        talk.both(&packets)
+    };
+    for _ in 0..100 {
+        step();
+    }
+    assert!(is_sampled(step()), "{name}");
+    Case::new(name, move || {
+        black_box(step());
+    })
+}

@@ -1,0 +1,49 @@
+//! Taking a frame apart, and finding where its flow is.
+
+use std::hint::black_box;
+
+use pping_common::{
+    flow::{Address, FlowKey, Ipv4, Ipv6},
+    parse::{Frame, Kind},
+    table::{Places, buckets},
+};
+
+use super::{
+    Case,
+    frames::{self, From, Version},
+};
+
+const TIMESTAMPS: Option<(u32, u32)> = Some((7_000, 5_000));
+
+pub(crate) fn cases() -> Vec<Case> {
+    let segment = |version, timestamps| frames::segment(version, From::Client, timestamps, 1448);
+    let (v4, v6) = (segment(Version::V4, TIMESTAMPS), segment(Version::V6, TIMESTAMPS));
+    vec![
+        places::<Ipv4>("places of a flow, IPv4", &v4),
+        places::<Ipv6>("places of a flow, IPv6", &v6),
+        parse("parse TCP with timestamps, IPv4", Kind::Tcp, v4),
+        parse("parse TCP with timestamps, IPv6", Kind::Tcp, v6),
+        parse("parse TCP without timestamps", Kind::Tcp, segment(Version::V4, None)),
+        parse("parse QUIC, short header", Kind::Quic, frames::quic_short()),
+        parse("parse QUIC, Initial", Kind::Quic, frames::quic_initial()),
+        parse("parse a DNS query", Kind::Dns, frames::dns_query()),
+    ]
+}
+
+fn parse(name: &'static str, kind: Kind, octets: Vec<u8>) -> Case {
+    let mut frame = frames::parsed(&octets);
+    assert_eq!(frame.transport.kind, kind, "{name}");
+    Case::new(name, move || {
+        let _accepted = black_box(frames::parse(black_box(&octets), &mut frame));
+        black_box(&frame);
+    })
+}
+
+fn places<A: Address>(name: &'static str, octets: &[u8]) -> Case {
+    let frame: Frame = frames::parsed(octets);
+    let (seed, buckets) = (0x0123_4567_89ab_cdef, buckets(131_072));
+    Case::new(name, move || {
+        let (key, side) = FlowKey::<A>::new(black_box(1), black_box(&frame));
+        black_box((Places::of(&key, black_box(seed), black_box(buckets)), side));
+    })
+}

@@ -1,0 +1,49 @@
+//! Tables of documents that a chore writes, and compares with: between a pair of comments.
+
+use std::fs;
+
+use anyhow::{Context as _, Result};
+
+use crate::environment;
+
+/// What is between the markers of a file.
+pub(crate) fn part(file: &str, marker: &str) -> Result<String> {
+    let document = read(file)?;
+    let (_, part, _) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
+    Ok(part.to_owned())
+}
+
+/// Puts text between the markers of a file.
+pub(crate) fn replace(file: &str, marker: &str, text: &str) -> Result<()> {
+    let document = read(file)?;
+    let (before, _, after) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
+    fs::write(environment::repository().join(file), format!("{before}{text}{after}"))
+        .with_context(|| format!("writing {file}"))
+}
+
+fn read(file: &str) -> Result<String> {
+    fs::read_to_string(environment::repository().join(file)).with_context(|| format!("reading {file}"))
+}
+
+/// What is before a marker's text, with the marker; the text; and the rest, with the marker's end.
+fn parts<'a>(document: &'a str, marker: &str) -> Result<(&'a str, &'a str, &'a str)> {
+    let (begin, end) = (format!("<!-- {marker} -->\n"), format!("<!-- /{marker} -->\n"));
+    let places = document.find(&begin).map(|place| place + begin.len()).zip(document.find(&end));
+    let (from, to) = places.filter(|(from, to)| from <= to).with_context(|| {
+        format!("there is no `{}` with a `{}` after it", begin.trim_end(), end.trim_end())
+    })?;
+    Ok((&document[..from], &document[from..to], &document[to..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_between_markers_is_found() {
+        let document = "a\n<!-- x -->\nb\n<!-- /x -->\nc\n";
+        let expected = ("a\n<!-- x -->\n", "b\n", "<!-- /x -->\nc\n");
+        assert_eq!(parts(document, "x").expect("there are markers"), expected);
+        assert!(parts(document, "y").is_err());
+    }
+}

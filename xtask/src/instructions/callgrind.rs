@@ -1,0 +1,50 @@
+//! Counting with valgrind's callgrind.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
+
+/// What is counted: all that is done in here, each time apart.
+const FUNCTION: &str = "pping_once_each::pping_counted";
+
+/// Has a program run, which prints how often it does each thing and then their names, and counts the instructions of each.
+pub(super) fn count(program: &Path) -> Result<Vec<(String, u64)>> {
+    let directory = TempDir::new()?;
+    let dumps = directory.path().join("dump");
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--quiet", "--tool=callgrind"]);
+    valgrind.arg(format!("--callgrind-out-file={}", dumps.display()));
+    valgrind.args(["--toggle-collect", "--dump-after"].map(|option| format!("{option}={FUNCTION}")));
+    let printed = pping_lab::run(valgrind.arg(program))?;
+    let mut lines = printed.lines();
+    let times = lines.next().and_then(|line| line.parse().ok()).filter(|times| *times > 0);
+    let times: u64 = times.context("the program does not say how often it does each thing")?;
+    let named = lines.zip(1..).map(|(name, number)| {
+        let dump = dumps.with_extension(number.to_string());
+        let dump = fs::read_to_string(&dump).with_context(|| {
+            format!("callgrind has counted nothing for `{name}`: is {FUNCTION} still a function of its own?")
+        })?;
+        let total = total(&dump).with_context(|| format!("callgrind gives no total for `{name}`"))?;
+        ensure!(total >= times, "`{name}` took {total} instructions for {times} times: nothing was done");
+        Ok((name.to_owned(), (total + times / 2) / times))
+    });
+    named.collect()
+}
+
+/// The total of a dump.
+fn total(dump: &str) -> Option<u64> {
+    dump.lines().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dump_has_a_total() {
+        let dump = "# callgrind format\nevents: Ir\nsummary: 94010\n\nfn=(1) it\n5 94010\n\ntotals: 94010\n";
+        assert_eq!(total(dump), Some(94_010));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+}

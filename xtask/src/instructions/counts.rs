@@ -1,0 +1,163 @@
+//! The counts, and what may become of them.
+
+use std::fmt::Write as _;
+
+/// In percent, what a count may grow by. The same compiler makes the same instructions of the same sources, so any growth is of
+/// the sources; but what changes elsewhere may move some of a function's, and nobody would find so few in a time.
+const LEEWAY: u64 = 3;
+
+/// The same where another compiler counted before, or that for another processor. It catches what is gross.
+const LEEWAY_OF_OTHERS: u64 = 25;
+
+/// In front of the compiler's version, in a document.
+const COMPILER: &str = "Counted with ";
+
+/// How many instructions each case takes, in the order in which they are done, and by which compiler.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    compiler: String,
+    of: Vec<(String, u64)>,
+}
+
+impl Counts {
+    pub(super) fn new(compiler: String, of: Vec<(String, u64)>) -> Self {
+        Self { compiler, of }
+    }
+
+    /// What a document says.
+    pub(super) fn read(document: &str) -> Self {
+        let mut counts = Self::default();
+        for line in document.lines() {
+            if let Some(compiler) = line.strip_prefix(COMPILER) {
+                compiler.trim_end_matches(':').clone_into(&mut counts.compiler);
+            } else if let Some((name, count)) = row(line) {
+                counts.of.push((name.to_owned(), count));
+            }
+        }
+        counts
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// What a document is to say.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("\n{COMPILER}{}:\n\n| | instructions |\n| --- | ---: |\n", self.compiler);
+        for (name, count) in &self.of {
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(text, "| {name} | {count} |");
+        }
+        text + "\n"
+    }
+
+    /// For people: what there is now and what there was before.
+    pub(super) fn beside(&self, before: &Self) -> String {
+        let mut text = format!("{:<64} {:>8} {:>8}\n", "instructions", "before", "now");
+        for (name, now) in &self.of {
+            let before = before.get(name).map_or("-".to_owned(), |before| before.to_string());
+            let _infallible = writeln!(text, "{name:<64} {before:>8} {now:>8}");
+        }
+        text
+    }
+
+    /// What keeps the counts from being compared closely.
+    pub(super) fn warning(&self, before: &Self) -> Option<String> {
+        (self.compiler != before.compiler).then(|| {
+            format!(
+                "warning: what is written down was counted with {}, and this is {}. Only what takes {LEEWAY_OF_OTHERS} % more is \
+                 complained of: of {LEEWAY} % nobody would know whose they are. Where this compiler is to stay, run `cargo \
+                 xtask instructions --write` on sources that are known to be good.",
+                before.compiler, self.compiler
+            )
+        })
+    }
+
+    /// What is more than was written down, new or gone.
+    pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
+        let leeway = if self.compiler == before.compiler { LEEWAY } else { LEEWAY_OF_OTHERS };
+        let mut complaints = Vec::new();
+        for (name, now) in &self.of {
+            match before.get(name) {
+                None => complaints.push(format!("{name}: {now} instructions, and none are written down")),
+                // One of a few is more than some percent.
+                Some(before) if *now > before + (before * leeway / 100).max(1) => {
+                    let percent = (now - before) as f64 * 100.0 / before as f64;
+                    complaints.push(format!(
+                        "{name}: {now} instructions, {before} before: {percent:.1} % more, where {leeway} % may be"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let gone = before.of.iter().filter(|(name, _)| self.get(name).is_none());
+        complaints.extend(gone.map(|(name, _)| format!("{name}: written down, and not counted any more")));
+        complaints
+    }
+
+    fn get(&self, name: &str) -> Option<u64> {
+        self.of.iter().find(|(other, _)| other == name).map(|(_, count)| *count)
+    }
+}
+
+/// The name and the count of a table's row.
+fn row(line: &str) -> Option<(&str, u64)> {
+    let (name, count) = line.strip_prefix("| ")?.strip_suffix(" |")?.rsplit_once(" | ")?;
+    Some((name, count.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(compiler: &str, of: &[(&str, u64)]) -> Counts {
+        Counts::new(
+            compiler.to_owned(),
+            of.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        )
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let counts =
+            counts("rustc 1.95.0 (59807616e 2026-04-14), x86_64", &[("parse, IPv4", 185), ("count", 9)]);
+        let text = counts.table();
+        assert!(text.contains("| parse, IPv4 | 185 |\n"), "{text}");
+        assert_eq!(Counts::read(&text), counts);
+    }
+
+    #[test]
+    fn three_percent_are_nothing_and_more_is_told() {
+        let before = counts("a", &[("long", 1000), ("short", 10)]);
+        assert_eq!(counts("a", &[("long", 1030), ("short", 11)]).complaints(&before), [""; 0]);
+        assert_eq!(counts("a", &[("long", 500), ("short", 1)]).complaints(&before), [""; 0]);
+        let complaints = counts("a", &[("long", 1031), ("short", 12)]).complaints(&before);
+        assert_eq!(
+            complaints,
+            [
+                "long: 1031 instructions, 1000 before: 3.1 % more, where 3 % may be",
+                "short: 12 instructions, 10 before: 20.0 % more, where 3 % may be",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_another_compiler_what_is_gross_is_told() {
+        let before = counts("a", &[("it", 100)]);
+        let now = counts("b", &[("it", 125)]);
+        assert!(now.warning(&before).is_some() && before.warning(&before).is_none());
+        assert_eq!(now.complaints(&before), [""; 0]);
+        assert_eq!(counts("b", &[("it", 126)]).complaints(&before).len(), 1);
+    }
+
+    #[test]
+    fn what_is_new_or_gone_is_told() {
+        let (before, now) = (counts("a", &[("old", 5)]), counts("a", &[("new", 5)]));
+        assert_eq!(
+            now.complaints(&before),
+            ["new: 5 instructions, and none are written down", "old: written down, and not counted any more"]
+        );
+        assert_eq!(now.complaints(&Counts::default()).len(), 1);
+    }
+}

@@ -1,0 +1,61 @@
+//! `cargo xtask instructions`: how many instructions what is done for each packet takes, as docs/performance.md has it.
+//!
+//! What else the machine does makes no difference to that, as it does to times, so the gate can tell a few percent.
+
+mod callgrind;
+mod counts;
+
+use std::{env::consts::ARCH, process::Command};
+
+use anyhow::{Result, ensure};
+
+use self::counts::Counts;
+use crate::{command, document, environment, setup};
+
+const DOCUMENT: &str = "docs/performance.md";
+const MARKER: &str = "instructions";
+
+/// Has each case once, a thousand times.
+const PACKAGE: &str = "pping-micro-benches";
+const PROGRAM: &str = "pping-once-each";
+
+/// Counts, and compares with what is written down, or writes that.
+pub(crate) fn run(write: bool) -> Result<()> {
+    setup::for_counting()?;
+    let mut build = environment::cargo();
+    build.args(["build", "--release", "--package", PACKAGE, "--no-default-features", "--bin", PROGRAM]);
+    // Flags of whoever builds would have something else counted: another processor's instructions, for one.
+    build.env("CARGO_ENCODED_RUSTFLAGS", "");
+    command::run(&mut build)?;
+    let compiler =
+        pping_lab::run(Command::new("rustc").arg("--version").current_dir(environment::repository()))?;
+    let program = environment::target_directory().join("release").join(PROGRAM);
+    let counts = Counts::new(format!("{}, {ARCH}", compiler.trim()), callgrind::count(&program)?);
+    let before = Counts::read(&document::part(DOCUMENT, MARKER)?);
+    eprintln!("\n{}", counts.beside(&before));
+    if write {
+        return document::replace(DOCUMENT, MARKER, &counts.table());
+    }
+    if let Some(warning) = counts.warning(&before) {
+        eprintln!("{warning}\n");
+    }
+    let complaints = counts.complaints(&before);
+    ensure!(
+        complaints.is_empty(),
+        "{}\n(a packet would cost more on every machine; if that is how it has to be, run `cargo xtask instructions --write`, \
+         and say why where {DOCUMENT} is committed)",
+        complaints.join("\n")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_counts() {
+        let counts = Counts::read(&document::part(DOCUMENT, MARKER).expect("it has markers"));
+        assert!(!counts.is_empty());
+    }
+}
