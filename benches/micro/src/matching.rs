@@ -72,14 +72,19 @@ fn is_sampled(outcome: Option<Outcome>) -> bool {
 
 /// Most packets: there is nothing new in their timestamps.
 fn seen_tick() -> Case {
+    let name = "match a segment of a tick that was seen";
     let mut talk = Conversation::new();
     let mut packets = segments(true);
     talk.both(&packets);
     talk.both(&packets);
-    Case::new("match a segment of a tick that was seen", move || {
+    let mut step = move || {
         let segment = &mut packets[0].transport.segment;
         segment.sequence = segment.sequence.wrapping_add(PAYLOAD);
-        black_box(talk.packet(Side::Low, black_box(&packets[0].transport)));
+        talk.packet(Side::Low, black_box(&packets[0].transport))
+    };
+    assert!(step().is_none(), "{name}");
+    Case::new(name, move || {
+        black_box(step());
     })
 }
 
