@@ -36,7 +36,7 @@ use super::{
 const GROUPS: u8 = 100;
 
 /// What is done for a packet of a capture, a record, an interval and a scrape.
-pub fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     vec![
         replay(),
         add(),

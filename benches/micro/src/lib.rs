@@ -8,9 +8,6 @@ mod histogram;
 mod matching;
 mod parsing;
 
-#[cfg(feature = "agent")]
-pub use agent::cases as of_agent;
-
 /// Something that is done over and over.
 pub struct Case {
     /// What it is.
@@ -25,8 +22,17 @@ impl Case {
     }
 }
 
-/// What replay and the kernel programs have in common. Nothing in these cases allocates or copies more than some octets: what
-/// the C library does depends on the processor, and then its instructions say nothing elsewhere.
-pub fn cases() -> Vec<Case> {
+/// What is counted: what replay and the kernel programs have in common. Nothing in these cases allocates or copies more than
+/// some octets: what the C library does depends on the processor, and then its instructions say nothing elsewhere.
+pub fn counted() -> Vec<Case> {
     [parsing::cases(), matching::cases(), histogram::cases()].into_iter().flatten().collect()
+}
+
+/// What is timed: that, and what the agent does with samples.
+pub fn timed() -> Vec<Case> {
+    #[cfg(feature = "agent")]
+    let more = agent::cases();
+    #[cfg(not(feature = "agent"))]
+    let more = Vec::new();
+    counted().into_iter().chain(more).collect()
 }

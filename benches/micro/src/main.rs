@@ -1,14 +1,14 @@
 //! Does each case so often that starting it does not matter, for `cargo xtask instructions` to count under callgrind.
 #![expect(clippy::print_stdout, reason = "the names of what is counted are for the program that counts")]
 
-use pping_micro_benches::cases;
+use pping_micro_benches::counted;
 
 /// How often each is done.
 const TIMES: u32 = 1000;
 
 fn main() {
     println!("{TIMES}");
-    for mut case in cases() {
+    for mut case in counted() {
         println!("{}", case.name);
         // What happens the first time only is not of interest.
         (case.run)();
