@@ -14,7 +14,7 @@ use crate::{
     config, dns, lease,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
-    track::track,
+    track::{step, track},
     usual::{self, Way},
 };
 
@@ -30,11 +30,20 @@ pub fn observe_xdp(ctx: &XdpContext) {
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
-    scratch.parsed = match way {
-        Way::FromFlow => Ok(()),
-        _ => parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame),
+    scratch.frame.vlan = Vlan::NONE;
+    let is_due = match way {
+        Way::Over => false,
+        Way::Due => true,
+        Way::Long => {
+            // It does not matter where the short way ended.
+            let packet = Linear::of_xdp_anew(ctx);
+            scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
+            observe(Hook::Ingress, interface.place, packet.frame_len(), scratch)
+        }
     };
-    observe(Hook::Ingress, interface.place, packet.frame_len(), scratch);
+    if is_due {
+        go_on(Hook::Ingress, interface.place, scratch);
+    }
 }
 
 /// Takes a packet at tc.
@@ -57,11 +66,17 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
         vlan.push(unsafe { (*skb).vlan_tci } as u16);
     }
     scratch.frame.vlan = vlan;
-    scratch.parsed = match way {
-        Way::FromFlow => Ok(()),
-        _ => parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame),
+    let is_due = match way {
+        Way::Over => false,
+        Way::Due => true,
+        Way::Long => {
+            scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
+            observe(hook, interface.place, packet.frame_len(), scratch)
+        }
     };
-    observe(hook, interface.place, packet.frame_len(), scratch);
+    if is_due {
+        go_on(hook, interface.place, scratch);
+    }
 }
 
 /// Takes a packet at tc apart and leaves it at that, for the bench.
@@ -90,10 +105,11 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
     frame.parse_transport(packet, config::scope())
 }
 
+/// Counts a packet that was taken apart, and says whether a [`step`] is due.
 #[inline(always)]
-fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) {
+fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> bool {
     maps::settle(scratch);
-    let Some(counters) = maps::counters(place) else { return };
+    let Some(counters) = maps::counters(place) else { return false };
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
@@ -106,8 +122,22 @@ fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) {
         (Ok(()), Family::V6) => track::<Ipv6>(hook, place, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
-    if let Err(reason) = tracked {
+    tracked.unwrap_or_else(|reason| {
         counters.untracked[within::<{ Untracked::PLACES }>(reason as usize)] += 1;
+        false
+    })
+}
+
+/// Does what is due.
+#[inline(always)]
+fn go_on(hook: Hook, place: u16, scratch: &mut Scratch) {
+    let Some(counters) = maps::counters(place) else { return };
+    // SAFETY: as above.
+    let counters = unsafe { &mut *counters };
+    maps::settle(scratch);
+    match scratch.frame.family {
+        Family::V4 => step::<Ipv4>(hook, place, counters, scratch),
+        Family::V6 => step::<Ipv6>(hook, place, counters, scratch),
     }
 }
 

@@ -3,6 +3,7 @@
 use core::{arch::asm, mem::MaybeUninit};
 
 use aya_ebpf::{
+    bindings::{__sk_buff, xdp_md},
     helpers::bpf_skb_load_bytes,
     programs::{TcContext, XdpContext},
 };
@@ -13,7 +14,8 @@ use crate::{
     maps,
 };
 
-/// The part of a packet that lies in one piece in memory, read in place.
+/// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
+/// of one that was asked for anew it knows nothing.
 pub(crate) struct Linear {
     start: usize,
     end: usize,
@@ -24,14 +26,33 @@ impl Linear {
     /// Of a packet at XDP.
     #[inline(always)]
     pub(crate) fn of_xdp(ctx: &XdpContext) -> Self {
-        let (start, end) = (ctx.data(), ctx.data_end());
+        Self::of_md(ctx.ctx)
+    }
+
+    #[inline(always)]
+    fn of_md(ctx: *const xdp_md) -> Self {
+        // SAFETY: the context is valid, and the verifier knows these fields as readable.
+        let (start, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
         Self { start, end, frame_len: end - start }
+    }
+
+    /// The same, as if nothing had been read of it.
+    #[inline(always)]
+    pub(crate) fn of_xdp_anew(ctx: &XdpContext) -> Self {
+        Self::of_md(maps::anew(ctx.ctx))
     }
 
     /// Of a packet at tc.
     #[inline(always)]
     pub(crate) fn of_skb(ctx: &TcContext) -> Self {
-        Self { start: ctx.data(), end: ctx.data_end(), frame_len: ctx.len() as usize }
+        Self::of_sk_buff(ctx.skb.skb)
+    }
+
+    #[inline(always)]
+    fn of_sk_buff(skb: *const __sk_buff) -> Self {
+        // SAFETY: as above.
+        let (start, end, len) = unsafe { ((*skb).data, (*skb).data_end, (*skb).len) };
+        Self { start: start as usize, end: end as usize, frame_len: len as usize }
     }
 }
 
@@ -96,19 +117,11 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
 pub(crate) struct Scattered<'a>(pub(crate) &'a TcContext);
 
 impl Scattered<'_> {
-    /// The part that lies in one piece, asked for each time. Else the verifier would note how much of it was found to be there, and
-    /// so follow what comes next once for what was read in place and once more for what was copied.
+    /// The part that lies in one piece, asked for each time: else what comes next would be followed once for what was read in place
+    /// and once more for what was copied.
     #[inline(always)]
     fn linear(&self) -> Linear {
-        let skb = maps::anew(self.0.skb.skb);
-        // SAFETY: the context is valid, and the verifier knows these fields as readable.
-        unsafe {
-            Linear {
-                start: (*skb).data as usize,
-                end: (*skb).data_end as usize,
-                frame_len: (*skb).len as usize,
-            }
-        }
+        Linear::of_sk_buff(maps::anew(self.0.skb.skb))
     }
 }
 

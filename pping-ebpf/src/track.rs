@@ -19,34 +19,29 @@ use crate::{
     table::{self, Made},
 };
 
-/// Counts a packet to its flow, matches it and records it. An error says why it has no flow.
+/// Counts a packet to its flow, and says whether [`step`] is due. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     hook: Hook,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-) -> Result<(), Untracked> {
+) -> Result<bool, Untracked> {
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
-    let Some(places) = table::places(&key) else { return Ok(()) };
+    let Some(places) = table::places(&key) else { return Ok(false) };
     let entry = match table::find(&key, &places, &mut scratch.place, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &places, scratch)? {
             Some(entry) => entry,
-            None => return Ok(()),
+            None => return Ok(false),
         },
     };
     maps::settle(scratch);
     table::see::<A>(scratch.place, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
-    // SAFETY: a map value, valid for the program's run. What is read of it is for counting only.
-    scratch.noted =
-        unsafe { (*flow).direction(from) }.look(&scratch.frame.transport, scratch.frame.traffic_class);
-    count(flow, from, hook, &scratch.frame, &scratch.noted);
+    scratch.noted = count(flow, from, hook, &scratch.frame, counters);
     maps::settle(scratch);
-    counters.retransmissions[hook as usize] += u64::from(scratch.noted.is_retransmission);
-    counters.overtaken[hook as usize] += u64::from(scratch.noted.is_overtaken);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
@@ -55,14 +50,12 @@ pub(crate) fn track<A: Flows>(
     let is_there = || table::is_there::<A>(scratch.place, scratch.occupant);
     let is_over = scratch.concern == Concern::Nothing
         || is_spared(flow, from, scratch.concern, &scratch.frame.transport, is_there);
-    if !is_over {
-        step::<A>(hook, place, counters, scratch, entry, from);
+    // RST and FIN of a flow that lost its timestamps still close it.
+    if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
+        counters.untracked[Untracked::NoTimestamp as usize] += 1;
     }
-    // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
-    scratch.frame.transport.begins_flow(config::rules().methods).or_else(|reason| match reason {
-        Untracked::NoTimestamp => Err(reason),
-        _ => Ok(()),
-    })
+    scratch.from = from;
+    Ok(!is_over)
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -127,9 +120,15 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     }
 }
 
-/// Counts a packet to its flow, and notes it.
+/// Counts a packet to its flow, and says what it means for that.
 #[inline(always)]
-pub(crate) fn count(flow: *mut Flow, from: Side, hook: Hook, frame: &Frame, noted: &Noted) {
+pub(crate) fn count(
+    flow: *mut Flow,
+    from: Side,
+    hook: Hook,
+    frame: &Frame,
+    counters: &mut Counters,
+) -> Noted {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
     let direction = unsafe {
         match from {
@@ -137,8 +136,8 @@ pub(crate) fn count(flow: *mut Flow, from: Side, hook: Hook, frame: &Frame, note
             Side::High => &raw mut (*flow).high,
         }
     };
-    // SAFETY: as above. What is written is for counting only, and says itself what several CPUs do to it.
-    unsafe { &mut *direction }.put_down(&frame.transport, frame.traffic_class, hook as u8, noted);
+    // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
+    let noted = unsafe { &mut *direction }.note(&frame.transport, frame.traffic_class, hook as u8);
     // SAFETY: as above.
     let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
@@ -153,13 +152,16 @@ pub(crate) fn count(flow: *mut Flow, from: Side, hook: Hook, frame: &Frame, note
     sync::add(bytes, u64::from(frame.transport.payload()));
     if noted.is_retransmission {
         sync::add_32(retransmissions, 1);
+        counters.retransmissions[hook as usize] += 1;
     }
     if noted.is_overtaken {
         sync::add_32(overtaken, 1);
+        counters.overtaken[hook as usize] += 1;
     }
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
     }
+    noted
 }
 
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
@@ -217,16 +219,19 @@ fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> b
     true
 }
 
-/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
+/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. The scratch space has all that is
+/// known of it.
 #[inline(always)]
-fn step<A: Flows>(
+pub(crate) fn step<A: Flows>(
     hook: Hook,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-    entry: *mut Entry,
-    from: Side,
 ) {
+    // From memory, so that what follows is verified once, and not for each way here.
+    maps::settle(scratch);
+    let from = scratch.from;
+    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {

@@ -1,12 +1,11 @@
-//! The way of nearly all packets: segments that only have to be counted.
+//! The way of nearly all packets: segments of which most only have to be counted.
 //!
-//! What [`crate::track`] does with any packet is done here in one go with those that are [as nearly all are](Frame::usual), and
-//! in registers: nothing is written to the scratch space. Before anything is counted it is known whether more is to be done. If so
-//! nothing has happened, and the packet goes the long way.
+//! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::usual), in one go and in
+//! registers. The scratch space is written to only if there is more to do.
 
 use pping_common::{
     abi::{Hook, Interface},
-    flow::{Flow, FlowKey, Ipv4, Ipv6, Noted, Side},
+    flow::{FlowKey, Ipv4, Ipv6},
     octets::Octets as _,
     parse::{Frame, LinkType, Protocol},
     rtt::{Concern, Method},
@@ -16,7 +15,8 @@ use crate::{
     config,
     maps::{self, Flows},
     octets::Linear,
-    table, track,
+    table,
+    track,
 };
 
 /// Where an Ethernet header says what follows, and what that is.
@@ -28,13 +28,13 @@ const IPV6: u16 = 0x86dd;
 pub(crate) enum Way {
     /// It is unlike most, and nothing was done.
     Long,
-    /// There is more to do about it than to count it, and nothing was done, but its frame was taken apart.
-    FromFlow,
+    /// It was counted, and [`track::step`] is due.
+    Due,
     /// It was counted, and that was all.
     Over,
 }
 
-/// Counts a packet, if that is all that there is to do about it.
+/// Counts a packet, if it is like most.
 #[inline(always)]
 pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
     let methods = config::rules().methods;
@@ -53,53 +53,37 @@ pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
 #[inline(always)]
 fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
     let Some(frame) = Frame::usual::<A>(packet) else { return Way::Long };
-    if count_frame::<A>(hook, place, packet.frame_len(), &frame) {
+    let transport = &frame.transport;
+    // Segments without timestamps are counted as such where nothing is measured by them.
+    if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
+        return Way::Long;
+    }
+    let (key, from) = FlowKey::<A>::new(place, &frame);
+    let Some(places) = table::places(&key) else { return Way::Long };
+    let Some(entry) = table::find_and_see(&key, &places, maps::sweeps()) else { return Way::Long };
+    let Some(counters) = maps::counters(place) else { return Way::Over };
+    // SAFETY: this CPU's own counters, see `observe`.
+    let counters = unsafe { &mut *counters };
+    counters.packets[hook as usize][Protocol::Tcp as usize] += 1;
+    counters.bytes[hook as usize][Protocol::Tcp as usize] += packet.frame_len() as u64;
+    counters.ecn[hook as usize][usize::from(frame.traffic_class & 3)] += 1;
+    // SAFETY: a map value, valid for the program's run.
+    let flow = unsafe { &raw mut (*entry).flow };
+    let noted = track::count(flow, from, hook, &frame, counters);
+    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
+    let concern = unsafe { &*flow }.concerns(from, transport, &noted, config::rules());
+    if concern == Concern::Nothing
+        || track::is_spared(flow, from, concern, transport, || table::has_key(entry, &key))
+    {
         return Way::Over;
     }
     let Some(scratch) = maps::scratch() else { return Way::Over };
-    scratch.frame.copy_usual(&frame);
-    maps::settle(&mut scratch.frame);
-    Way::FromFlow
-}
-
-#[inline(always)]
-fn count_frame<A: Flows>(hook: Hook, place: u16, len: usize, frame: &Frame) -> bool {
-    // Segments without timestamps are counted as such where nothing is measured by them.
-    if !frame.transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
-        return false;
+    // Once more, to know where it is.
+    if table::find(&key, &places, &mut scratch.place, &mut scratch.occupant).is_none() {
+        return Way::Over;
     }
-    let (key, from) = FlowKey::<A>::new(place, frame);
-    let Some(entry) =
-        table::places(&key).and_then(|places| table::find_and_see(&key, &places, maps::sweeps()))
-    else {
-        return false;
-    };
-    // SAFETY: a map value, valid for the program's run.
-    let flow = unsafe { &raw mut (*entry).flow };
-    let Some(noted) = look(flow, from, frame, || table::has_key(entry, &key)) else { return false };
-    let Some(counters) = maps::counters(place) else { return false };
-    track::count(flow, from, hook, frame, &noted);
-    // SAFETY: this CPU's own counters, see `observe`.
-    let counters = unsafe { &mut *counters };
-    let at = hook as usize;
-    counters.packets[at][Protocol::Tcp as usize] += 1;
-    counters.bytes[at][Protocol::Tcp as usize] += len as u64;
-    counters.ecn[at][usize::from(frame.traffic_class & 3)] += 1;
-    counters.retransmissions[at] += u64::from(noted.is_retransmission);
-    counters.overtaken[at] += u64::from(noted.is_overtaken);
-    true
-}
-
-/// What a packet means for its flow, unless it may change more than counters.
-#[inline(always)]
-fn look(flow: *mut Flow, from: Side, frame: &Frame, is_there: impl FnOnce() -> bool) -> Option<Noted> {
-    // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so that a value read here
-    // was never in it.
-    let (noted, concern) = unsafe {
-        let noted = (*flow).direction(from).look(&frame.transport, frame.traffic_class);
-        (noted, (*flow).concerns(from, &frame.transport, &noted, config::rules()))
-    };
-    let is_all =
-        concern == Concern::Nothing || track::is_spared(flow, from, concern, &frame.transport, is_there);
-    is_all.then_some(noted)
+    scratch.frame.copy_usual(&frame);
+    scratch.noted = noted;
+    scratch.from = from;
+    Way::Due
 }
