@@ -11,7 +11,8 @@ use aya::{
     Ebpf,
     maps::Array,
     programs::{
-        SchedClassifier, TcAttachType, TestRun as _, TestRunAttrs, TestRunOptions, Xdp, tc::SchedClassifierLink,
+        SchedClassifier, TcAttachType, TestRun as _, TestRunAttrs, TestRunOptions, Xdp,
+        tc::SchedClassifierLink,
     },
 };
 use pping_lab::{

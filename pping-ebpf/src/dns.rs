@@ -20,14 +20,14 @@ use crate::{
     maps::{self, Flows, Scratch},
 };
 
-/// Counts a message, has a query wait and matches a response. Nothing is due after that. An error says why it is not measured.
+/// Counts a message, has a query wait and matches a response. An error says why it is not measured.
 #[inline(always)]
 pub(crate) fn message<A: Flows>(
     hook: Hook,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-) -> Result<bool, Untracked> {
+) -> Result<(), Untracked> {
     let frame = &scratch.frame;
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
@@ -45,7 +45,7 @@ pub(crate) fn message<A: Flows>(
             ask(counters, &key, now);
         }
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Has a query wait. One that waits already is void from now on.

@@ -31,9 +31,9 @@ pub fn observe_xdp(ctx: &XdpContext) {
     }
     let Some(scratch) = maps::scratch() else { return };
     scratch.frame.vlan = Vlan::NONE;
-    let is_due = match way {
-        Way::Over => false,
-        Way::Due => true,
+    let due = match way {
+        Way::Over => None,
+        Way::Due(family) => Some(family),
         Way::Long => {
             // It does not matter where the short way ended.
             let packet = Linear::of_xdp_anew(ctx);
@@ -41,8 +41,8 @@ pub fn observe_xdp(ctx: &XdpContext) {
             observe(Hook::Ingress, interface.place, packet.frame_len(), scratch)
         }
     };
-    if is_due {
-        go_on(Hook::Ingress, interface.place, scratch);
+    if let Some(family) = due {
+        go_on(Hook::Ingress, interface.place, scratch, family);
     }
 }
 
@@ -66,16 +66,16 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
         vlan.push(unsafe { (*skb).vlan_tci } as u16);
     }
     scratch.frame.vlan = vlan;
-    let is_due = match way {
-        Way::Over => false,
-        Way::Due => true,
+    let due = match way {
+        Way::Over => None,
+        Way::Due(family) => Some(family),
         Way::Long => {
             scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
             observe(hook, interface.place, packet.frame_len(), scratch)
         }
     };
-    if is_due {
-        go_on(hook, interface.place, scratch);
+    if let Some(family) = due {
+        go_on(hook, interface.place, scratch, family);
     }
 }
 
@@ -105,37 +105,36 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
     frame.parse_transport(packet, config::scope())
 }
 
-/// Counts a packet that was taken apart, and says whether a [`step`] is due.
+/// Counts a packet that was taken apart, and says whether a [`step`] is due, by the family of its flow.
 #[inline(always)]
-fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> bool {
+fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
     maps::settle(scratch);
-    let Some(counters) = maps::counters(place) else { return false };
+    let counters = maps::counters(place)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
     count(counters, hook, len, &scratch.frame);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
-        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch),
-        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch),
+        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch).map(|()| None),
+        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch).map(|()| None),
         (Ok(()), Family::V4) => track::<Ipv4>(hook, place, counters, scratch),
         (Ok(()), Family::V6) => track::<Ipv6>(hook, place, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
         counters.untracked[within::<{ Untracked::PLACES }>(reason as usize)] += 1;
-        false
+        None
     })
 }
 
 /// Does what is due.
 #[inline(always)]
-fn go_on(hook: Hook, place: u16, scratch: &mut Scratch) {
+fn go_on(hook: Hook, place: u16, scratch: &mut Scratch, family: Family) {
     let Some(counters) = maps::counters(place) else { return };
     // SAFETY: as above.
     let counters = unsafe { &mut *counters };
-    maps::settle(scratch);
-    match scratch.frame.family {
+    match family {
         Family::V4 => step::<Ipv4>(hook, place, counters, scratch),
         Family::V6 => step::<Ipv6>(hook, place, counters, scratch),
     }

@@ -127,7 +127,7 @@ impl Scattered<'_> {
 
 /// A buffer on the stack, where the verifier insists on alignment.
 #[repr(align(8))]
-struct Aligned<const N: usize>(#[expect(dead_code, reason = "read as words")] [u8; N]);
+struct Aligned<const N: usize>([u8; N]);
 
 impl Octets for Scattered<'_> {
     #[inline(always)]
@@ -138,8 +138,7 @@ impl Octets for Scattered<'_> {
         let mut buffer = MaybeUninit::<Aligned<N>>::uninit();
         let octets = buffer.as_mut_ptr().cast();
         // SAFETY: the helper writes `N` octets to the buffer, or says that it did not.
-        let failed =
-            unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
+        let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
         // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.
         (failed == 0).then(|| unsafe { load(octets as usize) })
     }

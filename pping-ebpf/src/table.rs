@@ -88,12 +88,7 @@ pub(crate) fn find_and_see<A: Flows>(key: &FlowKey<A>, places: &Places, sweep: u
 }
 
 #[inline(always)]
-fn find_and_see_in<A: Flows>(
-    key: &FlowKey<A>,
-    number: u32,
-    tag: u32,
-    sweep: u32,
-) -> Option<*mut Entry> {
+fn find_and_see_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<*mut Entry> {
     let bucket = A::index().get_ptr_mut(number)?;
     // SAFETY: a map value, valid for the program's run.
     let entry = unsafe {

@@ -4,7 +4,7 @@ use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Hook},
     flow::{Flow, FlowKey, Noted, Reason, Side},
-    parse::{Frame, Transport, Untracked},
+    parse::{Family, Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
     table::{Entry, Places},
 };
@@ -19,21 +19,21 @@ use crate::{
     table::{self, Made},
 };
 
-/// Counts a packet to its flow, and says whether [`step`] is due. An error says why it has none.
+/// Counts a packet to its flow, and says whether [`step`] is due, by its family. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     hook: Hook,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-) -> Result<bool, Untracked> {
+) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
-    let Some(places) = table::places(&key) else { return Ok(false) };
+    let Some(places) = table::places(&key) else { return Ok(None) };
     let entry = match table::find(&key, &places, &mut scratch.place, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &places, scratch)? {
             Some(entry) => entry,
-            None => return Ok(false),
+            None => return Ok(None),
         },
     };
     maps::settle(scratch);
@@ -55,7 +55,7 @@ pub(crate) fn track<A: Flows>(
         counters.untracked[Untracked::NoTimestamp as usize] += 1;
     }
     scratch.from = from;
-    Ok(!is_over)
+    Ok((!is_over).then_some(A::FAMILY))
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -222,15 +222,11 @@ fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> b
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. The scratch space has all that is
 /// known of it.
 #[inline(always)]
-pub(crate) fn step<A: Flows>(
-    hook: Hook,
-    place: u16,
-    counters: &mut Counters,
-    scratch: &mut Scratch,
-) {
+pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, scratch: &mut Scratch) {
     // From memory, so that what follows is verified once, and not for each way here.
     maps::settle(scratch);
-    let from = scratch.from;
+    // Where locks only add it is not looked at, see `sender`.
+    let from = if sync::HAS_REPLACE { scratch.from } else { Side::Low };
     let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
@@ -250,8 +246,8 @@ pub(crate) fn step<A: Flows>(
     let now = unsafe { bpf_ktime_get_ns() };
     // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
     let flow_ref = unsafe { &mut *flow };
-    scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
-    maps::settle(&mut scratch.changes);
+    scratch.changes = flow_ref.follow(sender(from, scratch), &scratch.frame.transport, now);
+    maps::settle(scratch);
     measure(flow, from, now, Turn::First, scratch);
     if config::rules().methods.has_both() {
         measure(flow, from, now, Turn::Second, scratch);
@@ -259,7 +255,7 @@ pub(crate) fn step<A: Flows>(
     // SAFETY: as above.
     let flow_ref = unsafe { &*flow };
     // What the record tells of the two directions, before another CPU can change it.
-    let (timed, other) = match from {
+    let (timed, other) = match sender(from, scratch) {
         Side::Low => (&flow_ref.high, &flow_ref.low),
         Side::High => (&flow_ref.low, &flow_ref.high),
     };
@@ -300,6 +296,12 @@ pub(crate) fn step<A: Flows>(
     }
 }
 
+/// Who sent a packet: `from`, or what memory says. Whichever has the verifier follow less, which is not the same where locks only add.
+#[inline(always)]
+fn sender(from: Side, scratch: &Scratch) -> Side {
+    if sync::HAS_REPLACE { from } else { scratch.from }
+}
+
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
 fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scratch) {
@@ -307,19 +309,29 @@ fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scra
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, turn, &mut scratch.work);
+    flow_ref.plan(
+        sender(from, scratch),
+        &scratch.frame.transport,
+        &scratch.noted,
+        now,
+        rules,
+        turn,
+        &mut scratch.work,
+    );
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
+    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(from, now, rules, turn, &mut scratch.work, measured);
+    flow_ref.find(sent_by, now, rules, turn, &mut scratch.work, measured);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
+    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(from, now, rules, turn, &scratch.work, measured);
+    flow_ref.record(sent_by, now, rules, turn, &scratch.work, measured);
     maps::settle(scratch);
 }
 
@@ -367,5 +379,5 @@ fn aggregate(
         destination: frame.destination,
     };
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample(flow, sender(from, scratch).other(), &belonging, counters, &mut scratch.series, rtt);
 }

@@ -7,7 +7,7 @@ use pping_common::{
     abi::{Hook, Interface},
     flow::{FlowKey, Ipv4, Ipv6},
     octets::Octets as _,
-    parse::{Frame, LinkType, Protocol},
+    parse::{Family, Frame, LinkType, Protocol},
     rtt::{Concern, Method},
 };
 
@@ -15,8 +15,7 @@ use crate::{
     config,
     maps::{self, Flows},
     octets::Linear,
-    table,
-    track,
+    table, track,
 };
 
 /// Where an Ethernet header says what follows, and what that is.
@@ -29,7 +28,7 @@ pub(crate) enum Way {
     /// It is unlike most, and nothing was done.
     Long,
     /// It was counted, and [`track::step`] is due.
-    Due,
+    Due(Family),
     /// It was counted, and that was all.
     Over,
 }
@@ -85,5 +84,5 @@ fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
     scratch.frame.copy_usual(&frame);
     scratch.noted = noted;
     scratch.from = from;
-    Way::Due
+    Way::Due(A::FAMILY)
 }

@@ -61,7 +61,7 @@ impl Latest {
 
     /// How far a segment gets.
     #[inline(always)]
-    fn progress(&self, segment: &Segment) -> Progress {
+    fn progress(self, segment: &Segment) -> Progress {
         // The number of a RST need not be one of the connection.
         if !segment.consumes_sequence_space() || segment.flags.rst() {
             return Progress::None;

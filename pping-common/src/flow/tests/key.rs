@@ -109,9 +109,8 @@ fn sides_are_opposite() {
 #[test]
 fn key_is_found_in_memory_and_no_other() {
     fn check<A: Address>(a: IpAddress, b: IpAddress) {
-        let key = |interface, port| {
-            FlowKey::<A>::new(interface, &frame((a, 50_000), (b, port), data(1, 2))).0
-        };
+        let key =
+            |interface, port| FlowKey::<A>::new(interface, &frame((a, 50_000), (b, port), data(1, 2))).0;
         let mut memory = [0_u64; 5];
         // SAFETY: the words are aligned as the key is, and have room for it.
         unsafe { memory.as_mut_ptr().cast::<FlowKey<A>>().write(key(3, 443)) };
