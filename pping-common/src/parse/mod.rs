@@ -15,7 +15,6 @@ mod tcp;
 mod tests;
 mod tunnel;
 mod udp;
-mod usual;
 
 pub use dns::Dns;
 pub use icmp::Echo;

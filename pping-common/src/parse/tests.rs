@@ -9,4 +9,3 @@ mod quic;
 mod tcp;
 mod truncation;
 mod tunnel;
-mod usual;
