@@ -4,23 +4,25 @@
 //! go the way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
 //! them.
 
-use std::{ffi::CString, fs, io, mem, net::Ipv4Addr, process::Command, thread, time::Duration};
+use std::{ffi::CString, fs, io, mem, net::Ipv4Addr, process::Command, thread};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
     maps::Array,
-    programs::{
-        SchedClassifier, TcAttachType, TestRun as _, TestRunAttrs, TestRunOptions, Xdp,
-        tc::SchedClassifierLink,
-    },
+    programs::{TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
 use pping_lab::{
-    Namespace, Process, Signal, run,
+    Namespace, run,
     veth::{End, Offloads, connect},
 };
 
-use crate::{exchanges, kernel, measure::Figure, report::Report, watcher};
+use crate::{
+    exchanges, kernel,
+    measure::Figure,
+    report::Report,
+    watcher::{self, Watcher},
+};
 
 /// Connections at the same time.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
@@ -72,14 +74,16 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
     let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
+    // On another core than the one that routes.
+    let command = |command: &str| Watcher::Command(format!("taskset --cpu-list 0 {command}"));
     let mut watchers = vec![
         ("nobody", Watcher::Nobody),
         ("an empty program", Watcher::Program("baseline_empty")),
         ("parsing, and reading the clock", Watcher::Program("baseline_parse")),
-        ("pping", Watcher::Command(fixed.clone())),
-        ("pping --rate-limit 0", Watcher::Command(format!("{fixed} --rate-limit 0"))),
+        ("pping", command(&fixed)),
+        ("pping --rate-limit 0", command(&format!("{fixed} --rate-limit 0"))),
     ];
-    watchers.extend(beside.map(|command| (command, Watcher::Command(command.to_owned()))));
+    watchers.extend(beside.map(|beside| (beside, command(beside))));
     let mut router = Router::new()?;
     println!(
         "\na router's one core forwards packets of so many flows by an interface that is watched, and by one that is not,\n\
@@ -90,7 +94,7 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
         "", "flows", "alone", "watched", "more (min..max)", "throughput"
     );
     for (name, watcher) in watchers {
-        let watching = router.watch(&watcher)?;
+        let watching = watcher.watch(&router.namespace, WATCHED, &mut router.traffic)?;
         for flows in FLOWS {
             let mut rounds = Vec::new();
             for round in 0..=ROUNDS {
@@ -118,29 +122,9 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
             report.take(of("more"), "ns", &more);
             report.take(of("throughput"), "%", &throughput);
         }
-        match watching {
-            Watching::Nobody => {}
-            // They are detached where they are attached: a filter of an older kernel is taken away by netlink.
-            Watching::Program(links) => router.namespace.enter(|| drop(links))?,
-            Watching::Process(mut process) => process.stop(Signal::SIGINT, Duration::from_secs(10))?,
-        }
+        watching.stop(&router.namespace)?;
     }
     Ok(())
-}
-
-/// Who is to watch.
-enum Watcher {
-    Nobody,
-    /// One of the programs that do next to nothing.
-    Program(&'static str),
-    Command(String),
-}
-
-/// Who does.
-enum Watching {
-    Nobody,
-    Program(Vec<SchedClassifierLink>),
-    Process(Process),
 }
 
 /// A router between clients and servers, which are all one host.
@@ -172,35 +156,6 @@ impl Router {
             }
         }
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
-    }
-
-    /// Starts what watches: a process on another core than the one that routes.
-    fn watch(&mut self, watcher: &Watcher) -> Result<Watching> {
-        match watcher {
-            Watcher::Nobody => Ok(Watching::Nobody),
-            Watcher::Program(name) => self.attach(name).map(Watching::Program),
-            Watcher::Command(command) => self.start(command).map(Watching::Process),
-        }
-    }
-
-    fn attach(&mut self, name: &str) -> Result<Vec<SchedClassifierLink>> {
-        let program = self.traffic.program_mut(name).with_context(|| format!("there is no {name}"))?;
-        let program: &mut SchedClassifier = program.try_into()?;
-        self.namespace.enter(|| {
-            [TcAttachType::Ingress, TcAttachType::Egress]
-                .into_iter()
-                .map(|hook| {
-                    let link = program.attach(WATCHED, hook)?;
-                    Ok(program.take_link(link)?)
-                })
-                .collect()
-        })?
-    }
-
-    fn start(&self, command: &str) -> Result<Process> {
-        let mut taskset = self.namespace.command("taskset");
-        taskset.args(["--cpu-list", "0"]).args(command.split_whitespace());
-        Ok(watcher::start(taskset, WATCHED)?.0)
     }
 
     /// Forwards for a while, on one core, and returns the ns that a packet took.

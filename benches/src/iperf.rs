@@ -11,19 +11,25 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use aya::{
     Ebpf,
-    programs::{SchedClassifier, TcAttachType, loaded_programs, tc::SchedClassifierLinkId},
+    programs::loaded_programs,
     sys::{Stats, enable_stats},
 };
 use pping_lab::{
-    Namespace, Process, Signal, run,
+    Namespace, Process, run,
     veth::{End, Offloads, connect},
 };
 use serde_json::Value;
 
-use crate::{forwarding::WATCHED, kernel, measure::Figure, report::Report, watcher};
+use crate::{
+    forwarding::WATCHED,
+    kernel,
+    measure::Figure,
+    report::Report,
+    watcher::{self, Watcher, Watching},
+};
 
 /// TCP connections at the same time.
 const STREAMS: [u32; 2] = [1, 16];
@@ -44,20 +50,6 @@ const SCHED_CLS: u32 = 3;
 const SCHED_ACT: u32 = 4;
 const XDP: u32 = 6;
 
-/// Who watches.
-enum Watcher<'a> {
-    Nobody,
-    Empty,
-    Command(&'a str),
-}
-
-/// What watches now.
-enum Watching {
-    Nobody,
-    Empty([SchedClassifierLinkId; 2]),
-    Process(Process),
-}
-
 /// What was measured while somebody watched.
 #[derive(Default)]
 struct Measured {
@@ -77,10 +69,10 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let pping = format!("{} -v -i {WATCHED} --ingress tc -w /dev/null", watcher::pping()?.display());
     let mut watchers = vec![
         ("nobody", Watcher::Nobody),
-        ("an empty program", Watcher::Empty),
-        ("pping", Watcher::Command(&pping)),
+        ("an empty program", Watcher::Program(EMPTY)),
+        ("pping", Watcher::Command(pping)),
     ];
-    watchers.extend(beside.map(|command| (command, Watcher::Command(command))));
+    watchers.extend(beside.map(|command| (command, Watcher::Command(command.to_owned()))));
     let mut path = Path::new()?;
     println!(
         "\niperf3 through a router of which one interface is watched; {RUNS} runs of {SECONDS} s in turn, medians, offloads on\n"
@@ -175,14 +167,14 @@ impl Path {
     }
 
     /// Has somebody watch while iperf3 sends for a while.
-    fn measure(&mut self, watcher: &Watcher<'_>, streams: u32, measured: &mut Measured) -> Result<()> {
+    fn measure(&mut self, watcher: &Watcher, streams: u32, measured: &mut Measured) -> Result<()> {
         let strangers: BTreeSet<u32> = packet_programs().into_keys().collect();
-        let watching = self.watch(watcher)?;
+        let watching = watcher.watch(&self.router, WATCHED, &mut self.empty)?;
         let of_watcher = self.programs(&watching, &strangers)?;
         let before = packet_programs();
         let throughput = self.send(streams)?;
         let after = packet_programs();
-        self.stop(watching)?;
+        watching.stop(&self.router)?;
         measured.throughput.push(throughput);
         let (mut runs, mut time) = (0, Duration::ZERO);
         for (id, after) in after.iter().filter(|(id, _)| of_watcher.contains(id)) {
@@ -199,34 +191,11 @@ impl Path {
         Ok(())
     }
 
-    fn watch(&mut self, watcher: &Watcher<'_>) -> Result<Watching> {
-        let Self { router, empty, .. } = self;
-        Ok(match watcher {
-            Watcher::Nobody => Watching::Nobody,
-            Watcher::Empty => {
-                let program: &mut SchedClassifier =
-                    empty.program_mut(EMPTY).context("there is no empty program")?.try_into()?;
-                let mut attach = |side| program.attach(WATCHED, side);
-                let links = router.enter(|| {
-                    anyhow::Ok([attach(TcAttachType::Ingress)?, attach(TcAttachType::Egress)?])
-                })??;
-                Watching::Empty(links)
-            }
-            Watcher::Command(command) => {
-                let mut words = command.split_whitespace();
-                let Some(program) = words.next() else { bail!("--beside: no command") };
-                let mut command = router.command(program);
-                command.args(words);
-                Watching::Process(watcher::start(command, WATCHED)?.0)
-            }
-        })
-    }
-
     /// The numbers of a watcher's programs: those that were not there before it.
     fn programs(&self, watching: &Watching, strangers: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
         Ok(match watching {
             Watching::Nobody => BTreeSet::new(),
-            Watching::Empty(_) => {
+            Watching::Program(_) => {
                 let program = self.empty.program(EMPTY).context("there is no empty program")?;
                 BTreeSet::from([program.info()?.id()])
             }
@@ -244,19 +213,6 @@ impl Path {
         let answer: Value = serde_json::from_str(&run(&mut iperf)?)?;
         let rate = answer["end"]["sum_received"]["bits_per_second"].as_f64();
         Ok(rate.context("iperf3 tells no rate")? / 1e9)
-    }
-
-    fn stop(&mut self, watching: Watching) -> Result<()> {
-        match watching {
-            Watching::Nobody => {}
-            Watching::Empty(links) => {
-                let program: &mut SchedClassifier =
-                    self.empty.program_mut(EMPTY).context("there is no empty program")?.try_into()?;
-                links.into_iter().try_for_each(|link| program.detach(link))?;
-            }
-            Watching::Process(mut process) => process.stop(Signal::SIGINT, Duration::from_secs(10))?,
-        }
-        Ok(())
     }
 }
 

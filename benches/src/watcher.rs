@@ -1,4 +1,4 @@
-//! Programs that watch an interface: pping, and others.
+//! Who watches an interface: pping, a program that does next to nothing, or somebody else.
 
 use std::{
     path::PathBuf,
@@ -7,14 +7,73 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
-use pping_lab::Process;
+use anyhow::{Context as _, Result, ensure};
+use aya::{
+    Ebpf,
+    programs::{SchedClassifier, TcAttachType, tc::SchedClassifierLink},
+};
+use pping_lab::{Namespace, Process, Signal};
 
 /// How long pping may take to begin.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long whoever does not tell is given to begin.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// How long whoever is told to end may take.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Who is to watch.
+pub(crate) enum Watcher {
+    Nobody,
+    /// One of the programs to measure against.
+    Program(&'static str),
+    Command(String),
+}
+
+/// Who does.
+pub(crate) enum Watching {
+    Nobody,
+    Program(Vec<SchedClassifierLink>),
+    Process(Process),
+}
+
+impl Watcher {
+    /// Begins to watch an interface of a host. `baseline` are the programs to measure against.
+    pub(crate) fn watch(&self, host: &Namespace, interface: &str, baseline: &mut Ebpf) -> Result<Watching> {
+        Ok(match self {
+            Self::Nobody => Watching::Nobody,
+            Self::Program(name) => {
+                let program = baseline.program_mut(name).with_context(|| format!("there is no {name}"))?;
+                let program: &mut SchedClassifier = program.try_into()?;
+                let mut attach = |hook| {
+                    let link = program.attach(interface, hook)?;
+                    Ok(program.take_link(link)?)
+                };
+                let hooks = [TcAttachType::Ingress, TcAttachType::Egress];
+                Watching::Program(host.enter(|| hooks.into_iter().map(&mut attach).collect::<Result<_>>())??)
+            }
+            Self::Command(command) => {
+                let mut words = command.split_whitespace();
+                let mut command = host.command(words.next().context("an empty command cannot watch")?);
+                command.args(words);
+                Watching::Process(start(command, interface)?.0)
+            }
+        })
+    }
+}
+
+impl Watching {
+    /// Ends it, on the host that [`Watcher::watch`] was told of.
+    pub(crate) fn stop(self, host: &Namespace) -> Result<()> {
+        match self {
+            Self::Nobody => Ok(()),
+            // Where they were attached: on older kernels a filter is taken away by netlink.
+            Self::Program(links) => Ok(host.enter(|| drop(links))?),
+            Self::Process(mut process) => Ok(process.stop(Signal::SIGINT, FAREWELL)?),
+        }
+    }
+}
 
 /// Where pping is.
 pub(crate) fn pping() -> Result<PathBuf> {

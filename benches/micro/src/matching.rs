@@ -66,10 +66,6 @@ impl Conversation {
     }
 }
 
-fn is_sampled(outcome: Option<Outcome>) -> bool {
-    outcome.is_some_and(|outcome| outcome.measured.has_sample)
-}
-
 /// Most packets: there is nothing new in their timestamps.
 fn seen_tick() -> Case {
     let name = "match a segment of a tick that was seen";
@@ -91,7 +87,7 @@ fn seen_tick() -> Case {
 fn exchange(name: &'static str, has_timestamps: bool) -> Case {
     let mut talk = Conversation::new();
     let mut packets = segments(has_timestamps);
-    let mut step = move || {
+    let step = move || {
         let [data, ack] = &mut packets;
         let (data, ack) = (&mut data.transport.segment, &mut ack.transport.segment);
         data.sequence = data.sequence.wrapping_add(PAYLOAD);
@@ -100,11 +96,15 @@ fn exchange(name: &'static str, has_timestamps: bool) -> Case {
         ack.timestamps.tsecr = data.timestamps.tsval;
         talk.both(&packets)
     };
-    // Until it is known how the flow is measured.
+    sampled(name, step)
+}
+
+/// A case of which each step is a sample, once it is known how the flow is measured.
+fn sampled(name: &'static str, mut step: impl FnMut() -> Option<Outcome> + 'static) -> Case {
     for _ in 0..100 {
         step();
     }
-    assert!(is_sampled(step()), "{name}");
+    assert!(step().is_some_and(|outcome| outcome.measured.has_sample), "{name}");
     Case::new(name, move || {
         black_box(step());
     })
@@ -128,16 +128,13 @@ fn echoes() -> Case {
         packet.transport.kind = Kind::Echo;
     }
     packets[1].transport.echo.is_reply = true;
-    let mut step = move || {
+    let step = move || {
         for packet in &mut packets {
             packet.transport.echo.sequence = packet.transport.echo.sequence.wrapping_add(1);
         }
         talk.both(&packets)
     };
-    assert!(is_sampled(step()), "{name}");
-    Case::new(name, move || {
-        black_box(step());
-    })
+    sampled(name, step)
 }
 
 /// A client that spins, and a server that reflects.
@@ -152,18 +149,12 @@ fn spin() -> Case {
     for packet in &mut packets {
         packet.transport.datagram.quic.form = QuicForm::Short;
     }
-    let mut step = move || {
+    let step = move || {
         let [client, server] = &mut packets;
         let spin = !server.transport.datagram.quic.spin;
         client.transport.datagram.quic.spin = spin;
         server.transport.datagram.quic.spin = spin;
         talk.both(&packets)
     };
-    for _ in 0..100 {
-        step();
-    }
-    assert!(is_sampled(step()), "{name}");
-    Case::new(name, move || {
-        black_box(step());
-    })
+    sampled(name, step)
 }
