@@ -79,6 +79,9 @@ impl fmt::Display for Summary {
             writeln!(f, "not measured: {}", untracked.join(", "))?;
         }
         self.write_unanswered(f)?;
+        if counters.contended > 0 {
+            writeln!(f, "passed over: {} packets while another CPU had their flow", counters.contended)?;
+        }
         match &self.capture {
             Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
             Some(Replayed { skipped, .. }) => {
@@ -115,6 +118,15 @@ mod tests {
         let duration = Duration::from_millis(1500);
         let totals = Totals::default();
         Summary { duration, counters: *counters, totals, lines_lost: 0, capture: None }.to_string()
+    }
+
+    #[test]
+    fn what_was_passed_over_is_told() {
+        assert_eq!(
+            summary(&Counters { contended: 2, ..Counters::ZERO }),
+            "1.5 s, 0 packets, 0 samples\npassed over: 2 packets while another CPU had their flow\n\
+             lost: 0 events, 0 lines\n"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pping_lab::{
 
 use super::{
     Family, ok,
-    ping::{assert_ping_agrees, ping},
+    ping::{Reply, assert_ping_agrees, ping},
     records::Sample,
     topology,
     watch::{Seen, Watch},
@@ -23,7 +23,7 @@ fn is_ping(sample: &Sample) -> bool {
 
 /// The client talks to the router, and so does the router to the client: the samples of the latter are of
 /// interest in any case. Returns what ping said of both.
-fn talk_with_router(arguments: &str) -> (Seen, [Vec<u64>; 2]) {
+fn talk_with_router(arguments: &str) -> (Seen, [Vec<Reply>; 2]) {
     let topology = topology();
     let server = ok(Server::start(topology.router(), 0, Behaviour::Echo));
     let watch = Watch::start(topology.router(), Topology::LAN, &format!("--rate-limit 0 {arguments}"));
@@ -41,7 +41,7 @@ fn what_the_host_itself_echoes_is_left_out() {
     for sample in &seen.records.samples {
         assert!(!sample.match_on_egress, "{sample:?}");
     }
-    assert_ping_agrees(&reported, &seen.records.samples, is_ping);
+    assert_ping_agrees(&reported, &seen, is_ping);
     assert!(seen.records.samples.iter().any(|sample| sample.tuple.src_ip == Family::Ipv4.client()));
 }
 
@@ -50,8 +50,8 @@ fn what_the_host_itself_echoes_is_there_when_asked_for() {
     let (seen, [from_client, from_router]) = talk_with_router("--include-local");
     seen.assert_agreement();
     let samples = &seen.records.samples;
-    assert_ping_agrees(&from_client, samples, |sample| is_ping(sample) && sample.match_on_egress);
-    assert_ping_agrees(&from_router, samples, |sample| is_ping(sample) && !sample.match_on_egress);
+    assert_ping_agrees(&from_client, &seen, |sample| is_ping(sample) && sample.match_on_egress);
+    assert_ping_agrees(&from_router, &seen, |sample| is_ping(sample) && !sample.match_on_egress);
     for sample in samples {
         let routers = [Topology::LAN_IPV4.into(), Topology::LAN_IPV6.into()];
         assert_eq!(sample.match_on_egress, routers.contains(&sample.tuple.src_ip), "{sample:?}");

@@ -4,38 +4,52 @@ use std::{net::IpAddr, time::Duration};
 
 use pping_lab::Namespace;
 
-use super::{ok, records::Sample, statistics::median};
+use super::{ok, records::Sample, statistics::median, watch::Seen};
 
 /// How far ping and pping may differ in the median: between them are one host and one short cable.
 const SAME_RTT: Duration = Duration::from_micros(200);
 const COUNT: usize = 50;
 
-/// Pings, and returns the RTTs that ping reports, in ns. Every ping must be answered.
-pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<u64> {
+/// A line of ping's.
+pub(super) struct Reply {
+    /// Since 1970, ns.
+    at: u64,
+    /// In ns.
+    pub(super) rtt: u64,
+}
+
+/// Pings, and returns what ping reports. Every ping must be answered.
+pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<Reply> {
     let mut command = from.command("ping");
     let output = ok(pping_lab::run(
         command.args(["-n", "-D", "-i", "0.01", "-W", "5", "-c", &COUNT.to_string()]).arg(to.to_string()),
     ));
-    let rtts: Vec<_> = output.lines().filter_map(rtt).collect();
-    assert_eq!(rtts.len(), COUNT, "{output}");
-    rtts
+    let replies: Vec<_> = output.lines().filter_map(reply).collect();
+    assert_eq!(replies.len(), COUNT, "{output}");
+    replies
 }
 
-/// The time in a line like `[1700000000.1] 64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
-fn rtt(line: &str) -> Option<u64> {
+/// A line like `[1700000000.123456] 64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
+fn reply(line: &str) -> Option<Reply> {
+    let (at, line) = line.strip_prefix('[')?.split_once(']')?;
     let (_, time) = line.split_once(" time=")?;
     let milliseconds: f64 = time.strip_suffix(" ms")?.parse().unwrap();
-    Some((milliseconds * 1e6) as u64)
+    Some(Reply { at: (at.parse::<f64>().unwrap() * 1e9) as u64, rtt: (milliseconds * 1e6) as u64 })
 }
 
-/// Reply by reply, the samples of one ping are what it said itself; `is_own` tells them from others.
+/// Reply by reply, the samples of one ping are what it said itself, but for what is excused; `is_own` tells them from others.
 #[track_caller]
-pub(super) fn assert_ping_agrees(reported: &[u64], samples: &[Sample], is_own: impl Fn(&Sample) -> bool) {
-    let mut samples: Vec<_> = samples.iter().filter(|sample| is_own(sample)).collect();
-    assert_eq!(samples.len(), reported.len(), "ping says {reported:?}, pping {samples:#?}");
-    samples.sort_unstable_by_key(|sample| sample.recorded_at());
-    let differences = reported.iter().zip(samples).map(|(ping, sample)| ping.abs_diff(sample.rtt));
+pub(super) fn assert_ping_agrees(replies: &[Reply], seen: &Seen, is_own: impl Fn(&Sample) -> bool) {
+    let samples: Vec<_> = seen.records.samples.iter().filter(|sample| is_own(sample)).collect();
+    let enough = replies.len().saturating_sub(seen.excused)..=replies.len();
+    assert!(enough.contains(&samples.len()), "not {enough:?} samples: {samples:#?}");
+    let differences = samples.into_iter().map(|sample| reply_of(sample, replies).rtt.abs_diff(sample.rtt));
     let difference = Duration::from_nanos(median(differences));
     eprintln!("ping differs by {difference:?} in the median");
     assert!(difference <= SAME_RTT, "ping and pping differ by {difference:?} in the median");
+}
+
+/// The one that came when the sample was taken.
+pub(super) fn reply_of<'a>(sample: &Sample, replies: &'a [Reply]) -> &'a Reply {
+    replies.iter().min_by_key(|reply| reply.at.abs_diff(sample.timestamp)).unwrap()
 }

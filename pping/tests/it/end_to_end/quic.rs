@@ -86,7 +86,8 @@ fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
         seen.assert_agreement();
     }
     seen.assert_nothing_unjustified();
-    assert_eq!(seen.records.samples.len(), seen.expected.len(), "{:#?}", seen.expected);
+    let missing = seen.expected.len().saturating_sub(seen.records.samples.len());
+    assert!(missing <= seen.excused, "{missing} missing of {:#?}", seen.expected);
     for sample in &seen.records.samples {
         assert_eq!(
             (sample.protocol.as_str(), sample.interface.as_str()),

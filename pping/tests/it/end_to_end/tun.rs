@@ -35,7 +35,7 @@ fn pings_through_a_tunnel_are_timed(hook: &str) {
     seen.assert_agreement();
     for (peer, reported) in peers.into_iter().zip(reported) {
         let is_own = |sample: &Sample| sample.tuple.src_ip == peer;
-        assert_ping_agrees(&reported, &seen.records.samples, is_own);
+        assert_ping_agrees(&reported, &seen, is_own);
         for sample in seen.records.samples.iter().filter(|sample| is_own(sample)) {
             assert!(sample.rtt() >= HOLD && !sample.match_on_egress, "{sample:?}");
             assert_eq!(sample.interface, INTERFACE);
