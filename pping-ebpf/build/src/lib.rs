@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "that is how a build script talks to cargo")]
 
 mod linker;
+mod strip;
 mod toolchain;
 
 use std::{env, fmt, fs, path::PathBuf};
@@ -102,9 +103,11 @@ pub fn compile(root_dir: &str) -> Result<(), Error> {
             return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
         }
         for program in ["pping-programs", "pping-baseline"] {
+            let failed = |error: &dyn fmt::Display| Error::Compile(format!("{program}: {error}"));
+            let compiled = fs::read(target_dir.join(TARGET).join("release").join(program));
+            let stripped = strip::strip(&compiled.map_err(|error| failed(&error))?);
             let to = out_dir.join(format!("{program}{suffix}"));
-            fs::copy(target_dir.join(TARGET).join("release").join(program), to)
-                .map_err(|error| Error::Compile(format!("{program}: {error}")))?;
+            fs::write(to, stripped.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
         }
     }
     println!("cargo::rerun-if-changed={root_dir}");
