@@ -24,6 +24,14 @@ pub trait Octets {
     fn frame_len(&self) -> usize;
 }
 
+/// `N` of some octets, from `at` on.
+#[inline(always)]
+pub(crate) fn part<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
+    let mut part = [0; N];
+    part.copy_from_slice(&octets[at..at + N]);
+    part
+}
+
 impl Octets for [u8] {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {

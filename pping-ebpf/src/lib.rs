@@ -26,6 +26,7 @@ mod sweep;
 mod sync;
 mod table;
 mod track;
+mod usual;
 
 pub use observe::{observe_skb, observe_xdp, parse_skb};
 pub use sweep::{sweep, sweep_one};

@@ -10,7 +10,7 @@ use aya_ebpf::{
 use pping_common::{
     abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
     dns::{Query, QueryKey},
-    flow::{Address, Changes, Ipv4, Ipv6, Noted},
+    flow::{Address, Changes, Ipv4, Ipv6, Noted, Side},
     group::{GroupKey, LabelKey},
     limits::{
         INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
@@ -123,6 +123,8 @@ pub(crate) struct Scratch {
     pub(crate) state: State,
     /// The series of its sample.
     pub(crate) series: Membership,
+    /// Who sent it.
+    pub(crate) from: Side,
     /// Where its flow is.
     pub(crate) place: Place,
     /// What is there.

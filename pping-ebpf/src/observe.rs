@@ -14,7 +14,8 @@ use crate::{
     config, dns, lease,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
-    track::track,
+    track::{step, track},
+    usual::{self, Way},
 };
 
 /// Takes a packet at XDP.
@@ -23,10 +24,26 @@ pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    let Some(scratch) = maps::scratch() else { return };
     let packet = Linear::of_xdp(ctx);
-    let parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-    observe(Hook::Ingress, interface.place, packet.frame_len(), scratch, parsed);
+    let way = usual::count(Hook::Ingress, interface, &packet);
+    if let Way::Over = way {
+        return;
+    }
+    let Some(scratch) = maps::scratch() else { return };
+    scratch.frame.vlan = Vlan::NONE;
+    let due = match way {
+        Way::Over => None,
+        Way::Due(family) => Some(family),
+        Way::Long => {
+            // It does not matter where the short way ended.
+            let packet = Linear::of_xdp_anew(ctx);
+            scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
+            observe(Hook::Ingress, interface.place, packet.frame_len(), scratch)
+        }
+    };
+    if let Some(family) = due {
+        go_on(Hook::Ingress, interface.place, scratch, family);
+    }
 }
 
 /// Takes a packet at tc.
@@ -36,21 +53,30 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
+    let packet = Linear::of_skb(ctx);
+    let way = usual::count(hook, interface, &packet);
+    if let Way::Over = way {
+        return;
+    }
     let Some(scratch) = maps::scratch() else { return };
-    // SAFETY: as above.
     let mut vlan = Vlan::NONE;
     // SAFETY: as above.
     if unsafe { (*skb).vlan_present } != 0 {
         // SAFETY: as above.
         vlan.push(unsafe { (*skb).vlan_tci } as u16);
     }
-    let packet = Linear::of_skb(ctx);
-    let mut parsed = parse(&packet, interface.link_type(), vlan, &mut scratch.frame);
-    if parsed == Err(Untracked::Truncated) && packet.is_partial() {
-        // The driver left some of the headers in pages: rare, and copying them out is slow.
-        parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
+    scratch.frame.vlan = vlan;
+    let due = match way {
+        Way::Over => None,
+        Way::Due(family) => Some(family),
+        Way::Long => {
+            scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
+            observe(hook, interface.place, packet.frame_len(), scratch)
+        }
+    };
+    if let Some(family) = due {
+        go_on(hook, interface.place, scratch, family);
     }
-    observe(hook, interface.place, packet.frame_len(), scratch, parsed);
 }
 
 /// Takes a packet at tc apart and leaves it at that, for the bench.
@@ -79,25 +105,38 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
     frame.parse_transport(packet, config::scope())
 }
 
+/// Counts a packet that was taken apart, and says whether a [`step`] is due, by the family of its flow.
 #[inline(always)]
-fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch, parsed: Result<(), Untracked>) {
-    scratch.parsed = parsed;
+fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
     maps::settle(scratch);
-    let Some(counters) = maps::counters(place) else { return };
+    let counters = maps::counters(place)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
     count(counters, hook, len, &scratch.frame);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
-        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch),
-        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch),
+        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch).map(|()| None),
+        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch).map(|()| None),
         (Ok(()), Family::V4) => track::<Ipv4>(hook, place, counters, scratch),
         (Ok(()), Family::V6) => track::<Ipv6>(hook, place, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
-    if let Err(reason) = tracked {
+    tracked.unwrap_or_else(|reason| {
         counters.untracked[within::<{ Untracked::PLACES }>(reason as usize)] += 1;
+        None
+    })
+}
+
+/// Does what is due.
+#[inline(always)]
+fn go_on(hook: Hook, place: u16, scratch: &mut Scratch, family: Family) {
+    let Some(counters) = maps::counters(place) else { return };
+    // SAFETY: as above.
+    let counters = unsafe { &mut *counters };
+    match family {
+        Family::V4 => step::<Ipv4>(hook, place, counters, scratch),
+        Family::V6 => step::<Ipv6>(hook, place, counters, scratch),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Packets as [`Octets`]. All pointer arithmetic of the kernel programs is here.
 
-use core::arch::asm;
+use core::{arch::asm, mem::MaybeUninit};
 
 use aya_ebpf::{
+    bindings::{__sk_buff, xdp_md},
     helpers::bpf_skb_load_bytes,
     programs::{TcContext, XdpContext},
 };
@@ -13,7 +14,8 @@ use crate::{
     maps,
 };
 
-/// The part of a packet that lies in one piece in memory, read in place.
+/// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
+/// of one that was asked for anew it knows nothing.
 pub(crate) struct Linear {
     start: usize,
     end: usize,
@@ -24,20 +26,33 @@ impl Linear {
     /// Of a packet at XDP.
     #[inline(always)]
     pub(crate) fn of_xdp(ctx: &XdpContext) -> Self {
-        let (start, end) = (ctx.data(), ctx.data_end());
+        Self::of_md(ctx.ctx)
+    }
+
+    #[inline(always)]
+    fn of_md(ctx: *const xdp_md) -> Self {
+        // SAFETY: the context is valid, and the verifier knows these fields as readable.
+        let (start, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
         Self { start, end, frame_len: end - start }
+    }
+
+    /// The same, as if nothing had been read of it.
+    #[inline(always)]
+    pub(crate) fn of_xdp_anew(ctx: &XdpContext) -> Self {
+        Self::of_md(maps::anew(ctx.ctx))
     }
 
     /// Of a packet at tc.
     #[inline(always)]
     pub(crate) fn of_skb(ctx: &TcContext) -> Self {
-        Self { start: ctx.data(), end: ctx.data_end(), frame_len: ctx.len() as usize }
+        Self::of_sk_buff(ctx.skb.skb)
     }
 
-    /// Whether the packet goes on elsewhere in memory.
     #[inline(always)]
-    pub(crate) fn is_partial(&self) -> bool {
-        self.frame_len > self.end - self.start
+    fn of_sk_buff(skb: *const __sk_buff) -> Self {
+        // SAFETY: as above.
+        let (start, end, len) = unsafe { ((*skb).data, (*skb).data_end, (*skb).len) };
+        Self { start: start as usize, end: end as usize, frame_len: len as usize }
     }
 }
 
@@ -98,8 +113,17 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
     octets
 }
 
-/// Any part of a packet at tc, copied out of it octet by octet.
+/// All of a packet at tc. What does not lie in one piece is copied out: rare, and slow.
 pub(crate) struct Scattered<'a>(pub(crate) &'a TcContext);
+
+impl Scattered<'_> {
+    /// The part that lies in one piece, asked for each time: else what comes next would be followed once for what was read in place
+    /// and once more for what was copied.
+    #[inline(always)]
+    fn linear(&self) -> Linear {
+        Linear::of_sk_buff(maps::anew(self.0.skb.skb))
+    }
+}
 
 /// A buffer on the stack, where the verifier insists on alignment.
 #[repr(align(8))]
@@ -108,12 +132,15 @@ struct Aligned<const N: usize>([u8; N]);
 impl Octets for Scattered<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let mut buffer = Aligned([0; N]);
-        // SAFETY: the helper writes `N` octets to the buffer, or none and says so.
-        let failed = unsafe {
-            bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, (&raw mut buffer.0).cast(), N as u32)
-        };
-        (failed == 0).then_some(buffer.0)
+        if let Some(octets) = self.linear().read(offset) {
+            return Some(octets);
+        }
+        let mut buffer = MaybeUninit::<Aligned<N>>::uninit();
+        let octets = buffer.as_mut_ptr().cast();
+        // SAFETY: the helper writes `N` octets to the buffer, or says that it did not.
+        let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
+        // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.
+        (failed == 0).then(|| unsafe { load(octets as usize) })
     }
 
     #[inline(always)]
@@ -128,6 +155,6 @@ impl Octets for Scattered<'_> {
 
     #[inline(always)]
     fn frame_len(&self) -> usize {
-        self.0.len() as usize
+        self.linear().frame_len
     }
 }

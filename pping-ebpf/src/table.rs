@@ -80,12 +80,33 @@ fn find_in<A: Flows>(
     has_key(entry, key).then_some(entry)
 }
 
+/// Finds a flow, and notes that a packet of it came before this sweep, but not where it is.
+#[inline(always)]
+pub(crate) fn find_and_see<A: Flows>(key: &FlowKey<A>, places: &Places, sweep: u32) -> Option<*mut Entry> {
+    find_and_see_in(key, places.first, places.tag, sweep)
+        .or_else(|| find_and_see_in(key, places.second, places.tag, sweep))
+}
+
+#[inline(always)]
+fn find_and_see_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<*mut Entry> {
+    let bucket = A::index().get_ptr_mut(number)?;
+    // SAFETY: a map value, valid for the program's run.
+    let entry = unsafe {
+        let way = (*bucket).way(tag)?;
+        // Before the key is compared, after which the verifier need not tell the places apart any more. The wrong flow, with the
+        // same tag by chance, would be seen for idle a little later.
+        see_at(bucket, way, sweep);
+        (*bucket).entries[way]
+    };
+    let entry = A::map().get_ptr_mut(entry)?;
+    has_key(entry, key).then_some(entry)
+}
+
 /// Whether a flow is this one.
 #[inline(always)]
-fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
-    // SAFETY: a map value, valid for the program's run, which has room for the key. One that another CPU writes just now is
-    // not the one, or soon will be.
-    unsafe { *key_of::<A>(entry) == *key }
+pub(crate) fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
+    // SAFETY: a map value, valid for the program's run. A key that another CPU writes just now is not the one, or soon will be.
+    key.is_in(unsafe { &(*maps::anew(entry)).key })
 }
 
 /// The key of a flow.
@@ -239,12 +260,20 @@ pub(crate) fn see<A: Flows>(place: Place, sweep: u32) {
     let Some(bucket) = A::index().get_ptr_mut(place.bucket()) else { return };
     let way = opaque(place.way());
     if way < WAYS {
-        // SAFETY: a map value, valid for the program's run. Written only when it changes, which leaves the cache line alone.
-        unsafe {
-            let seen = (&raw mut (*bucket).seen).cast::<u16>().add(way);
-            if *seen != sweep as u16 {
-                *seen = sweep as u16;
-            }
+        // SAFETY: a map value, valid for the program's run, and one of its places.
+        unsafe { see_at(bucket, way, sweep) };
+    }
+}
+
+/// # Safety
+/// The bucket is valid, and has such a place.
+#[inline(always)]
+unsafe fn see_at(bucket: *mut Bucket, way: usize, sweep: u32) {
+    // SAFETY: as of this function. Written only when it changes, which leaves the cache line alone.
+    unsafe {
+        let seen = (&raw mut (*bucket).seen).cast::<u16>().add(way);
+        if *seen != sweep as u16 {
+            *seen = sweep as u16;
         }
     }
 }

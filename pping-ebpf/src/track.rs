@@ -3,8 +3,8 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Hook},
-    flow::{Flow, FlowKey, Reason, Side},
-    parse::Untracked,
+    flow::{Flow, FlowKey, Noted, Reason, Side},
+    parse::{Family, Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
     table::{Entry, Places},
 };
@@ -19,44 +19,43 @@ use crate::{
     table::{self, Made},
 };
 
-/// Counts a packet to its flow, matches it and records it. An error says why it has no flow.
+/// Counts a packet to its flow, and says whether [`step`] is due, by its family. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     hook: Hook,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-) -> Result<(), Untracked> {
+) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
-    let Some(places) = table::places(&key) else { return Ok(()) };
+    let Some(places) = table::places(&key) else { return Ok(None) };
     let entry = match table::find(&key, &places, &mut scratch.place, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &places, scratch)? {
             Some(entry) => entry,
-            None => return Ok(()),
+            None => return Ok(None),
         },
     };
     maps::settle(scratch);
     table::see::<A>(scratch.place, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
-    count(flow, from, hook, scratch);
+    scratch.noted = count(flow, from, hook, &scratch.frame, counters);
     maps::settle(scratch);
-    counters.retransmissions[hook as usize] += u64::from(scratch.noted.is_retransmission);
-    counters.overtaken[hook as usize] += u64::from(scratch.noted.is_overtaken);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
     maps::settle(scratch);
-    if scratch.concern != Concern::Nothing && !is_spared::<A>(flow, from, scratch) {
-        step::<A>(hook, place, counters, scratch, entry, from);
+    let is_there = || table::is_there::<A>(scratch.place, scratch.occupant);
+    let is_over = scratch.concern == Concern::Nothing
+        || is_spared(flow, from, scratch.concern, &scratch.frame.transport, is_there);
+    // RST and FIN of a flow that lost its timestamps still close it.
+    if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
+        counters.untracked[Untracked::NoTimestamp as usize] += 1;
     }
-    // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
-    scratch.frame.transport.begins_flow(config::rules().methods).or_else(|reason| match reason {
-        Untracked::NoTimestamp => Err(reason),
-        _ => Ok(()),
-    })
+    scratch.from = from;
+    Ok((!is_over).then_some(A::FAMILY))
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -121,9 +120,15 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     }
 }
 
-/// Counts a packet, and notes what it means for its flow.
+/// Counts a packet to its flow, and says what it means for that.
 #[inline(always)]
-fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
+pub(crate) fn count(
+    flow: *mut Flow,
+    from: Side,
+    hook: Hook,
+    frame: &Frame,
+    counters: &mut Counters,
+) -> Noted {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
     let direction = unsafe {
         match from {
@@ -132,9 +137,7 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
         }
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted =
-        unsafe { &mut *direction }.note(&scratch.frame.transport, scratch.frame.traffic_class, hook as u8);
-    scratch.noted = noted;
+    let noted = unsafe { &mut *direction }.note(&frame.transport, frame.traffic_class, hook as u8);
     // SAFETY: as above.
     let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
@@ -146,25 +149,35 @@ fn count(flow: *mut Flow, from: Side, hook: Hook, scratch: &mut Scratch) {
         )
     };
     sync::add(packets, 1);
-    sync::add(bytes, u64::from(scratch.frame.transport.payload()));
+    sync::add(bytes, u64::from(frame.transport.payload()));
     if noted.is_retransmission {
         sync::add_32(retransmissions, 1);
+        counters.retransmissions[hook as usize] += 1;
     }
     if noted.is_overtaken {
         sync::add_32(overtaken, 1);
+        counters.overtaken[hook as usize] += 1;
     }
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
     }
+    noted
 }
 
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
-/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact.
+/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact. `is_there` says whether
+/// the flow still is where it was found.
 #[inline(always)]
-fn is_spared<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
+pub(crate) fn is_spared(
+    flow: *mut Flow,
+    from: Side,
+    concern: Concern,
+    transport: &Transport,
+    is_there: impl FnOnce() -> bool,
+) -> bool {
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
-    let (rules, transport, concern) = (config::rules(), &scratch.frame.transport, scratch.concern);
+    let rules = config::rules();
     // Where both numbers are timed there is nothing to spare, which the verifier need not find out for each way here.
     if !sync::HAS_REPLACE || rules.methods.has_both() || concern == Concern::Anything {
         return false;
@@ -180,13 +193,12 @@ fn is_spared<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
         return false;
     }
-    concern == Concern::Sequence || advance::<A>(flow, from, scratch)
+    concern == Concern::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_there)
 }
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
-    let tsval = scratch.frame.transport.segment.timestamps.tsval;
+fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> bool) -> bool {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
     unsafe {
         let newest = match from {
@@ -195,8 +207,7 @@ fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
         };
         let known = newest.read_volatile();
         // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
-        let is_there = table::is_there::<A>(scratch.place, scratch.occupant);
-        if !is_there || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+        if !is_there() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
             return false;
         }
         // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that
@@ -208,16 +219,15 @@ fn advance<A: Flows>(flow: *mut Flow, from: Side, scratch: &Scratch) -> bool {
     true
 }
 
-/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
+/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. The scratch space has all that is
+/// known of it.
 #[inline(always)]
-fn step<A: Flows>(
-    hook: Hook,
-    place: u16,
-    counters: &mut Counters,
-    scratch: &mut Scratch,
-    entry: *mut Entry,
-    from: Side,
-) {
+pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, scratch: &mut Scratch) {
+    // From memory, so that what follows is verified once, and not for each way here.
+    maps::settle(scratch);
+    // Where locks only add it is not looked at, see `sender`.
+    let from = if sync::HAS_REPLACE { scratch.from } else { Side::Low };
+    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {
@@ -236,8 +246,8 @@ fn step<A: Flows>(
     let now = unsafe { bpf_ktime_get_ns() };
     // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
     let flow_ref = unsafe { &mut *flow };
-    scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
-    maps::settle(&mut scratch.changes);
+    scratch.changes = flow_ref.follow(sender(from, scratch), &scratch.frame.transport, now);
+    maps::settle(scratch);
     measure(flow, from, now, Turn::First, scratch);
     if config::rules().methods.has_both() {
         measure(flow, from, now, Turn::Second, scratch);
@@ -245,7 +255,7 @@ fn step<A: Flows>(
     // SAFETY: as above.
     let flow_ref = unsafe { &*flow };
     // What the record tells of the two directions, before another CPU can change it.
-    let (timed, other) = match from {
+    let (timed, other) = match sender(from, scratch) {
         Side::Low => (&flow_ref.high, &flow_ref.low),
         Side::High => (&flow_ref.low, &flow_ref.high),
     };
@@ -286,6 +296,12 @@ fn step<A: Flows>(
     }
 }
 
+/// Who sent a packet: `from`, or what memory says. Whichever has the verifier follow less, which is not the same where locks only add.
+#[inline(always)]
+fn sender(from: Side, scratch: &Scratch) -> Side {
+    if sync::HAS_REPLACE { from } else { scratch.from }
+}
+
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
 fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scratch) {
@@ -293,19 +309,29 @@ fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scra
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, turn, &mut scratch.work);
+    flow_ref.plan(
+        sender(from, scratch),
+        &scratch.frame.transport,
+        &scratch.noted,
+        now,
+        rules,
+        turn,
+        &mut scratch.work,
+    );
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
+    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(from, now, rules, turn, &mut scratch.work, measured);
+    flow_ref.find(sent_by, now, rules, turn, &mut scratch.work, measured);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
+    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(from, now, rules, turn, &scratch.work, measured);
+    flow_ref.record(sent_by, now, rules, turn, &scratch.work, measured);
     maps::settle(scratch);
 }
 
@@ -353,5 +379,5 @@ fn aggregate(
         destination: frame.destination,
     };
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample(flow, sender(from, scratch).other(), &belonging, counters, &mut scratch.series, rtt);
 }

@@ -24,7 +24,7 @@ pub use sweep::Errand;
 pub const LAYOUT: u64 = {
     use crate::flow::{Flow, FlowKey, Ipv4, Ipv6};
     let parts = [
-        5,
+        6,
         size_of::<FlowKey<Ipv4>>(),
         size_of::<FlowKey<Ipv6>>(),
         size_of::<Flow>(),

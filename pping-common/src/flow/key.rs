@@ -21,8 +21,11 @@ pub trait Address: Copy {
     /// The whole address.
     fn to_address(self) -> IpAddress;
 
-    /// Takes two addresses into a hash.
-    fn mix(hash: u64, low: Self, high: Self) -> u64;
+    /// Two addresses as they are in a key, in words of memory: the first [`Address::WORDS`].
+    fn words(low: Self, high: Self) -> [u64; 4];
+
+    /// How many words two addresses have.
+    const WORDS: usize;
 }
 
 /// An IPv4 address in a flow key.
@@ -60,9 +63,11 @@ impl Address for Ipv4 {
     }
 
     #[inline(always)]
-    fn mix(hash: u64, low: Self, high: Self) -> u64 {
-        mix(hash, u64::from(low.0) << 32 | u64::from(high.0))
+    fn words(low: Self, high: Self) -> [u64; 4] {
+        [in_memory(&[(low.0.into(), 32), (high.0.into(), 32)]), 0, 0, 0]
     }
+
+    const WORDS: usize = 1;
 }
 
 impl Address for Ipv6 {
@@ -80,9 +85,11 @@ impl Address for Ipv6 {
     }
 
     #[inline(always)]
-    fn mix(hash: u64, Self(IpAddress(low)): Self, Self(IpAddress(high)): Self) -> u64 {
-        mix(mix(mix(mix(hash, low[0]), low[1]), high[0]), high[1])
+    fn words(Self(IpAddress(low)): Self, Self(IpAddress(high)): Self) -> [u64; 4] {
+        [low[0], low[1], high[0], high[1]]
     }
+
+    const WORDS: usize = 4;
 }
 
 /// One of a flow's two endpoints.
@@ -152,12 +159,45 @@ impl<A: Address> FlowKey<A> {
     /// A hash of it: the better half is the high one.
     #[inline(always)]
     pub(crate) fn hash(&self, seed: u64) -> u64 {
-        let rest = u64::from(self.low_port) << 48
-            | u64::from(self.high_port) << 32
-            | u64::from(self.interface) << 8
-            | u64::from(self.protocol);
-        mix(A::mix(mix(seed, rest), self.low, self.high), 0)
+        let (addresses, rest) = self.words();
+        let mut hash = mix(seed, rest);
+        for word in &addresses[..A::WORDS] {
+            hash = mix(hash, *word);
+        }
+        mix(hash, 0)
     }
+
+    /// Whether it is the key that these words of memory begin with.
+    #[inline(always)]
+    pub fn is_in(&self, memory: &[u64; 5]) -> bool {
+        let (addresses, rest) = self.words();
+        // Word by word: a comparison of slices may become one of octets.
+        memory[A::WORDS] == rest && (0..A::WORDS).all(|word| memory[word] == addresses[word])
+    }
+
+    /// It in words of memory: the addresses, and what comes behind them.
+    #[inline(always)]
+    fn words(&self) -> ([u64; 4], u64) {
+        let rest = in_memory(&[
+            (self.low_port.into(), 16),
+            (self.high_port.into(), 16),
+            (self.interface.into(), 16),
+            (self.protocol.into(), 8),
+            (self.zero.into(), 8),
+        ]);
+        (A::words(self.low, self.high), rest)
+    }
+}
+
+/// A word of memory with these numbers in it, one behind the other, each of so many bits.
+#[inline(always)]
+fn in_memory(numbers: &[(u64, u32)]) -> u64 {
+    let (mut word, mut at) = (0, 0);
+    for &(number, bits) in numbers {
+        word |= number << if cfg!(target_endian = "big") { u64::BITS - at - bits } else { at };
+        at += bits;
+    }
+    word
 }
 
 const _: () = {

@@ -59,16 +59,16 @@ impl Latest {
     /// Nothing was seen yet.
     pub const EMPTY: Self = Self { sequence_end: 0, has_sequence: false, hook: 0, dscp: 0, reserved: 0 };
 
-    /// Notes how far a segment gets.
+    /// How far a segment gets.
     #[inline(always)]
-    fn advance(&mut self, segment: &Segment) -> Progress {
+    fn progress(self, segment: &Segment) -> Progress {
         // The number of a RST need not be one of the connection.
         if !segment.consumes_sequence_space() || segment.flags.rst() {
             return Progress::None;
         }
         let end = segment.sequence_end();
         // A SYN with another number begins another connection.
-        let progress = if !self.has_sequence || segment.flags.syn() && end != self.sequence_end {
+        if !self.has_sequence || segment.flags.syn() && end != self.sequence_end {
             Progress::First
         } else if rtt::is_newer(end, self.sequence_end) {
             if rtt::is_newer(self.sequence_end, segment.sequence) {
@@ -77,24 +77,50 @@ impl Latest {
                 Progress::Advance
             }
         } else {
-            return Progress::Behind;
-        };
-        self.sequence_end = end;
-        self.has_sequence = true;
-        progress
+            Progress::Behind
+        }
     }
 }
 
 impl Direction {
-    /// Looks at a packet that the direction sent at a hook, before anything else does.
+    /// Looks at a packet that the direction sent at a hook, before anything else does, and notes it.
+    #[inline(always)]
+    pub fn note(&mut self, transport: &Transport, traffic_class: u8, hook: u8) -> Noted {
+        let noted = self.look(transport, traffic_class);
+        self.put_down(transport, traffic_class, hook, &noted);
+        noted
+    }
+
+    /// The first half of [`Direction::note`]: what a packet means.
     ///
     /// A segment was sent before when all its octets were, unless it is
     /// - a keep-alive: at most one octet, the one before the next to be sent (RFC 9293, 3.8.4);
     /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
     ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
     #[inline(always)]
-    pub fn note(&mut self, transport: &Transport, traffic_class: u8, hook: u8) -> Noted {
-        let (newest_tsval, tsval_state) = (self.newest_tsval, self.tsval_state);
+    pub fn look(&self, transport: &Transport, traffic_class: u8) -> Noted {
+        let (mut progress, mut is_retransmission, mut is_overtaken) = (Progress::None, false, false);
+        if transport.kind == Kind::Tcp {
+            let segment = &transport.segment;
+            progress = self.latest.progress(segment);
+            if progress == Progress::Behind {
+                let is_late = segment.has_timestamps
+                    && self.tsval_state != TsvalState::Unknown
+                    && rtt::is_newer(self.newest_tsval, segment.timestamps.tsval);
+                let is_keep_alive = segment.payload <= 1
+                    && segment.sequence_end() == self.latest.sequence_end
+                    && !segment.flags.syn()
+                    && !segment.flags.fin();
+                is_overtaken = is_late && !is_keep_alive;
+                is_retransmission = !is_late && !is_keep_alive;
+            }
+        }
+        Noted { progress, is_retransmission, is_overtaken, is_ce: traffic_class & 3 == CE }
+    }
+
+    /// The second half: has the next packet be compared with this one.
+    #[inline(always)]
+    pub fn put_down(&mut self, transport: &Transport, traffic_class: u8, hook: u8, noted: &Noted) {
         let latest = &mut self.latest;
         let dscp = traffic_class >> 2;
         // Written only when they change, which leaves the cache line alone.
@@ -104,22 +130,9 @@ impl Direction {
         if latest.dscp != dscp {
             latest.dscp = dscp;
         }
-        let (mut progress, mut is_retransmission, mut is_overtaken) = (Progress::None, false, false);
-        if transport.kind == Kind::Tcp {
-            let segment = &transport.segment;
-            progress = latest.advance(segment);
-            if progress == Progress::Behind {
-                let is_late = segment.has_timestamps
-                    && tsval_state != TsvalState::Unknown
-                    && rtt::is_newer(newest_tsval, segment.timestamps.tsval);
-                let is_keep_alive = segment.payload <= 1
-                    && segment.sequence_end() == latest.sequence_end
-                    && !segment.flags.syn()
-                    && !segment.flags.fin();
-                is_overtaken = is_late && !is_keep_alive;
-                is_retransmission = !is_late && !is_keep_alive;
-            }
+        if matches!(noted.progress, Progress::First | Progress::Advance | Progress::Overlap) {
+            latest.sequence_end = transport.segment.sequence_end();
+            latest.has_sequence = true;
         }
-        Noted { progress, is_retransmission, is_overtaken, is_ce: traffic_class & 3 == CE }
     }
 }

@@ -49,7 +49,7 @@ pub struct IpAddress(pub [u64; 2]);
 impl IpAddress {
     /// An IPv4 address, mapped.
     #[inline(always)]
-    fn mapped(octets: [u8; 4]) -> Self {
+    pub(super) fn mapped(octets: [u8; 4]) -> Self {
         Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(octets))])
     }
 

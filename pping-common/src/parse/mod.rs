@@ -15,6 +15,7 @@ mod tcp;
 mod tests;
 mod tunnel;
 mod udp;
+mod usual;
 
 pub use dns::Dns;
 pub use icmp::Echo;

@@ -30,7 +30,7 @@ static KINDS: [u8; 256] = {
     kinds
 };
 /// Two octets of padding, so that the values behind kind and length are aligned.
-const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
+pub(super) const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
 /// The options of a segment, while they are looked at. In memory of its own one octet can be read after the other, wherever
 /// the one before says that the next is: in a packet the verifier would have to follow each place there could be.

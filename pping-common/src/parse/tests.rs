@@ -9,3 +9,4 @@ mod quic;
 mod tcp;
 mod truncation;
 mod tunnel;
+mod usual;

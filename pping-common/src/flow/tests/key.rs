@@ -105,3 +105,23 @@ fn address_survives_the_key() {
 fn sides_are_opposite() {
     assert_eq!((Side::Low.other(), Side::High.other()), (Side::High, Side::Low));
 }
+
+#[test]
+fn key_is_found_in_memory_and_no_other() {
+    fn check<A: Address>(a: IpAddress, b: IpAddress) {
+        let key =
+            |interface, port| FlowKey::<A>::new(interface, &frame((a, 50_000), (b, port), data(1, 2))).0;
+        let mut memory = [0_u64; 5];
+        // SAFETY: the words are aligned as the key is, and have room for it.
+        unsafe { memory.as_mut_ptr().cast::<FlowKey<A>>().write(key(3, 443)) };
+        assert!(key(3, 443).is_in(&memory));
+        assert!(!key(4, 443).is_in(&memory) && !key(3, 444).is_in(&memory));
+        for octet in 0..size_of::<FlowKey<A>>() {
+            let mut other = memory;
+            other[octet / 8] ^= 1 << (octet % 8 * 8);
+            assert!(!key(3, 443).is_in(&other), "octet {octet}");
+        }
+    }
+    check::<Ipv4>(v4(1), v4(2));
+    check::<Ipv6>(v6(1), v6(2));
+}

@@ -1,0 +1,97 @@
+//! The short way to a frame comes to what the long one comes to, or to nothing.
+
+use std::vec::Vec;
+
+use proptest::{collection::vec, prelude::*};
+
+use crate::{
+    flow::{Ipv4, Ipv6},
+    parse::{Decap, Family, Frame, LinkType, Scope, Vlan},
+    testing::{Network, TCP, Tcp, ethernet},
+};
+
+/// A frame as most are.
+fn usual(network: &Network, with_timestamps: bool) -> Vec<u8> {
+    let tcp = Tcp { payload: 30, ..Tcp::usual(3, 4) };
+    let options = if with_timestamps { tcp.options.clone() } else { Vec::new() };
+    let packet = network.packet(TCP, &Tcp { options, ..tcp }.octets());
+    ethernet(&[], network.ethertype(), &packet)
+}
+
+/// Takes the short way, and if it came to something compares that with the long one.
+fn take(octets: &[u8]) -> bool {
+    let mut taken = false;
+    for family in Family::ALL {
+        let short = match family {
+            Family::V4 => Frame::usual::<Ipv4>(octets),
+            Family::V6 => Frame::usual::<Ipv6>(octets),
+        };
+        let Some(short) = short else { continue };
+        let mut long = Frame::EMPTY;
+        let parsed = long.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::ALL, &Scope::ALL);
+        // The other family was asked for.
+        if long.family != family {
+            continue;
+        }
+        assert_eq!(parsed, Ok(()));
+        // One that was used for another segment before.
+        let mut copied = Frame::EMPTY;
+        copied.transport.segment.has_sack = true;
+        copied.copy_usual(&short);
+        for frame in [short, copied] {
+            assert_eq!((frame.source, frame.destination), (long.source, long.destination));
+            assert_eq!((frame.family, frame.protocol), (long.family, long.protocol));
+            assert_eq!((frame.traffic_class, frame.transport), (long.traffic_class, long.transport));
+        }
+        taken = true;
+    }
+    taken
+}
+
+#[test]
+fn most_frames_take_the_short_way() {
+    for network in [Network::v4(), Network::v6()] {
+        for with_timestamps in [true, false] {
+            assert!(take(&usual(&network, with_timestamps)), "{network:?}");
+        }
+    }
+}
+
+#[test]
+fn others_do_not() {
+    let v4 = Network { options: std::vec![1; 4], ..Network::v4() };
+    assert!(!take(&usual(&v4, true)), "options of IPv4");
+    for flags in [0x02, 0x12, 0x11, 0x14] {
+        let packet = Network::v4().packet(TCP, &Tcp { flags, ..Tcp::usual(1, 2) }.octets());
+        assert!(!take(&ethernet(&[], 0x0800, &packet)), "flags {flags:#x}");
+    }
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
+    assert!(!take(&ethernet(&[(0x8100, 5)], 0x0800, &packet)), "a tag");
+    for network in [Network::v4(), Network::v6()] {
+        let frame = usual(&network, true);
+        let header = frame.len() - 30;
+        for len in 0..header {
+            assert!(!take(&frame[..len]), "cut to {len} octets");
+        }
+        assert!(take(&frame[..header]), "no more than the header");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_it_comes_to_is_what_the_long_way_comes_to(
+        is_v6 in any::<bool>(),
+        with_timestamps in any::<bool>(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in 0..30_usize,
+    ) {
+        let network = if is_v6 { Network::v6() } else { Network::v4() };
+        let mut octets = usual(&network, with_timestamps);
+        let header = octets.len() - 30;
+        for (position, octet) in changes {
+            // What the link header says is up to the caller.
+            octets[14 + position.index(header - 14)] = octet;
+        }
+        take(&octets[..octets.len() - cut]);
+    }
+}

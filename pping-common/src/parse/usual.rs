@@ -1,0 +1,139 @@
+//! The frame that nearly all are.
+//!
+//! An Ethernet header without tags, an IP header without options or extensions, and a TCP segment in the middle of a connection,
+//! with timestamps and no other option, or with no options at all: everything is in its place, so a few comparisons take the place
+//! of a walk from header to header.
+
+use super::{
+    Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
+    options::USUAL_OPTIONS,
+};
+use crate::{
+    flow::Address,
+    octets::{Octets, part},
+};
+
+const ETHERNET_HEADER: usize = 14;
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+const TCP_HEADER: usize = 20;
+const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
+/// What IPv4 says of a fragment: its offset, in network order.
+const FRAGMENT_OFFSET: u16 = 0x1fff;
+/// A header of 20 octets, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of an octet.
+const WITHOUT_OPTIONS: u8 = (TCP_HEADER / 4) as u8;
+const WITH_TIMESTAMPS: u8 = ((TCP_HEADER + TIMESTAMPS) / 4) as u8;
+const SYN_FIN_RST: u8 = 0x07;
+
+impl Frame {
+    /// Takes apart a frame of this family that is as nearly all are. What the link header has said is the caller's business.
+    /// `None` of any other frame, and of one that is cut short: [`Frame::parse`] knows what to say of it. Where
+    /// there is something, that comes to the same.
+    #[inline(always)]
+    pub fn usual<A: Address>(octets: &(impl Octets + ?Sized)) -> Option<Self> {
+        match A::FAMILY {
+            Family::V4 => Self::usual_v4(octets),
+            Family::V6 => Self::usual_v6(octets),
+        }
+    }
+
+    #[inline(always)]
+    fn usual_v4(octets: &(impl Octets + ?Sized)) -> Option<Self> {
+        /// Version 4, and a header of five words.
+        const START: u8 = 0x45;
+        let header: [u8; IPV4_HEADER + TCP_HEADER] = octets.read(ETHERNET_HEADER)?;
+        let fragment = u16::from_be_bytes(part(&header, 6));
+        if header[0] != START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
+            return None;
+        }
+        let len = u16::from_be_bytes(part(&header, 2));
+        let mut frame = Self { family: Family::V4, traffic_class: header[1], ..Self::USUAL };
+        frame.source = IpAddress::mapped(part(&header, 12));
+        frame.destination = IpAddress::mapped(part(&header, 16));
+        let options = ETHERNET_HEADER + IPV4_HEADER + TCP_HEADER;
+        // A length of 0 is one that the field has no room for; it is less than that of the header, too.
+        let len = u32::from(len).checked_sub(IPV4_HEADER as u32)?;
+        frame.transport.segment = segment(octets, &part(&header, IPV4_HEADER), options, len)?;
+        Some(frame)
+    }
+
+    #[inline(always)]
+    fn usual_v6(octets: &(impl Octets + ?Sized)) -> Option<Self> {
+        let header: [u8; IPV6_HEADER + TCP_HEADER] = octets.read(ETHERNET_HEADER)?;
+        if header[0] >> 4 != 6 || header[6] != Segment::NUMBER {
+            return None;
+        }
+        let len = u16::from_be_bytes(part(&header, 4));
+        let traffic_class = header[0] << 4 | header[1] >> 4;
+        let mut frame = Self { family: Family::V6, traffic_class, ..Self::USUAL };
+        frame.source = IpAddress::from_octets(part(&header, 8));
+        frame.destination = IpAddress::from_octets(part(&header, 24));
+        let options = ETHERNET_HEADER + IPV6_HEADER + TCP_HEADER;
+        frame.transport.segment = segment(octets, &part(&header, IPV6_HEADER), options, u32::from(len))?;
+        Some(frame)
+    }
+
+    const USUAL: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };
+
+    /// Takes over what matters of a frame that [`Frame::usual`] took apart.
+    #[inline(always)]
+    pub fn copy_usual(&mut self, usual: &Self) {
+        self.source = usual.source;
+        self.destination = usual.destination;
+        self.family = usual.family;
+        self.protocol = usual.protocol;
+        self.traffic_class = usual.traffic_class;
+        self.transport.kind = Kind::Tcp;
+        // One by one: the options, which do not matter, would be copied octet by octet in the kernel.
+        let (to, from) = (&mut self.transport.segment, &usual.transport.segment);
+        to.source_port = from.source_port;
+        to.destination_port = from.destination_port;
+        to.flags = from.flags;
+        to.sequence = from.sequence;
+        to.acknowledgement = from.acknowledgement;
+        to.payload = from.payload;
+        to.has_sack = from.has_sack;
+        to.has_timestamps = from.has_timestamps;
+        to.timestamps = from.timestamps;
+    }
+}
+
+/// A segment of `len` octets with its header, in the middle of a connection, and its options, at an offset.
+#[inline(always)]
+fn segment(
+    octets: &(impl Octets + ?Sized),
+    header: &[u8; TCP_HEADER],
+    options: usize,
+    len: u32,
+) -> Option<Segment> {
+    let words = header[12] >> 4;
+    let has_timestamps = words == WITH_TIMESTAMPS;
+    if header[13] & SYN_FIN_RST != 0 || !has_timestamps && words != WITHOUT_OPTIONS {
+        return None;
+    }
+    let mut timestamps = Segment::EMPTY.timestamps;
+    if has_timestamps {
+        let options: [u8; TIMESTAMPS] = octets.read(options)?;
+        if part(&options, 0) != USUAL_OPTIONS {
+            return None;
+        }
+        timestamps = Timestamps {
+            tsval: u32::from_be_bytes(part(&options, 4)),
+            tsecr: u32::from_be_bytes(part(&options, 8)),
+        };
+    }
+    Some(Segment {
+        source_port: u16::from_be_bytes(part(header, 0)),
+        destination_port: u16::from_be_bytes(part(header, 2)),
+        // What was found out above, so that the compiler need not look for it.
+        flags: TcpFlags(header[13] & !SYN_FIN_RST),
+        sequence: u32::from_be_bytes(part(header, 4)),
+        acknowledgement: u32::from_be_bytes(part(header, 8)),
+        payload: len.checked_sub(u32::from(words) * 4)?,
+        has_timestamps,
+        timestamps,
+        ..Segment::EMPTY
+    })
+}
+
+const _: () = assert!(matches!(Transport::EMPTY.kind, Kind::Tcp));

@@ -1,0 +1,90 @@
+//! The way of nearly all packets: segments of which most only have to be counted.
+//!
+//! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::usual), in one go and in
+//! registers. The scratch space is written to only if there is more to do.
+
+use pping_common::{
+    abi::{Hook, Interface},
+    flow::{FlowKey, Ipv4, Ipv6},
+    octets::Octets as _,
+    parse::{Family, Frame, LinkType, Protocol},
+    rtt::{Concern, Method},
+};
+
+use crate::{
+    config,
+    maps::{self, Flows},
+    octets::Linear,
+    table, track,
+};
+
+/// Where an Ethernet header says what follows, and what that is.
+const ETHERTYPE: usize = 12;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+
+/// What became of a packet.
+pub(crate) enum Way {
+    /// It is unlike most, and nothing was done.
+    Long,
+    /// It was counted, and [`track::step`] is due.
+    Due(Family),
+    /// It was counted, and that was all.
+    Over,
+}
+
+/// Counts a packet, if it is like most.
+#[inline(always)]
+pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
+    let methods = config::rules().methods;
+    // Where both numbers of TCP are timed there is more to do about most packets. The verifier of Linux 6.1 follows the long way
+    // several times behind a short one (650,000 instructions): kernels without TCX, which have a lease, have the long one only.
+    let is_worth = methods.has_tcp() && !methods.has_both() && config::lease() == 0;
+    if !is_worth || interface.link_type() != LinkType::Ethernet {
+        return Way::Long;
+    }
+    let Some(ethertype) = packet.read(ETHERTYPE) else { return Way::Long };
+    match u16::from_be_bytes(ethertype) {
+        IPV4 => count_family::<Ipv4>(hook, interface.place, packet),
+        IPV6 => count_family::<Ipv6>(hook, interface.place, packet),
+        _ => Way::Long,
+    }
+}
+
+#[inline(always)]
+fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
+    let Some(frame) = Frame::usual::<A>(packet) else { return Way::Long };
+    let transport = &frame.transport;
+    // Segments without timestamps are counted as such where nothing is measured by them.
+    if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
+        return Way::Long;
+    }
+    let (key, from) = FlowKey::<A>::new(place, &frame);
+    let Some(places) = table::places(&key) else { return Way::Long };
+    let Some(entry) = table::find_and_see(&key, &places, maps::sweeps()) else { return Way::Long };
+    let Some(counters) = maps::counters(place) else { return Way::Over };
+    // SAFETY: this CPU's own counters, see `observe`.
+    let counters = unsafe { &mut *counters };
+    counters.packets[hook as usize][Protocol::Tcp as usize] += 1;
+    counters.bytes[hook as usize][Protocol::Tcp as usize] += packet.frame_len() as u64;
+    counters.ecn[hook as usize][usize::from(frame.traffic_class & 3)] += 1;
+    // SAFETY: a map value, valid for the program's run.
+    let flow = unsafe { &raw mut (*entry).flow };
+    let noted = track::count(flow, from, hook, &frame, counters);
+    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
+    let concern = unsafe { &*flow }.concerns(from, transport, &noted, config::rules());
+    if concern == Concern::Nothing
+        || track::is_spared(flow, from, concern, transport, || table::has_key(entry, &key))
+    {
+        return Way::Over;
+    }
+    let Some(scratch) = maps::scratch() else { return Way::Over };
+    // Once more, to know where it is.
+    if table::find(&key, &places, &mut scratch.place, &mut scratch.occupant).is_none() {
+        return Way::Over;
+    }
+    scratch.frame.copy_usual(&frame);
+    scratch.noted = noted;
+    scratch.from = from;
+    Way::Due(A::FAMILY)
+}
