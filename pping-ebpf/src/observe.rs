@@ -14,7 +14,7 @@ use crate::{
     config, dns, lease,
     maps::{self, Scratch},
     octets::{Linear, Scattered},
-    track::{step, track},
+    track::{step_due, track},
     usual::{self, Way},
 };
 
@@ -105,7 +105,7 @@ fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) ->
     frame.parse_transport(packet, config::scope())
 }
 
-/// Counts a packet that was taken apart, and says whether a [`step`] is due, by the family of its flow.
+/// Counts a packet that was taken apart, and says whether a step is due, by the family of its flow.
 #[inline(always)]
 fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
     maps::settle(scratch);
@@ -135,8 +135,8 @@ fn go_on(hook: Hook, place: u16, scratch: &mut Scratch, family: Family) {
     // SAFETY: as above.
     let counters = unsafe { &mut *counters };
     match family {
-        Family::V4 => step::<Ipv4>(hook, place, counters, scratch),
-        Family::V6 => step::<Ipv6>(hook, place, counters, scratch),
+        Family::V4 => step_due::<Ipv4>(hook, place, counters, scratch),
+        Family::V6 => step_due::<Ipv6>(hook, place, counters, scratch),
     }
 }
 

@@ -17,9 +17,11 @@ use crate::{
     maps::{self, Begun, Flows, Scratch},
     sync,
     table::{self, Made},
+    usual,
 };
 
-/// Counts a packet to its flow, and says whether [`step`] is due, by its family. An error says why it has none.
+/// Counts a packet to its flow, matches it and records it; where there is a short way, only says that a [`step`] is due, by the
+/// family of the flow. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     hook: Hook,
@@ -54,8 +56,25 @@ pub(crate) fn track<A: Flows>(
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked[Untracked::NoTimestamp as usize] += 1;
     }
-    scratch.from = from;
-    Ok((!is_over).then_some(A::FAMILY))
+    if is_over {
+        return Ok(None);
+    }
+    if usual::EXISTS {
+        scratch.from = from;
+        return Ok(Some(A::FAMILY));
+    }
+    step::<A>(hook, place, counters, scratch, entry, from);
+    Ok(None)
+}
+
+/// Does the step that is due, of a packet of which the scratch space has all that is known.
+#[inline(always)]
+pub(crate) fn step_due<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, scratch: &mut Scratch) {
+    // From memory, so that what follows is verified once, and not for each way here.
+    maps::settle(scratch);
+    let from = scratch.from;
+    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
+    step::<A>(hook, place, counters, scratch, entry, from);
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -219,15 +238,16 @@ fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> b
     true
 }
 
-/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. The scratch space has all that is
-/// known of it.
+/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
 #[inline(always)]
-pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, scratch: &mut Scratch) {
-    // From memory, so that what follows is verified once, and not for each way here.
-    maps::settle(scratch);
-    // Where locks only add it is not looked at, see `sender`.
-    let from = if sync::HAS_REPLACE { scratch.from } else { Side::Low };
-    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
+fn step<A: Flows>(
+    hook: Hook,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+    entry: *mut Entry,
+    from: Side,
+) {
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {
@@ -246,7 +266,7 @@ pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, sc
     let now = unsafe { bpf_ktime_get_ns() };
     // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
     let flow_ref = unsafe { &mut *flow };
-    scratch.changes = flow_ref.follow(sender(from, scratch), &scratch.frame.transport, now);
+    scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(scratch);
     measure(flow, from, now, Turn::First, scratch);
     if config::rules().methods.has_both() {
@@ -255,7 +275,7 @@ pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, sc
     // SAFETY: as above.
     let flow_ref = unsafe { &*flow };
     // What the record tells of the two directions, before another CPU can change it.
-    let (timed, other) = match sender(from, scratch) {
+    let (timed, other) = match from {
         Side::Low => (&flow_ref.high, &flow_ref.low),
         Side::High => (&flow_ref.low, &flow_ref.high),
     };
@@ -296,12 +316,6 @@ pub(crate) fn step<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, sc
     }
 }
 
-/// Who sent a packet: `from`, or what memory says. Whichever has the verifier follow less, which is not the same where locks only add.
-#[inline(always)]
-fn sender(from: Side, scratch: &Scratch) -> Side {
-    if sync::HAS_REPLACE { from } else { scratch.from }
-}
-
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
 fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scratch) {
@@ -309,29 +323,19 @@ fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scra
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(
-        sender(from, scratch),
-        &scratch.frame.transport,
-        &scratch.noted,
-        now,
-        rules,
-        turn,
-        &mut scratch.work,
-    );
+    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, turn, &mut scratch.work);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
-    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(sent_by, now, rules, turn, &mut scratch.work, measured);
+    flow_ref.find(from, now, rules, turn, &mut scratch.work, measured);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
-    let sent_by = sender(from, scratch);
     let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(sent_by, now, rules, turn, &scratch.work, measured);
+    flow_ref.record(from, now, rules, turn, &scratch.work, measured);
     maps::settle(scratch);
 }
 
@@ -379,5 +383,5 @@ fn aggregate(
         destination: frame.destination,
     };
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, sender(from, scratch).other(), &belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
 }

@@ -18,6 +18,10 @@ use crate::{
     table, track,
 };
 
+/// Whether there is a short way. The verifiers of kernels before Linux 6.6 have to follow the long way several times behind it (6.1:
+/// 650,000 instructions), so what is for them is compiled without.
+pub(crate) const EXISTS: bool = cfg!(feature = "short-way");
+
 /// Where an Ethernet header says what follows, and what that is.
 const ETHERTYPE: usize = 12;
 const IPV4: u16 = 0x0800;
@@ -27,7 +31,7 @@ const IPV6: u16 = 0x86dd;
 pub(crate) enum Way {
     /// It is unlike most, and nothing was done.
     Long,
-    /// It was counted, and [`track::step`] is due.
+    /// It was counted, and [`track::step_due`] is due.
     Due(Family),
     /// It was counted, and that was all.
     Over,
@@ -37,9 +41,8 @@ pub(crate) enum Way {
 #[inline(always)]
 pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
     let methods = config::rules().methods;
-    // Where both numbers of TCP are timed there is more to do about most packets. The verifier of Linux 6.1 follows the long way
-    // several times behind a short one (650,000 instructions): kernels without TCX, which have a lease, have the long one only.
-    let is_worth = methods.has_tcp() && !methods.has_both() && config::lease() == 0;
+    // Where both numbers of TCP are timed there is more to do about most packets.
+    let is_worth = EXISTS && methods.has_tcp() && !methods.has_both();
     if !is_worth || interface.link_type() != LinkType::Ethernet {
         return Way::Long;
     }

@@ -32,12 +32,10 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
-    [&[][..], &["--features", "add-only"]]
-        .into_iter()
-        .try_for_each(|features| lint_variant(toolchain, features))
+    ["short-way", "long-way", "add-only"].into_iter().try_for_each(|feature| lint_variant(toolchain, feature))
 }
 
-fn lint_variant(toolchain: Toolchain, features: &[&str]) -> Result<()> {
+fn lint_variant(toolchain: Toolchain, feature: &str) -> Result<()> {
     // The same flags and a directory apart from the host's, as in the real build.
     let flags = rustc_flags(env::consts::ARCH);
     command::run(
@@ -46,7 +44,7 @@ fn lint_variant(toolchain: Toolchain, features: &[&str]) -> Result<()> {
             .current_dir(environment::repository())
             .env("CARGO_ENCODED_RUSTFLAGS", flags)
             .args(["clippy", "--package", "pping-ebpf", "--target", TARGET])
-            .args(features)
+            .args(["--features", feature])
             .arg("--target-dir")
             .arg(environment::target_directory().join("bpf"))
             .args(toolchain.cargo_arguments())

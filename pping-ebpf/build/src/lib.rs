@@ -9,7 +9,12 @@ mod linker;
 mod strip;
 mod toolchain;
 
-use std::{env, fmt, fs, path::PathBuf};
+use std::{
+    env, fmt,
+    panic::resume_unwind,
+    path::{Path, PathBuf},
+    thread,
+};
 
 pub use linker::{find_linker, install_dir};
 pub use toolchain::{LINKED_TOOLCHAIN, TARGET, Toolchain, has_bpf_core};
@@ -66,11 +71,23 @@ pub fn rustc_flags(target_arch: &str) -> String {
     .join("\x1f")
 }
 
-/// What the programs are compiled as: a cargo feature, and what that adds to the names of the binaries.
-const VARIANTS: [(Option<&str>, &str); 2] = [(None, ""), (Some("add-only"), "-add-only")];
+/// What the binaries are compiled as.
+struct Variant {
+    /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binaries.
+    feature: &'static str,
+    /// What that adds to their names.
+    suffix: &'static str,
+    binaries: &'static [&'static str],
+}
 
-/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`, as they are and for kernels before Linux 5.12
-/// (`pping-programs-add-only`). For build scripts.
+const VARIANTS: [Variant; 3] = [
+    Variant { feature: "short-way", suffix: "", binaries: &["pping-programs", "pping-baseline"] },
+    Variant { feature: "long-way", suffix: "-long-way", binaries: &["pping-programs"] },
+    Variant { feature: "add-only", suffix: "-add-only", binaries: &["pping-programs", "pping-baseline"] },
+];
+
+/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`: `pping-programs`, the same for kernels before Linux 6.6
+/// (`-long-way`) and before Linux 5.12 (`-add-only`), and what to measure them against. For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
@@ -85,32 +102,48 @@ pub fn compile(root_dir: &str) -> Result<(), Error> {
     // build scripts, whatever they are compiled for themselves: what they want is the same.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
     let target_dir = marked.unwrap_or(&out_dir).join("bpf");
-    for (feature, suffix) in VARIANTS {
-        // To cargo they are the same binaries, and another build script may be at the same.
-        let target_dir = target_dir.join(feature.unwrap_or("full"));
-        let output = toolchain
-            .command("cargo")
-            .current_dir(root_dir)
-            .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(&variable("CARGO_CFG_TARGET_ARCH")?))
-            .args(["build", "--package", "pping-ebpf", "--bins", "--release", "--target", TARGET])
-            .args(feature.map(|feature| format!("--features={feature}")))
-            .arg("--target-dir")
-            .arg(&target_dir)
-            .args(toolchain.cargo_arguments())
-            .output()
-            .map_err(|error| Error::Compile(error.to_string()))?;
-        if !output.status.success() {
-            return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
-        }
-        for program in ["pping-programs", "pping-baseline"] {
-            let failed = |error: &dyn fmt::Display| Error::Compile(format!("{program}: {error}"));
-            let compiled = fs::read(target_dir.join(TARGET).join("release").join(program));
-            let stripped = strip::strip(&compiled.map_err(|error| failed(&error))?);
-            let to = out_dir.join(format!("{program}{suffix}"));
-            fs::write(to, stripped.map_err(|error| failed(&error))?).map_err(|error| failed(&error))?;
-        }
-    }
+    let arch = variable("CARGO_CFG_TARGET_ARCH")?;
+    thread::scope(|scope| {
+        let variants = VARIANTS.map(|variant| {
+            let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);
+            scope.spawn(move || compile_variant(toolchain, root_dir, arch, &variant, &target_dir, out_dir))
+        });
+        variants
+            .into_iter()
+            .try_for_each(|variant| variant.join().unwrap_or_else(|panic| resume_unwind(panic)))
+    })?;
     println!("cargo::rerun-if-changed={root_dir}");
+    Ok(())
+}
+
+fn compile_variant(
+    toolchain: Toolchain,
+    root_dir: &str,
+    arch: &str,
+    variant: &Variant,
+    target_dir: &Path,
+    out_dir: &Path,
+) -> Result<(), Error> {
+    let output = toolchain
+        .command("cargo")
+        .current_dir(root_dir)
+        .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(arch))
+        .args(["build", "--package", "pping-ebpf", "--release", "--target", TARGET])
+        .args(["--features", variant.feature])
+        .args(variant.binaries.iter().flat_map(|binary| ["--bin", binary]))
+        .arg("--target-dir")
+        .arg(target_dir)
+        .args(toolchain.cargo_arguments())
+        .output()
+        .map_err(|error| Error::Compile(error.to_string()))?;
+    if !output.status.success() {
+        return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    for binary in variant.binaries {
+        let compiled = target_dir.join(TARGET).join("release").join(binary);
+        strip::strip(&compiled, &out_dir.join(format!("{binary}{}", variant.suffix)))
+            .map_err(|error| Error::Compile(format!("{binary}: {error}")))?;
+    }
     Ok(())
 }
 

@@ -1,13 +1,14 @@
 //! What of the compiled programs is worth carrying along.
 
-use object::{
-    build::{Result, elf},
-    elf::SHT_STRTAB,
-};
+use std::{error::Error, fs, path::Path};
 
-/// Without what only debuggers read, which is most of it. The kernel's own tools have the types and the lines from BTF.
-pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>> {
-    let mut builder = elf::Builder::read(object)?;
+use object::{build::elf, elf::SHT_STRTAB};
+
+/// Copies programs without what only debuggers read, which is most of it. The kernel's own tools have the types and the lines
+/// from BTF.
+pub(crate) fn strip(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    let compiled = fs::read(from)?;
+    let mut builder = elf::Builder::read(compiled.as_slice())?;
     for section in &mut builder.sections {
         section.delete =
             [".debug_", ".rel.debug_"].iter().any(|prefix| section.name.starts_with(prefix.as_bytes()));
@@ -20,5 +21,5 @@ pub(crate) fn strip(object: &[u8]) -> Result<Vec<u8>> {
     names.data = elf::SectionData::SectionString;
     let mut stripped = Vec::new();
     builder.write(&mut stripped)?;
-    Ok(stripped)
+    Ok(fs::write(to, stripped)?)
 }

@@ -41,6 +41,9 @@ const LOAD_ATTEMPTS: u32 = 5;
 
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
+/// The same for kernels that lack [`Feature::Tcx`], and the better verifier that came with it.
+static LONG_WAY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-long-way"));
+
 /// The same for kernels that lack [`Feature::Fetch`].
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
@@ -160,7 +163,11 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
-    let object = if features.has(Feature::Fetch) { OBJECT } else { ADD_ONLY };
+    let object = match (features.has(Feature::Fetch), features.has(Feature::Tcx)) {
+        (false, _) => ADD_ONLY,
+        (true, false) => LONG_WAY,
+        (true, true) => OBJECT,
+    };
     let mut kernel = open_with(object, settings, pins, features)?;
     load_packet_programs(&mut kernel.programs, with_xdp)?;
     load_sweep(&mut kernel)?;
