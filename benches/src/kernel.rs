@@ -94,7 +94,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     }
     let most = |of: &str| most.iter().find(|(name, _)| *name == of).map_or(f64::NAN, |(_, most)| *most);
 
-    older_kernels(rounds, &settings, (&kernel.programs, &baseline), &packet, report)?;
+    older_kernels(rounds, &settings, &baseline, &packet, report)?;
 
     let inside = watching_loopback(&Settings { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
@@ -165,31 +165,31 @@ fn open_quic(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// What it costs that a kernel lacks something.
+/// What the first packet costs where a kernel lacks something.
 fn older_kernels(
     rounds: Rounds,
     settings: &Settings,
-    (newest, baseline): (&Ebpf, &Ebpf),
+    baseline: &Ebpf,
     packet: &[u8],
     report: &mut Report,
 ) -> Result<()> {
+    let name = "pping_ingress";
     let without = |features: &[Feature]| {
         watching_loopback(&Settings { without: Without::these(features), ..*settings })
     };
-    let name = "pping_ingress";
-    let add_only = without(&[Feature::Fetch])?;
-    let figure = rounds.measure((newest, name), (&add_only.programs, name), packet, || ())?;
-    report.print("what locks that only add, add to the first line", &figure);
+    let measure = |kernel: &Kernel| {
+        rounds.measure((baseline, "baseline_empty"), (&kernel.programs, name), packet, || ())
+    };
     // The lease begins here, and the rounds take less than it lasts.
     let leased = without(&[Feature::Tcx])?;
     let began = Instant::now();
-    let figure = rounds.measure((newest, name), (&leased.programs, name), packet, || ())?;
+    let figure = measure(&leased)?;
     let lease = Duration::from_secs(LEASE_SECONDS);
     anyhow::ensure!(began.elapsed() < lease, "the lease has run out: fewer rounds or runs");
-    report.print("what a lease adds to it", &figure);
+    report.print("the first of these, as before Linux 6.6", &figure);
     thread::sleep(lease + Duration::from_secs(1));
-    let figure = rounds.measure((baseline, "baseline_empty"), (&leased.programs, name), packet, || ())?;
-    report.print("a packet once the lease has run out", &figure);
+    report.print("the same, once the lease has run out", &measure(&leased)?);
+    report.print("the first of these, as before Linux 5.12", &measure(&without(&[Feature::Fetch])?)?);
     Ok(())
 }
 
