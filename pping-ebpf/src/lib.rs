@@ -1,7 +1,8 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
-//! way: [`octets`] reads it, [`observe`] counts and parses it, [`track`] finds its flow in its [`table`] and lets
-//! `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what
-//! flows sent, and deletes what is idle. [`lease`] ends all of it when the agent is gone and cannot take it along.
+//! way: [`octets`] reads it, [`usual`] counts what only has to be counted, [`observe`] counts and parses all else, [`track`] finds
+//! its flow in its [`table`] and lets `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds
+//! a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what flows sent, and deletes what is idle. [`lease`] ends all
+//! of it when the agent is gone and cannot take it along.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its hook returns the verdict that means "as if I were not here".
