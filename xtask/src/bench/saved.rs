@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -11,15 +11,13 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{command, environment};
 
-/// Where runs are kept, a directory each: the tables as they were printed, and the figures with each round.
+/// Where runs are kept, a directory for each day and machine: the tables as they were printed, and the figures with each round.
 const RUNS: &str = "benches/runs";
-const TABLES: &str = "tables.txt";
-const FIGURES: &str = "figures.json";
 
 /// Runs the benchmarks, and keeps what they print and the figures behind it.
 #[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
 pub(super) fn run(mut bench: Command) -> Result<()> {
-    let figures = environment::target_directory().join(FIGURES);
+    let figures = environment::target_directory().join("figures.json");
     bench.arg("--json").arg(&figures).stdout(Stdio::piped());
     command::announce(&bench);
     let mut child = bench.spawn().context("could not start the benchmarks")?;
@@ -35,10 +33,23 @@ pub(super) fn run(mut bench: Command) -> Result<()> {
     let machine = tables.lines().next().unwrap_or_default();
     let directory = directory(&today()?, machine);
     fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
-    fs::write(directory.join(TABLES), &tables)?;
-    fs::copy(&figures, directory.join(FIGURES)).context("keeping the figures")?;
-    eprintln!("kept in {}", directory.display());
+    let run = free(&directory);
+    let kept = directory.join(format!("tables{run}.txt"));
+    fs::write(&kept, &tables)?;
+    fs::copy(&figures, directory.join(format!("figures{run}.json"))).context("keeping the figures")?;
+    eprintln!("kept in {}, and the figures beside it", kept.display());
     Ok(())
+}
+
+/// What tells the next run in a directory from those before: nothing, `-2`, `-3`...
+fn free(directory: &Path) -> String {
+    let mut run = String::new();
+    let mut number = 1;
+    while directory.join(format!("tables{run}.txt")).exists() {
+        number += 1;
+        run = format!("-{number}");
+    }
+    run
 }
 
 fn today() -> Result<String> {
@@ -60,7 +71,7 @@ fn short(machine: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::short;
+    use super::{free, short};
 
     #[test]
     fn a_machine_makes_a_name_of_a_file() {
@@ -70,5 +81,15 @@ mod tests {
             "intel-r-xeon-r-cpu-2-20ghz-1-cores"
         );
         assert_eq!(short(""), "");
+    }
+
+    #[test]
+    fn no_run_takes_the_place_of_another() {
+        let directory = tempfile::tempdir().unwrap();
+        for expected in ["", "-2", "-3"] {
+            let run = free(directory.path());
+            assert_eq!(run, expected);
+            std::fs::write(directory.path().join(format!("tables{run}.txt")), "").unwrap();
+        }
     }
 }
