@@ -73,7 +73,13 @@ impl Watch {
     }
 }
 
+/// How many packets pping passed over. That is rare.
 fn passed_over(summary: &str) -> usize {
-    let count = summary.lines().find_map(|line| line.strip_prefix("passed over: "));
-    count.map_or(0, |count| count.split(' ').next().unwrap().parse().unwrap())
+    let figure = |before: &str, after: &str| -> Option<usize> {
+        summary.lines().find_map(|line| line.split_once(before)?.1.split_once(after)?.0.parse().ok())
+    };
+    let packets = figure(" s, ", " packets").unwrap();
+    let passed_over = figure("passed over: ", " packets").unwrap_or(0);
+    assert!(passed_over <= 2 + packets / 100, "{summary}");
+    passed_over
 }
