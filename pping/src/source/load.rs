@@ -29,6 +29,7 @@ use super::{
     labels::Prefixes,
     ledger::Ledger,
     memory::Elements,
+    objects,
     pins::{self, Pins},
     places::Places,
     series::{self, SeriesTable},
@@ -38,14 +39,6 @@ use crate::Error;
 
 /// Attempts to load a program while signals come in; as many as libbpf makes.
 const LOAD_ATTEMPTS: u32 = 5;
-
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
-
-/// The same for kernels that lack [`Feature::Tcx`], and the better verifier that came with it.
-static LONG_WAY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-long-way"));
-
-/// The same for kernels that lack [`Feature::Fetch`].
-static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
 /// The kernel programs and their maps, loaded but not attached.
 pub struct Kernel {
@@ -163,11 +156,7 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
-    let object = match (features.has(Feature::Fetch), features.has(Feature::Tcx)) {
-        (false, _) => ADD_ONLY,
-        (true, false) => LONG_WAY,
-        (true, true) => OBJECT,
-    };
+    let object = objects::fitting(features);
     let mut kernel = open_with(object, settings, pins, features)?;
     load_packet_programs(&mut kernel.programs, with_xdp)?;
     load_sweep(&mut kernel)?;

@@ -16,6 +16,7 @@ pub mod labels;
 pub mod ledger;
 pub mod load;
 mod memory;
+mod objects;
 pub mod pins;
 pub mod places;
 pub mod runs;
