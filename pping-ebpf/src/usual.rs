@@ -18,8 +18,8 @@ use crate::{
     table, track,
 };
 
-/// Whether there is a short way. The verifiers of kernels before Linux 6.6 have to follow the long way several times behind it (6.1:
-/// 650,000 instructions), so what is for them is compiled without.
+/// Whether there is a short way. The verifier of Linux 6.1 follows the long way several times behind it (650,000 instructions), so
+/// what is for kernels without TCX is compiled without.
 pub(crate) const EXISTS: bool = cfg!(feature = "short-way");
 
 /// Where an Ethernet header says what follows, and what that is.

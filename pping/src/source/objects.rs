@@ -4,7 +4,7 @@ use super::features::{Feature, Features};
 
 static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
-/// For kernels that lack [`Feature::Tcx`], and the better verifier that came with it.
+/// For kernels that lack [`Feature::Tcx`]: without the short way, behind which Linux 6.1 verifies too much.
 static LONG_WAY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-long-way"));
 
 /// For kernels that lack [`Feature::Fetch`] too.
