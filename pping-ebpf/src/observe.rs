@@ -24,6 +24,9 @@ pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
+    if usual::has_no_udp() && usual::count_datagram(Hook::Ingress, interface, &Linear::of_xdp_anew(ctx)) {
+        return;
+    }
     let packet = Linear::of_xdp(ctx);
     let way = usual::count(Hook::Ingress, interface, &packet);
     if let Way::Over = way {
@@ -53,6 +56,9 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
+    if usual::has_no_udp() && usual::count_datagram(hook, interface, &Linear::of_sk_buff(maps::anew(skb))) {
+        return;
+    }
     let packet = Linear::of_skb(ctx);
     let way = usual::count(hook, interface, &packet);
     if let Way::Over = way {

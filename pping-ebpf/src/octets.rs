@@ -49,7 +49,7 @@ impl Linear {
     }
 
     #[inline(always)]
-    fn of_sk_buff(skb: *const __sk_buff) -> Self {
+    pub(crate) fn of_sk_buff(skb: *const __sk_buff) -> Self {
         // SAFETY: as above.
         let (start, end, len) = unsafe { ((*skb).data, (*skb).data_end, (*skb).len) };
         Self { start: start as usize, end: end as usize, frame_len: len as usize }

@@ -1,13 +1,13 @@
-//! The way of nearly all packets: segments of which most only have to be counted.
+//! The way of nearly all packets: segments of which most only have to be counted, and datagrams where nothing is measured by those.
 //!
 //! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::usual), in one go and in
 //! registers. The scratch space is written to only if there is more to do.
 
 use pping_common::{
-    abi::{Hook, Interface},
+    abi::{Counters, Hook, Interface},
     flow::{FlowKey, Ipv4, Ipv6},
     octets::Octets as _,
-    parse::{Family, Frame, LinkType, Protocol},
+    parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
     rtt::{Concern, Method},
 };
 
@@ -35,6 +35,42 @@ pub(crate) enum Way {
     Due(Family),
     /// It was counted, and that was all.
     Over,
+}
+
+/// Counts a datagram that is like most, where nothing is measured by those. Whether it was one. What was found out about `packet` should
+/// not be used again: the verifier would follow all that comes next in more ways.
+#[inline(always)]
+pub(crate) fn count_datagram(hook: Hook, interface: Interface, packet: &Linear) -> bool {
+    if interface.link_type() != LinkType::Ethernet {
+        return false;
+    }
+    let Some(ethertype) = packet.read(ETHERTYPE) else { return false };
+    let traffic_class = match u16::from_be_bytes(ethertype) {
+        IPV4 => Frame::usual_udp::<Ipv4>(packet),
+        IPV6 => Frame::usual_udp::<Ipv6>(packet),
+        _ => None,
+    };
+    let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.place)) else {
+        return false;
+    };
+    // SAFETY: this CPU's own counters, see `observe`.
+    let counters = unsafe { &mut *counters };
+    count_frame(counters, hook, Protocol::Udp, packet, traffic_class);
+    counters.untracked[Untracked::Unsupported as usize] += 1;
+    true
+}
+
+/// Whether there is nothing to measure by UDP, nor a tunnel to look into.
+#[inline(always)]
+pub(crate) fn has_no_udp() -> bool {
+    EXISTS && !config::rules().methods.has_udp() && config::decap() == Decap::NONE
+}
+
+#[inline(always)]
+fn count_frame(counters: &mut Counters, hook: Hook, protocol: Protocol, packet: &Linear, traffic_class: u8) {
+    counters.packets[hook as usize][protocol as usize] += 1;
+    counters.bytes[hook as usize][protocol as usize] += packet.frame_len() as u64;
+    counters.ecn[hook as usize][usize::from(traffic_class & 3)] += 1;
 }
 
 /// Counts a packet, if it is like most.
@@ -68,9 +104,7 @@ fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
     let Some(counters) = maps::counters(place) else { return Way::Over };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
-    counters.packets[hook as usize][Protocol::Tcp as usize] += 1;
-    counters.bytes[hook as usize][Protocol::Tcp as usize] += packet.frame_len() as u64;
-    counters.ecn[hook as usize][usize::from(frame.traffic_class & 3)] += 1;
+    count_frame(counters, hook, Protocol::Tcp, packet, frame.traffic_class);
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     let noted = track::count(flow, from, hook, &frame, counters);

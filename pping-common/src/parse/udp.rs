@@ -38,7 +38,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     transport: &mut Transport,
 ) -> Result<(), Untracked> {
     let methods = scope.methods;
-    if !methods.has(Method::Dns) && !methods.has_quic() {
+    if !methods.has_udp() {
         return Err(Untracked::Unsupported);
     }
     let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;

@@ -2,10 +2,10 @@
 //!
 //! An Ethernet header without tags, an IP header without options or extensions, and a TCP segment in the middle of a connection,
 //! with timestamps and no other option, or with no options at all: everything is in its place, so a few comparisons take the place
-//! of a walk from header to header.
+//! of a walk from header to header. So is, behind such headers, a UDP datagram.
 
 use super::{
-    Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
+    Datagram, Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
     options::USUAL_OPTIONS,
 };
 use crate::{
@@ -18,6 +18,8 @@ const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
 const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
+/// Version 4, and a header of five words.
+const IPV4_START: u8 = 0x45;
 /// What IPv4 says of a fragment: its offset, in network order.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 /// A header of 20 octets, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of an octet.
@@ -39,11 +41,9 @@ impl Frame {
 
     #[inline(always)]
     fn usual_v4(octets: &(impl Octets + ?Sized)) -> Option<Self> {
-        /// Version 4, and a header of five words.
-        const START: u8 = 0x45;
         let header: [u8; IPV4_HEADER + TCP_HEADER] = octets.read(ETHERNET_HEADER)?;
         let fragment = u16::from_be_bytes(part(&header, 6));
-        if header[0] != START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
+        if header[0] != IPV4_START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
             return None;
         }
         let len = u16::from_be_bytes(part(&header, 2));
@@ -71,6 +71,29 @@ impl Frame {
         let options = ETHERNET_HEADER + IPV6_HEADER + TCP_HEADER;
         frame.transport.segment = segment(octets, &part(&header, IPV6_HEADER), options, u32::from(len))?;
         Some(frame)
+    }
+
+    /// The traffic class of a frame of this family that has a UDP datagram as nearly all have one. Where nothing is measured by UDP
+    /// and no tunnel is looked into, [`Frame::parse`] has no more to say of it than that it is [`super::Untracked::Unsupported`].
+    #[inline(always)]
+    pub fn usual_udp<A: Address>(octets: &(impl Octets + ?Sized)) -> Option<u8> {
+        match A::FAMILY {
+            Family::V4 => {
+                let header: [u8; IPV4_HEADER] = octets.read(ETHERNET_HEADER)?;
+                let len = u16::from_be_bytes(part(&header, 2));
+                let fragment = u16::from_be_bytes(part(&header, 6));
+                let is_usual = header[0] == IPV4_START
+                    && header[9] == Datagram::NUMBER
+                    && fragment & FRAGMENT_OFFSET == 0
+                    && usize::from(len) >= IPV4_HEADER;
+                is_usual.then_some(header[1])
+            }
+            Family::V6 => {
+                let header: [u8; IPV6_HEADER] = octets.read(ETHERNET_HEADER)?;
+                let is_usual = header[0] >> 4 == 6 && header[6] == Datagram::NUMBER;
+                is_usual.then_some(header[0] << 4 | header[1] >> 4)
+            }
+        }
     }
 
     const USUAL: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };

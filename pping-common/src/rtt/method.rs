@@ -87,6 +87,12 @@ impl Methods {
         self.has(Method::QuicSpin) || self.has(Method::QuicHandshake)
     }
 
+    /// Whether any method for UDP is wanted.
+    #[inline(always)]
+    pub const fn has_udp(self) -> bool {
+        self.has(Method::Dns) || self.has_quic()
+    }
+
     /// Whether sequence numbers are wanted of flows with timestamps, too.
     #[inline(always)]
     pub const fn has_seq_always(self) -> bool {

@@ -6,7 +6,8 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::{
     flow::{Ipv4, Ipv6},
-    parse::{Decap, Family, Frame, LinkType, Scope, Vlan},
+    parse::{Datagram, Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
+    rtt::{Method, Methods},
     testing::{Network, TCP, Tcp, ethernet},
 };
 
@@ -48,12 +49,65 @@ fn take(octets: &[u8]) -> bool {
     taken
 }
 
+/// A datagram as most are, with 30 octets of payload.
+fn usual_udp(network: &Network) -> Vec<u8> {
+    let datagram = [&[0x30, 0x39, 0, 53, 0, 38, 0, 0][..], &[7; 30]].concat();
+    ethernet(&[], network.ethertype(), &network.packet(Datagram::NUMBER, &datagram))
+}
+
+/// Takes the short way of datagrams that nothing is measured by, and if it came to something compares that with the long one.
+fn take_udp(octets: &[u8]) -> bool {
+    let scope = Scope::of(Methods::NONE.and(Method::TcpTs));
+    let mut taken = false;
+    for family in Family::ALL {
+        let short = match family {
+            Family::V4 => Frame::usual_udp::<Ipv4>(octets),
+            Family::V6 => Frame::usual_udp::<Ipv6>(octets),
+        };
+        let mut long = Frame::EMPTY;
+        let parsed = long.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &scope);
+        if let Some(traffic_class) = short.filter(|_| long.family == family) {
+            assert_eq!(parsed, Err(Untracked::Unsupported));
+            assert_eq!((long.protocol, long.traffic_class), (Protocol::Udp, traffic_class));
+            taken = true;
+        }
+    }
+    taken
+}
+
 #[test]
 fn most_frames_take_the_short_way() {
     for network in [Network::v4(), Network::v6()] {
         for with_timestamps in [true, false] {
             assert!(take(&usual(&network, with_timestamps)), "{network:?}");
         }
+    }
+}
+
+#[test]
+fn most_datagrams_take_the_short_way() {
+    for network in [Network::v4(), Network::v6()] {
+        assert!(take_udp(&usual_udp(&network)), "{network:?}");
+        assert!(take_udp(&usual_udp(&Network { traffic_class: 0xb9, ..network })), "a traffic class");
+    }
+}
+
+#[test]
+fn other_datagrams_do_not() {
+    assert!(!take_udp(&usual(&Network::v4(), true)), "a segment");
+    for fragment in [0x2001, 1] {
+        let network = Network { fragment, ..Network::v4() };
+        assert!(!take_udp(&usual_udp(&network)), "fragment {fragment:#x}");
+    }
+    for len in [0, 19] {
+        let network = Network { len: Some(len), ..Network::v4() };
+        assert!(!take_udp(&usual_udp(&network)), "{len} octets by the header");
+    }
+    assert!(!take_udp(&usual_udp(&Network { options: std::vec![1; 4], ..Network::v4() })), "options of IPv4");
+    for (network, header) in [(Network::v4(), 34), (Network::v6(), 54)] {
+        let frame = usual_udp(&network);
+        assert!(!take_udp(&frame[..header - 1]), "cut short");
+        assert!(take_udp(&frame[..header]), "no more than the IP header");
     }
 }
 
@@ -93,5 +147,19 @@ proptest! {
             octets[14 + position.index(header - 14)] = octet;
         }
         take(&octets[..octets.len() - cut]);
+    }
+
+    #[test]
+    fn what_is_said_of_a_datagram_is_what_the_long_way_says(
+        is_v6 in any::<bool>(),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in 0..60_usize,
+    ) {
+        let network = if is_v6 { Network::v6() } else { Network::v4() };
+        let mut octets = usual_udp(&network);
+        for (position, octet) in changes {
+            octets[14 + position.index(network.header_len())] = octet;
+        }
+        take_udp(&octets[..octets.len() - cut.min(octets.len())]);
     }
 }

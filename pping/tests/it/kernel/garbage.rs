@@ -1,6 +1,10 @@
 //! Octets that mean nothing.
 
-use pping_common::parse::LinkType;
+use pping::source::load::Settings;
+use pping_common::{
+    parse::LinkType,
+    rtt::{Method, Methods, Rules},
+};
 
 use super::{
     frames::{ICMP, ICMPV6, IPV4, IPV6, TCP, VLAN, ethernet},
@@ -70,6 +74,13 @@ fn shapes_with_a_few_octets_changed() {
 #[test]
 fn tunnels_with_a_few_octets_changed() {
     change(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels());
+}
+
+#[test]
+fn shapes_with_a_few_octets_changed_where_nothing_is_measured_by_udp() {
+    let rules = Rules { methods: Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho), ..SETTINGS.rules };
+    let shapes: Vec<Shape> = catalogue().into_iter().chain(tunnels()).collect();
+    change(Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet), &shapes);
 }
 
 fn change(mut rig: Rig, shapes: &[Shape]) {
