@@ -77,17 +77,18 @@ struct Variant {
     feature: &'static str,
     /// What that adds to their names.
     suffix: &'static str,
-    binaries: &'static [&'static str],
 }
 
+const BINARIES: [&str; 2] = ["pping-programs", "pping-baseline"];
+
 const VARIANTS: [Variant; 3] = [
-    Variant { feature: "short-way", suffix: "", binaries: &["pping-programs", "pping-baseline"] },
-    Variant { feature: "long-way", suffix: "-long-way", binaries: &["pping-programs"] },
-    Variant { feature: "add-only", suffix: "-add-only", binaries: &["pping-programs", "pping-baseline"] },
+    Variant { feature: "short-way", suffix: "" },
+    Variant { feature: "long-way", suffix: "-long-way" },
+    Variant { feature: "add-only", suffix: "-add-only" },
 ];
 
-/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`: `pping-programs`, the same for kernels before Linux 6.6
-/// (`-long-way`) and before Linux 5.12 (`-add-only`), and what to measure them against. For build scripts.
+/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`: `pping-programs` and what to measure them against, and the
+/// same for kernels before Linux 6.6 (`-long-way`) and before Linux 5.12 (`-add-only`). For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
@@ -130,7 +131,7 @@ fn compile_variant(
         .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(arch))
         .args(["build", "--package", "pping-ebpf", "--release", "--target", TARGET])
         .args(["--features", variant.feature])
-        .args(variant.binaries.iter().flat_map(|binary| ["--bin", binary]))
+        .args(BINARIES.iter().flat_map(|binary| ["--bin", binary]))
         .arg("--target-dir")
         .arg(target_dir)
         .args(toolchain.cargo_arguments())
@@ -139,7 +140,7 @@ fn compile_variant(
     if !output.status.success() {
         return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
-    for binary in variant.binaries {
+    for binary in BINARIES {
         let compiled = target_dir.join(TARGET).join("release").join(binary);
         strip::strip(&compiled, &out_dir.join(format!("{binary}{}", variant.suffix)))
             .map_err(|error| Error::Compile(format!("{binary}: {error}")))?;

@@ -25,6 +25,8 @@ use super::{
 
 /// Programs that make packets as they go and have pping see them, of which nobody reads the events.
 static TALK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
+static TALK_LONG_WAY: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-long-way"));
 static TALK_ADD_ONLY: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
@@ -75,7 +77,11 @@ fn what_finds_no_room_is_counted_and_the_others_are_measured() {
 fn events_that_nobody_reads_are_counted() {
     /// More than there is room for.
     const SAMPLES: u32 = 60_000;
-    let object = if features::has_fetch() { TALK } else { TALK_ADD_ONLY };
+    let object = match (features::has_fetch(), features::has_tcx()) {
+        (false, _) => TALK_ADD_ONLY,
+        (true, false) => TALK_LONG_WAY,
+        (true, true) => TALK,
+    };
     let mut kernel = load::open(object, &Settings { max_flows: 16, ..Settings::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let place = loopback.register(&mut kernel).unwrap();
