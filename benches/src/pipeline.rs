@@ -101,7 +101,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 /// Has the programs tell of samples.
 fn fill(kernel: &mut Kernel) -> Result<()> {
     // What the agent does once a second: it then knows the series by its places.
-    kernel.series.turn(|_, _| ());
+    kernel.series.turn(|_, _| ())?;
     kernel.series.clear()?;
     measure::run((&kernel.programs, "bench_exchange"), &frames::tcp(1, 2, 1400), EVENTS)?;
     Ok(())

@@ -137,9 +137,9 @@ impl Agent {
             }
         };
         if is_again {
-            series.turn_again(&mut take);
+            series.turn_again(&mut take)?;
         } else {
-            series.turn(&mut take);
+            series.turn(&mut take)?;
         }
         metrics.take(&slices, Instant::now());
         metrics.book(series.turns());

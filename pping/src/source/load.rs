@@ -171,18 +171,8 @@ pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Re
     }
     // Programs with a lease have it before they are attached.
     sweep::sweep(&mut kernel)?;
-    give_back_memory();
+    objects::give_back_memory(object);
     Ok(kernel)
-}
-
-/// Gives back what loading took, which is as much as the agent has otherwise: aya reads all types of the kernel. The C library would
-/// keep it for later.
-fn give_back_memory() {
-    // SAFETY: it touches nothing but what nobody uses.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    }
 }
 
 /// Loads them side by side: what takes long of a start is the verifier, who goes through one program on one CPU.

@@ -1,21 +1,87 @@
 //! Maps as memory: what is read and written without system calls.
+//!
+//! A mapping counts as memory of the process that has it, page by page, so what is large is mapped in parts.
 
 use std::{
+    cell::OnceCell,
     io,
-    os::fd::{AsFd as _, AsRawFd as _},
-    ptr::NonNull,
+    marker::PhantomData,
+    ops::Range,
+    os::fd::{AsFd as _, AsRawFd as _, RawFd},
+    ptr::{self, NonNull},
 };
 
 use aya::maps::MapData;
 
-/// The elements of an array map that the kernel lets be mapped (`BPF_F_MMAPABLE`, Linux 5.5).
+/// An array map that the kernel lets be mapped (`BPF_F_MMAPABLE`, Linux 5.5). Programs that are not loaded yet ask for it by its
+/// descriptor.
+pub(super) struct Array<T> {
+    map: MapData,
+    len: usize,
+    elements: PhantomData<fn() -> T>,
+}
+
+impl<T> Array<T> {
+    /// An array of `len` elements `T`.
+    pub(super) fn of(map: MapData, len: usize) -> Self {
+        Self { map, len, elements: PhantomData }
+    }
+
+    /// How many elements there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Maps some of the elements, as far as they are there.
+    pub(super) fn part(&self, elements: Range<usize>) -> io::Result<Elements<T>> {
+        let descriptor = self.map.fd().as_fd().as_raw_fd();
+        Elements::map(descriptor, elements.start..elements.end.min(self.len), None)
+    }
+}
+
+/// An array of which each part is mapped when it is asked for, and stays so.
+pub(super) struct Parts<T> {
+    array: Array<T>,
+    parts: Vec<OnceCell<Elements<T>>>,
+}
+
+impl<T> Parts<T> {
+    /// Elements of a part.
+    const LEN: usize = 64;
+
+    /// None of the parts yet.
+    pub(super) fn of(array: Array<T>) -> Self {
+        let parts = (0..array.len().div_ceil(Self::LEN)).map(|_| OnceCell::new()).collect();
+        Self { array, parts }
+    }
+
+    /// How many elements there are.
+    pub(super) fn len(&self) -> usize {
+        self.array.len()
+    }
+
+    /// An element, if there is one. It is valid as long as `self`.
+    pub(super) fn get(&self, index: usize) -> io::Result<Option<*mut T>> {
+        let (part, within) = (index / Self::LEN, index % Self::LEN);
+        let Some(cell) = self.parts.get(part) else { return Ok(None) };
+        if let Some(elements) = cell.get() {
+            return Ok(elements.get(within));
+        }
+        let start = part * Self::LEN;
+        let elements = self.array.part(start..start + Self::LEN)?;
+        Ok(cell.get_or_init(|| elements).get(within))
+    }
+}
+
+/// Elements of an array that are mapped.
 ///
 /// The kernel programs write to them at any time, so there are no references to elements, only pointers.
 pub(super) struct Elements<T> {
-    start: NonNull<T>,
+    first: NonNull<T>,
     len: usize,
+    mapping: NonNull<libc::c_void>,
     octets: usize,
-    /// Programs that are not loaded yet ask for it by its descriptor.
+    /// Kept open, where nobody else does.
     _map: Option<MapData>,
 }
 
@@ -23,28 +89,33 @@ pub(super) struct Elements<T> {
 unsafe impl<T> Send for Elements<T> {}
 
 impl<T> Elements<T> {
-    /// Maps `len` elements of an array whose values are `T`.
+    /// Maps `len` elements of an array whose values are `T`, for good.
     pub(super) fn of(map: MapData, len: usize) -> io::Result<Self> {
+        let descriptor = map.fd().as_fd().as_raw_fd();
+        Self::map(descriptor, 0..len, Some(map))
+    }
+
+    fn map(descriptor: RawFd, elements: Range<usize>, keeping: Option<MapData>) -> io::Result<Self> {
         // The kernel rounds each element up to 8 octets.
         const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8) };
-        let octets = len * size_of::<T>();
-        let descriptor = map.fd().as_fd().as_raw_fd();
+        // SAFETY: it takes no pointers.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let start = elements.start * size_of::<T>();
+        let (skipped, len) = (start % page, elements.len());
+        let octets = skipped + len * size_of::<T>();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, of which the kernel chooses the place.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                octets,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                descriptor,
-                0,
-            )
+        let mapping = unsafe {
+            let offset = (start - skipped) as libc::off_t;
+            libc::mmap(ptr::null_mut(), octets, access, libc::MAP_SHARED, descriptor, offset)
         };
-        if start == libc::MAP_FAILED {
+        if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { start, len, octets, _map: Some(map) })
+        let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of 8 octets.
+        let first = unsafe { mapping.byte_add(skipped) }.cast();
+        Ok(Self { first, len, mapping, octets, _map: keeping })
     }
 
     /// As many elements of zeroes that no kernel program knows of.
@@ -53,9 +124,9 @@ impl<T> Elements<T> {
         let octets = len * size_of::<T>();
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping, of which the kernel chooses the place.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), octets, access, flags, -1, 0) };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { start, len, octets, _map: None })
+        let mapping = unsafe { libc::mmap(ptr::null_mut(), octets, access, flags, -1, 0) };
+        let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Self { first: mapping.cast(), len, mapping, octets, _map: None })
     }
 
     /// How many elements there are.
@@ -65,19 +136,24 @@ impl<T> Elements<T> {
 
     /// The first element. It is valid as long as `self`.
     pub(super) fn first(&self) -> *mut T {
-        self.start.as_ptr()
+        self.first.as_ptr()
+    }
+
+    /// All of them, in a row. They are valid as long as `self`.
+    pub(super) fn iter(&self) -> impl Iterator<Item = *mut T> {
+        (0..self.len).filter_map(|index| self.get(index))
     }
 
     /// An element. It is valid as long as `self`.
     pub(super) fn get(&self, index: usize) -> Option<*mut T> {
         // SAFETY: inside the mapping.
-        (index < self.len).then(|| unsafe { self.start.as_ptr().add(index) })
+        (index < self.len).then(|| unsafe { self.first.as_ptr().add(index) })
     }
 }
 
 impl<T> Drop for Elements<T> {
     fn drop(&mut self) {
         // SAFETY: mapped by `map`, and nobody has a pointer that outlives this.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+        unsafe { libc::munmap(self.mapping.as_ptr(), self.octets) };
     }
 }

@@ -1,4 +1,4 @@
-//! The kernel programs as they were compiled, each set for other kernels.
+//! The kernel programs as they were compiled, each set for other kernels, and the memory of what is done with them.
 
 use super::features::{Feature, Features};
 
@@ -16,5 +16,23 @@ pub(super) fn fitting(features: Features) -> &'static [u8] {
         (false, _) => ADD_ONLY,
         (true, false) => LONG_WAY,
         (true, true) => NEWEST,
+    }
+}
+
+/// Gives back what loading took, which is as much as the agent has otherwise: aya reads all types of the kernel, and the C library
+/// would keep that for later. Nor is the object read any more.
+pub(super) fn give_back_memory(object: &'static [u8]) {
+    // SAFETY: it takes no pointers.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let whole_pages = object.as_ptr() as usize..object.as_ptr() as usize + object.len();
+    let (start, end) = (whole_pages.start.next_multiple_of(page), whole_pages.end / page * page);
+    if start < end {
+        // SAFETY: pages of the program file that nobody can write to, which the kernel reads again should anybody look.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+    // SAFETY: it touches nothing but what nobody uses.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
     }
 }

@@ -13,13 +13,14 @@
 //! What is handed over is emptied only when the caller says that it is booked. Where the maps are pinned, an agent may be
 //! killed at any time in between, and the next one finds in them what is not booked yet.
 
+mod control;
 mod shared;
 
 use std::{
     collections::HashMap as StdHashMap,
     io,
     mem::{self, offset_of},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::Ordering,
 };
 
 use aya::{
@@ -33,7 +34,10 @@ use pping_common::{
 };
 
 use self::shared::{key, life, tally, used, wait_for_programs};
-use super::{load::take_map, memory::Elements};
+use super::{
+    load::take_map,
+    memory::{Array, Elements, Parts},
+};
 use crate::Error;
 
 /// What is known of a place in the array.
@@ -60,7 +64,7 @@ enum Stage {
 /// The series.
 pub struct SeriesTable {
     control: Elements<Control>,
-    series: Elements<Series>,
+    series: Parts<Series>,
     index: HashMap<MapData, SeriesKey, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
@@ -95,7 +99,7 @@ impl SeriesTable {
     /// When they are not to be had, or their memory is not.
     pub(super) fn new(programs: &mut Ebpf, max_series: u32, grouping: Grouping) -> Result<Self, Error> {
         let control = Elements::of(array(programs, "CONTROL")?, 1)?;
-        let series = Elements::of(array(programs, "SERIES")?, max_series as usize)?;
+        let series = Parts::of(Array::of(array(programs, "SERIES")?, max_series as usize));
         let mut table = Self {
             control,
             series,
@@ -109,14 +113,14 @@ impl SeriesTable {
             taken: Vec::new(),
             leaving: Vec::new(),
         };
-        table.find();
+        table.find()?;
         Ok(table)
     }
 
     /// Finds the series that are there already, where the maps are those of a run before this one.
-    fn find(&mut self) {
+    fn find(&mut self) -> io::Result<()> {
         for index in 0..self.made() {
-            let Some(series) = self.series.get(index).filter(|&it| used(it).load(Ordering::Acquire) != 0)
+            let Some(series) = self.series.get(index)?.filter(|&it| used(it).load(Ordering::Acquire) != 0)
             else {
                 continue;
             };
@@ -125,6 +129,7 @@ impl SeriesTable {
             let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
             self.take_place(index, Place { key, stage });
         }
+        Ok(())
     }
 
     /// The series that there are.
@@ -148,7 +153,7 @@ impl SeriesTable {
                 let key = SeriesKey::new(self.rest, interface, method, hook);
                 if let Ok(index) = self.index.get(&key, 0) {
                     // A run before this one may have been killed before it came to say so.
-                    if let Some(series) = self.series.get(index as usize) {
+                    if let Some(series) = self.series.get(index as usize)? {
                         used(series).store(1, Ordering::Release);
                     }
                     self.take_place(index as usize, Place { key, stage: Stage::Kept });
@@ -157,7 +162,7 @@ impl SeriesTable {
                 let index = self.new_place();
                 let series = self
                     .series
-                    .get(index as usize)
+                    .get(index as usize)?
                     .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
                 // SAFETY: inside the mapping, and nobody else's before it can be found.
                 unsafe { (&raw mut (*series).key).write_volatile(key) };
@@ -183,27 +188,23 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// How many intervals have ended.
-    pub fn turns(&self) -> u32 {
-        self.number(offset_of!(Control, phase)).load(Ordering::Relaxed)
-    }
-
-    /// How many of them are booked, all or all but the last: so many times has [`SeriesTable::clear`] begun.
-    pub fn booked(&self) -> u32 {
-        self.number(offset_of!(Control, booked)).load(Ordering::Relaxed)
-    }
-
     /// Ends the interval, and hands over what each series got in it. [`SeriesTable::clear`] has to follow.
-    pub fn turn(&mut self, take: impl FnMut(&SeriesKey, &Tally)) {
+    ///
+    /// # Errors
+    /// When the memory of a series is not to be had.
+    pub fn turn(&mut self, take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
         wait_for_programs();
-        self.take(ended, take);
+        self.take(ended, take)
     }
 
     /// Hands over what the last interval had, should whoever ended it not have got any further.
-    pub fn turn_again(&mut self, take: impl FnMut(&SeriesKey, &Tally)) {
+    ///
+    /// # Errors
+    /// As of [`SeriesTable::turn`].
+    pub fn turn_again(&mut self, take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.turns().wrapping_sub(1);
-        self.take(ended, take);
+        self.take(ended, take)
     }
 
     /// Has [`SeriesTable::clear`] empty all that the last interval had.
@@ -211,9 +212,9 @@ impl SeriesTable {
         self.taken = (0..self.made()).collect();
     }
 
-    fn take(&mut self, ended: u32, mut take: impl FnMut(&SeriesKey, &Tally)) {
+    fn take(&mut self, ended: u32, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         for index in 0..self.made() {
-            let Some(series) = self.series.get(index) else { continue };
+            let Some(series) = self.series.get(index)? else { continue };
             if used(series).load(Ordering::Acquire) == 0 {
                 continue;
             }
@@ -239,24 +240,25 @@ impl SeriesTable {
             };
             self.take_place(index, place);
         }
+        Ok(())
     }
 
     /// Empties what was handed over, as it is booked. Returns the series that are no more.
     ///
     /// # Errors
-    /// When a map cannot be written.
+    /// When a map cannot be written, or as of [`SeriesTable::turn`].
     pub fn clear(&mut self) -> Result<Vec<SeriesKey>, Error> {
         let turns = self.turns();
         self.number(offset_of!(Control, booked)).store(turns, Ordering::SeqCst);
         let ended = turns.wrapping_sub(1);
         for index in mem::take(&mut self.taken) {
-            if let Some(series) = self.series.get(index) {
+            if let Some(series) = self.series.get(index)? {
                 *tally(series, ended) = Tally::EMPTY;
             }
         }
         let mut left = Vec::new();
         for index in mem::take(&mut self.leaving) {
-            if let (Some(series), Some(place)) = (self.series.get(index), self.places[index]) {
+            if let (Some(series), Some(place)) = (self.series.get(index)?, self.places[index]) {
                 used(series).store(0, Ordering::Release);
                 self.leave_place(index, &place.key)?;
                 left.push(place.key);
@@ -292,33 +294,6 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Makes each flow look for its series again, as there may be room now where there was none.
-    pub fn resolve_again(&self) {
-        self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::ANEW`] say, until it is told 0.
-    pub fn cut_off(&self, how: u32) {
-        self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
-    }
-
-    /// Whether they do.
-    pub(super) fn is_cutting_off(&self) -> bool {
-        self.number(offset_of!(Control, cut_off)).load(Ordering::SeqCst) != 0
-    }
-
-    /// Whether a sweep found that the lease of the programs had run out.
-    pub(super) fn has_lapsed(&self) -> bool {
-        self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0
-    }
-
-    /// Has the next sweep begin the lease of the programs, where they have one.
-    pub(super) fn begin_lease(&self) {
-        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
-        unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };
-        self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
-    }
-
     /// Hands out all places that were never used to the programs, which cannot count them up themselves.
     ///
     /// # Errors
@@ -332,18 +307,6 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// The set of prefixes in force.
-    pub fn generation(&self) -> u32 {
-        self.number(offset_of!(Control, generation)).load(Ordering::Relaxed)
-    }
-
-    /// Puts a set of prefixes into force, from one packet to the next. No program looks at the one before any more.
-    pub fn set_generation(&self, generation: u32) {
-        self.number(offset_of!(Control, generation)).store(generation, Ordering::SeqCst);
-        self.resolve_again();
-        wait_for_programs();
-    }
-
     /// The series in a place that an event tells, unless it is long gone.
     pub fn key(&self, index: u32) -> Option<SeriesKey> {
         if index == RttEvent::NO_SERIES {
@@ -352,7 +315,8 @@ impl SeriesTable {
         if let Some(place) = self.places.get(index as usize).copied().flatten() {
             return Some(place.key);
         }
-        let series = self.series.get(index as usize)?;
+        // Should its memory not be had, the end of the interval says so.
+        let series = self.series.get(index as usize).ok()??;
         (used(series).load(Ordering::Acquire) != 0).then(|| key(series))
     }
 
@@ -390,13 +354,6 @@ impl SeriesTable {
             }
         }
         Ok(())
-    }
-
-    /// The number at an offset of [`Control`].
-    fn number(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: inside the mapping of one `Control`, which lives as long as `self`; all its fields are aligned numbers
-        // of this size, and only accessed as atomics.
-        unsafe { AtomicU32::from_ptr(self.control.first().byte_add(offset).cast()) }
     }
 }
 

@@ -263,7 +263,7 @@ impl Rig {
             let before = kernel.insert(format!("{key:?}"), count(tally));
             assert_eq!(before, None, "{what}: two of the same");
         };
-        self.kernel.series.turn(take);
+        self.kernel.series.turn(take).unwrap();
         self.kernel.series.clear().unwrap();
         let twin = &mut self.twin.tracker;
         twin.fold();

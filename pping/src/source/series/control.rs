@@ -1,0 +1,68 @@
+//! What the agent tells the kernel programs while they run, and what they tell it.
+
+use std::{
+    mem::offset_of,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use pping_common::abi::Control;
+
+use super::{SeriesTable, shared::wait_for_programs};
+
+impl SeriesTable {
+    /// How many intervals have ended.
+    pub fn turns(&self) -> u32 {
+        self.number(offset_of!(Control, phase)).load(Ordering::Relaxed)
+    }
+
+    /// How many of them are booked, all or all but the last: so many times has [`SeriesTable::clear`] begun.
+    pub fn booked(&self) -> u32 {
+        self.number(offset_of!(Control, booked)).load(Ordering::Relaxed)
+    }
+
+    /// Makes each flow look for its series again, as there may be room now where there was none.
+    pub fn resolve_again(&self) {
+        self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::ANEW`] say, until it is told 0.
+    pub fn cut_off(&self, how: u32) {
+        self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
+    }
+
+    /// Whether they do.
+    pub(in super::super) fn is_cutting_off(&self) -> bool {
+        self.number(offset_of!(Control, cut_off)).load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether a sweep found that the lease of the programs had run out.
+    pub(in super::super) fn has_lapsed(&self) -> bool {
+        self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0
+    }
+
+    /// Has the next sweep begin the lease of the programs, where they have one.
+    pub(in super::super) fn begin_lease(&self) {
+        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
+        unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };
+        self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
+    }
+
+    /// The set of prefixes in force.
+    pub fn generation(&self) -> u32 {
+        self.number(offset_of!(Control, generation)).load(Ordering::Relaxed)
+    }
+
+    /// Puts a set of prefixes into force, from one packet to the next. No program looks at the one before any more.
+    pub fn set_generation(&self, generation: u32) {
+        self.number(offset_of!(Control, generation)).store(generation, Ordering::SeqCst);
+        self.resolve_again();
+        wait_for_programs();
+    }
+
+    /// The number at an offset of [`Control`].
+    pub(super) fn number(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: inside the mapping of one `Control`, which lives as long as `self`; all its fields are aligned numbers
+        // of this size, and only accessed as atomics.
+        unsafe { AtomicU32::from_ptr(self.control.first().byte_add(offset).cast()) }
+    }
+}
