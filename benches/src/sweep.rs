@@ -1,15 +1,15 @@
 //! What a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
 //!
-//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each and the answer. A sweep
-//! after all of them have sent adds up what they sent; once they have been idle for a while it only looks when they were seen
-//! last. Beside that are sweeps of the same table while it is empty.
+//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each and the answer. Sweeps
+//! after all of them have sent add up what they sent, each of a share of them, and one that takes all at once is beside them; once they
+//! have been idle for a while a sweep only looks when they were seen last. Beside that are sweeps of the same table while it is empty.
 
 use anyhow::{Context as _, Result, ensure};
 use pping::source::{
     load::{Kernel, Settings},
-    sweep::sweep,
+    sweep::{SHARE, sweep, sweep_all},
 };
-use pping_common::{abi::Emit, parse::Untracked, rtt::Rules, table::FOLD_SWEEPS};
+use pping_common::{abi::Emit, parse::Untracked, rtt::Rules};
 
 use crate::{
     frames, kernel,
@@ -34,25 +34,23 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     );
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
     // The first makes the pages of the mapping.
-    timed(&mut kernel)?;
-    let empty = (0..ROUNDS).map(|_| timed(&mut kernel)).collect::<Result<Vec<_>>>()?;
+    timed(&mut kernel, sweep)?;
+    let empty = (0..ROUNDS).map(|_| timed(&mut kernel, sweep)).collect::<Result<Vec<_>>>()?;
     report.print_as("no flows", "ms", &Figure::of(empty)?);
     send(&kernel, true)?;
-    let (mut sent, mut idle) = (Vec::new(), Vec::new());
-    for round in 0..=ROUNDS {
-        let after_packets = timed(&mut kernel)?;
-        for _ in 0..=FOLD_SWEEPS {
-            timed(&mut kernel)?;
+    // Flows that have just begun are not as those that go on.
+    sweep_all(&mut kernel)?;
+    let (mut sent, mut all, mut idle) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        send(&kernel, false)?;
+        all.push(timed(&mut kernel, sweep_all)?);
+        send(&kernel, false)?;
+        sent.push(timed(&mut kernel, sweep)?);
+        // Two rounds through the table, after which it is known that nothing is left.
+        for _ in 0..2 * (FLOWS as usize).div_ceil(SHARE) {
+            sweep(&mut kernel)?;
         }
-        let after_silence = timed(&mut kernel)?;
-        // In the first round flows have just begun.
-        if round > 0 {
-            sent.push(after_packets);
-            idle.push(after_silence);
-        }
-        if round < ROUNDS {
-            send(&kernel, false)?;
-        }
+        idle.push(timed(&mut kernel, sweep)?);
     }
     let (made, refused) = counted(&kernel)?;
     ensure!(
@@ -61,18 +59,21 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     );
     let sent = Figure::of(sent)?;
     report.print_as("a million flows, of which each has sent", "ms", &sent);
+    let all = Figure::of(all)?;
+    report.print_as("the same, all of them at once", "ms", &all);
     let idle = Figure::of(idle)?;
     report.print_as("a million flows that are idle", "ms", &idle);
     println!(
-        "\nA sweep of a million flows that have all sent takes {:.0} ms, {:.0} x what it takes once they are idle (50 ms are asked for).",
+        "\nA sweep of a million flows that have all sent takes {:.0} ms (50 are asked for) and adds up what {SHARE} of them sent, {:.0} % of \
+         what it takes for all.",
         sent.median,
-        sent.median / idle.median,
+        100.0 * sent.median / all.median,
     );
     Ok(())
 }
 
 /// CPU time of a sweep, in ms.
-fn timed(kernel: &mut Kernel) -> Result<f64> {
+fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::Error>) -> Result<f64> {
     let before = cpu_time()?;
     sweep(kernel)?;
     Ok(cpu_time()?.saturating_sub(before).as_secs_f64() * 1e3)

@@ -5,7 +5,7 @@ use pping_common::abi::{Control, Emit};
 use super::Agent;
 use crate::{
     Error, Summary,
-    source::{clock, counters::Snapshot, sweep::sweep},
+    source::{clock, counters::Snapshot, sweep},
 };
 
 impl Agent {
@@ -16,7 +16,7 @@ impl Agent {
         let duration = self.started.elapsed();
         // Unless pinned, packets do not come any more. What they brought is in the tally that was written to, or already in
         // the other.
-        sweep(&mut self.kernel)?;
+        sweep::sweep_all(&mut self.kernel)?;
         if self.pins.is_none() {
             self.cut_off()?;
         }
@@ -41,7 +41,7 @@ impl Agent {
         loop {
             // As many as the ring has room for.
             self.drain()?;
-            sweep(&mut self.kernel)?;
+            sweep::sweep(&mut self.kernel)?;
             let total = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());

@@ -1,18 +1,23 @@
 //! Programs that outlive their agent, as on kernels without TCX, go on only as long as it renews their lease.
 
-use std::{thread, time::Duration};
+use std::{sync::mpsc, thread, time::Duration};
 
 use pping_common::limits::LEASE_SECONDS;
-use pping_lab::{Leg, Process, Signal, Topology};
+use pping_lab::{Fate, Leg, Process, Signal, Topology};
 use serde_json::Value;
 
 use super::{
     leftovers::objects,
     monitor::{
-        ENDING, HOLD, PATIENCE, endless_ping, interrupt, ok, ping, pping, tool, topology, wait_until,
-        watch_with,
+        ENDING, PATIENCE, endless_ping, interrupt, ok, ping, pping, tool, topology, wait_until, watch_with,
     },
 };
+
+/// Where a frame without VLAN tags says what it carries, and what it says.
+const ETHER_TYPE: usize = 12;
+const IPV4: [u8; 2] = [0x08, 0x00];
+const PROTOCOL: usize = 23;
+const ICMP: u8 = 1;
 
 /// Watches the router's interface towards the server as on a kernel without TCX.
 fn watch(topology: &Topology) -> Process {
@@ -36,16 +41,21 @@ fn longer_than(bound: Duration, lines: &str) -> usize {
     records.filter(|record| u128::from(record["rtt"].as_u64().unwrap_or(0)) >= bound.as_nanos()).count()
 }
 
-/// Pings once, and has the wire hold the reply.
+/// Pings once, and has the wire hold the reply. Returns when it does.
 fn ping_held(topology: &Topology, hold: Duration) -> Process {
     // Neighbours are asked for on the same wire.
     ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.2");
-    topology.wire().set_hold(Leg::Backward, hold);
+    let (sender, is_held) = mpsc::channel();
+    topology.wire().set_fate(Leg::Backward, move |frame| {
+        if frame[ETHER_TYPE..].starts_with(&IPV4) && frame[PROTOCOL] == ICMP && sender.send(()).is_ok() {
+            return Fate::Hold(hold);
+        }
+        Fate::Pass
+    });
     let mut command = topology.client().command("ping");
     command.args(["-c1", "-W60"]).arg(Topology::SERVER_IPV4.to_string());
     let ping = ok(Process::spawn(command));
-    thread::sleep(Duration::from_millis(500));
-    topology.wire().set_hold(Leg::Backward, HOLD);
+    is_held.recv_timeout(PATIENCE).expect("a reply to hold");
     ping
 }
 

@@ -3,6 +3,7 @@
 mod concurrent;
 mod groups;
 mod labels;
+mod shares;
 
 use std::collections::HashMap;
 
@@ -27,7 +28,7 @@ impl Sums {
 
     /// Ends the interval.
     fn end_interval(&mut self, kernel: &mut Kernel) {
-        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally));
+        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
         kernel.series.clear().unwrap();
     }
 

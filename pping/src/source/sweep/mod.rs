@@ -1,5 +1,7 @@
 //! Having the kernel add up what flows sent, delete idle ones, and give up on DNS queries.
 
+mod lap;
+
 use aya::{
     Ebpf, Pod,
     maps::{HashMap, MapData, MapError},
@@ -13,13 +15,14 @@ use pping_common::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, LEASE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS,
         SWEEP_INTERVAL_SECONDS, UNANSWERED_IDLE_SECONDS,
     },
-    table::{Bucket, FOLD_SWEEPS, Place, idle},
+    table::{Bucket, Place, idle},
 };
 
+use self::lap::Lap;
 use super::{
     clock,
     load::{self, Kernel},
-    memory::Elements,
+    memory::{Array, Elements},
     series::{self, SeriesTable},
 };
 use crate::Error;
@@ -27,11 +30,21 @@ use crate::Error;
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
 
+/// How many flows of a family a sweep comes to for what they sent, or a few more: the others have to wait for the next. A million
+/// that all send would take half of each second.
+pub const SHARE: usize = 1 << 16;
+
+/// Buckets that are mapped at a time: a megabyte of them.
+const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
+
 /// What to come to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// The flows that sent something or may have been idle too long, and the queries that have waited too long.
+    /// The flows that sent something, or [a share](SHARE) of them, those that may have been idle too long, and the queries that
+    /// have waited too long.
     Due,
+    /// The same, without a limit.
+    AllDue,
     /// All.
     All,
 }
@@ -43,8 +56,17 @@ pub struct Sweeper {
     has_dns: bool,
     errand: Elements<Errand>,
     due: Elements<u64>,
-    /// Where the flows are, by family.
-    indices: [(u32, Elements<Bucket>); 2],
+    tables: [Table; 2],
+}
+
+/// A family's flows.
+struct Table {
+    /// What an errand to them is.
+    kind: u32,
+    /// Where they are.
+    index: Array<Bucket>,
+    /// How far they were come to.
+    lap: Lap,
 }
 
 impl Sweeper {
@@ -53,16 +75,16 @@ impl Sweeper {
     /// # Errors
     /// When they are not to be had.
     pub(super) fn new(programs: &mut Ebpf, walks: bool, has_dns: bool, buckets: u32) -> Result<Self, Error> {
-        let buckets = buckets as usize;
+        let mut table = |kind, map| {
+            let index = Array::of(series::array(programs, map)?, buckets as usize);
+            Ok::<_, Error>(Table { kind, index, lap: Lap::default() })
+        };
         Ok(Self {
+            tables: [table(Errand::V4, "INDEX_V4")?, table(Errand::V6, "INDEX_V6")?],
             walks,
             has_dns,
             errand: Elements::of(series::array(programs, "ERRAND")?, 1)?,
             due: Elements::of(series::array(programs, "DUE")?, MAX_DUE as usize)?,
-            indices: [
-                (Errand::V4, Elements::of(series::array(programs, "INDEX_V4")?, buckets)?),
-                (Errand::V6, Elements::of(series::array(programs, "INDEX_V6")?, buckets)?),
-            ],
         })
     }
 
@@ -71,13 +93,17 @@ impl Sweeper {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
     }
 
-    fn sweep(&self, programs: &Ebpf, series: &SeriesTable) -> Result<(), Error> {
-        let of = if series.is_cutting_off() { Of::All } else { Of::Due };
+    fn sweep(&mut self, programs: &Ebpf, series: &SeriesTable, of: Of) -> Result<(), Error> {
+        let of = if series.is_cutting_off() { Of::All } else { of };
         self.run(programs, NOTHING)?;
+        if of != Of::All && series.has_lapsed() {
+            // It was too late to begin one.
+            return Ok(());
+        }
         // SAFETY: the mapping of one `Errand`, which the program writes to only while it is run here.
         let sweep = unsafe { (*self.errand.first()).sweep };
-        for (kind, index) in &self.indices {
-            self.visit(programs, *kind, index, |seen| of == Of::All || is_due(idle(sweep, seen)))?;
+        for table in 0..self.tables.len() {
+            self.tables[table].lap = self.visit(programs, &self.tables[table], sweep, of)?;
         }
         if !self.has_dns {
             return Ok(());
@@ -91,42 +117,54 @@ impl Sweeper {
         self.visit_queries(programs, "QUERIES_V6", of, |key| Errand { kind: v6, query_v6: key, ..NOTHING })
     }
 
-    /// Has the program come to the flows of a table that are due, by when they were last seen.
-    fn visit(
-        &self,
-        programs: &Ebpf,
-        kind: u32,
-        index: &Elements<Bucket>,
-        is_due: impl Fn(u16) -> bool,
-    ) -> Result<(), Error> {
-        let mut noted = 0;
-        for number in 0..index.len() {
-            let Some(bucket) = index.get(number) else { break };
-            // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and look again at what is told them.
-            let bucket = unsafe { bucket.read_volatile() };
-            for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
-                if tag == 0 || !is_due(seen) {
-                    continue;
+    /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.
+    fn visit(&self, programs: &Ebpf, table: &Table, sweep: u32, of: Of) -> Result<Lap, Error> {
+        let &Table { kind, ref index, mut lap } = table;
+        let reach = lap.reach(sweep);
+        let mut share = if of == Of::Due { SHARE } else { usize::MAX };
+        let (first, mut next, mut noted) = (lap.next, lap.next, 0);
+        for start in (0..index.len()).step_by(BUCKETS) {
+            let buckets = index.part(start..start + BUCKETS)?;
+            for (number, bucket) in (start..).zip(buckets.iter()) {
+                // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and look again at what is told them.
+                let bucket = unsafe { bucket.read_volatile() };
+                let has_turn = number >= first && share > 0 || of != Of::Due;
+                for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
+                    let idle = idle(sweep, seen);
+                    let is_fresh = has_turn && idle <= reach;
+                    if tag == 0 || !is_fresh && !may_be_over(idle) && of != Of::All {
+                        continue;
+                    }
+                    share = share.saturating_sub(usize::from(is_fresh));
+                    self.note(programs, kind, Place::new(number as u32, way), &mut noted)?;
                 }
-                let place = Place::new(number as u32, way).0;
-                if !self.walks {
-                    self.run(programs, Errand { kind, due: place, ..NOTHING })?;
-                    continue;
-                }
-                let Some(due) = self.due.get(noted) else { break };
-                // SAFETY: inside the mapping, which the program reads only while it is run here.
-                unsafe { due.write_volatile(u64::from(place)) };
-                noted += 1;
-                if noted == self.due.len() {
-                    self.run(programs, Errand { kind, due: noted as u32, ..NOTHING })?;
-                    noted = 0;
+                if has_turn {
+                    next = number + 1;
                 }
             }
         }
-        if noted == 0 {
-            return Ok(());
+        if noted > 0 {
+            self.run(programs, Errand { kind, due: noted as u32, ..NOTHING })?;
         }
-        self.run(programs, Errand { kind, due: noted as u32, ..NOTHING })
+        lap.come_to(next, index.len());
+        Ok(lap)
+    }
+
+    /// Notes a flow for the next run of the program, and runs it once there are enough.
+    fn note(&self, programs: &Ebpf, kind: u32, place: Place, noted: &mut usize) -> Result<(), Error> {
+        if !self.walks {
+            return self.run(programs, Errand { kind, due: place.0, ..NOTHING });
+        }
+        if let Some(due) = self.due.get(*noted) {
+            // SAFETY: inside the mapping, which the program reads only while it is run here.
+            unsafe { due.write_volatile(u64::from(place.0)) };
+            *noted += 1;
+        }
+        if *noted == self.due.len() {
+            self.run(programs, Errand { kind, due: *noted as u32, ..NOTHING })?;
+            *noted = 0;
+        }
+        Ok(())
     }
 
     /// Sends the program to the queries that have waited too long, or to all of them.
@@ -165,15 +203,13 @@ impl Sweeper {
     }
 }
 
-/// Whether there may be something to do about a flow that has been idle for so many sweeps: what it sent is to be added up, or
-/// one of the times is over after which flows are deleted. Twice, as somebody may be in the way the first time.
-fn is_due(idle: u32) -> bool {
+/// Whether, for a flow that has been idle for so many sweeps, one of the times is over after which flows are deleted. Twice, as
+/// somebody may be in the way the first time.
+fn may_be_over(idle: u32) -> bool {
     const RETRIES: u32 = 2;
     const LIMITS: [u32; 3] = [CLOSED_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS, QUIC_IDLE_SECONDS];
     let is_over = |seconds: u32| idle > seconds / SWEEP_INTERVAL_SECONDS;
-    idle <= FOLD_SWEEPS
-        || is_over(IDLE_SECONDS)
-        || LIMITS.iter().any(|&limit| is_over(limit) && !is_over(limit + RETRIES))
+    is_over(IDLE_SECONDS) || LIMITS.iter().any(|&limit| is_over(limit) && !is_over(limit + RETRIES))
 }
 
 /// Runs the sweep program for the flows and queries that are due, many at a time or one by one. Renews the lease of programs
@@ -182,8 +218,20 @@ fn is_due(idle: u32) -> bool {
 /// # Errors
 /// When the kernel does not run it.
 pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
+    sweep_of(kernel, Of::Due)
+}
+
+/// The same, of all flows that sent something: there will be no other sweep.
+///
+/// # Errors
+/// As of [`sweep`].
+pub fn sweep_all(kernel: &mut Kernel) -> Result<(), Error> {
+    sweep_of(kernel, Of::AllDue)
+}
+
+fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
     let Kernel { programs, sweeper, series, .. } = kernel;
-    sweeper.sweep(programs, series)?;
+    sweeper.sweep(programs, series, of)?;
     if !series.has_lapsed() {
         return Ok(());
     }
@@ -193,10 +241,10 @@ pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
     );
     // What waits for its echo may have been echoed unseen.
     series.cut_off(Control::ANEW);
-    sweeper.sweep(programs, series)?;
+    sweeper.sweep(programs, series, of)?;
     series.cut_off(0);
     series.begin_lease();
-    sweeper.sweep(programs, series)
+    sweeper.sweep(programs, series, of)
 }
 
 const NOTHING: Errand = Errand {
@@ -227,8 +275,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flow_is_looked_at_while_it_sends_and_when_it_may_have_ended() {
-        let due: Vec<_> = (0..=IDLE_SECONDS + 3).filter(|&idle| is_due(idle)).collect();
-        assert_eq!(due, [0, 1, 2, 11, 12, 31, 32, 61, 62, 301, 302, 303]);
+    fn a_flow_is_looked_at_when_it_may_have_ended() {
+        let due: Vec<_> = (0..=IDLE_SECONDS + 3).filter(|&idle| may_be_over(idle)).collect();
+        assert_eq!(due, [11, 12, 31, 32, 61, 62, 301, 302, 303]);
     }
 }

@@ -1,4 +1,7 @@
-//! Adding up what flows sent, and deleting idle ones; giving up on DNS queries that nobody answers.
+//! Adding up what flows sent, and deleting idle ones.
+
+mod queries;
+mod reports;
 
 use core::{ffi::c_void, ptr};
 
@@ -8,18 +11,15 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Control, Counters, Emit, EndEvent, Endpoints, Errand, FlowEventKind, Lost, TriggeredBy},
-    dns::{Query, QueryKey, is_unanswered},
-    flow::{Flow, FlowKey, Ipv4, Ipv6, Lifecycle, Reason, Side},
-    limits::{SECOND, SWEEP_INTERVAL_SECONDS},
-    parse::{Datagram, Protocol, Segment},
+    abi::{Counters, Errand},
+    flow::{Flow, FlowKey, Ipv4, Ipv6, Side},
     rtt::Method,
-    table::{Entry, FOLD_SWEEPS, Place, idle},
+    table::{Entry, Place, idle},
 };
 
 use crate::{
     aggregate::{self, Belonging},
-    config, emit, lease,
+    config, lease,
     maps::{self, DUE, Flows, QUERIES_V4, QUERIES_V6},
     sync,
     table::{self, Occupant},
@@ -87,8 +87,8 @@ pub fn sweep(ctx: &impl EbpfContext) {
     match kind {
         Errand::V4 => visit(fold_v4, end_v4),
         Errand::V6 => visit(fold_v6, end_v6),
-        Errand::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), give_up_v4),
-        Errand::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), give_up_v6),
+        Errand::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
+        Errand::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::give_up_v6),
         _ => {}
     }
 }
@@ -116,8 +116,8 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     match kind {
         Errand::V4 => visit_one::<Ipv4>(place),
         Errand::V6 => visit_one::<Ipv6>(place),
-        Errand::QUERY_V4 => look_up_query(&errand.query_v4),
-        Errand::QUERY_V6 => look_up_query(&errand.query_v6),
+        Errand::QUERY_V4 => queries::look_up(&errand.query_v4),
+        Errand::QUERY_V6 => queries::look_up(&errand.query_v6),
         _ => {}
     }
 }
@@ -126,13 +126,6 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 fn visit_one<A: Flows>(place: Place) {
     fold::<A>(place);
     finish::<A>(place);
-}
-
-#[inline(always)]
-fn look_up_query<A: Flows>(key: &QueryKey<A>) {
-    if let Some(query) = A::queries().get_ptr_mut(key) {
-        give_up(key, query);
-    }
 }
 
 type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
@@ -176,52 +169,10 @@ fn due(number: *const u32, place: *const u64) -> Option<Place> {
     (number < due).then_some(Place(place as u32))
 }
 
-extern "C" fn give_up_v4(
-    _: *mut c_void,
-    key: *const QueryKey<Ipv4>,
-    query: *mut Query,
-    _: *mut c_void,
-) -> i64 {
-    give_up(key, query);
-    GO_ON
-}
-
-extern "C" fn give_up_v6(
-    _: *mut c_void,
-    key: *const QueryKey<Ipv6>,
-    query: *mut Query,
-    _: *mut c_void,
-) -> i64 {
-    give_up(key, query);
-    GO_ON
-}
-
-/// Deletes a query if it has waited too long, or if nobody will look at it any more.
-#[inline(always)]
-fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
-    let Some(sweep) = maps::sweep() else { return };
-    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so never half of one and half of
-    // another.
-    let (interface, since, sweep) =
-        unsafe { ((*key).interface, query.read_volatile().since(), sweep.read_volatile()) };
-    if sweep.cut_off == 0 && !is_unanswered(since, sweep.now) {
-        return;
-    }
-    let Some(counters) = maps::counters(interface) else { return };
-    // SAFETY: an element of the map. It may be another query's by now, which then gives no sample.
-    if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
-        // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so it is added in one instruction.
-        sync::add(unsafe { &raw mut (*counters).dns_unanswered }, 1);
-    }
-}
-
-/// Adds up what a flow sent, unless it sent nothing for a while.
+/// Adds up what a flow sent.
 #[inline(always)]
 fn fold<A: Flows>(place: Place) {
     let Some((due, _, entry)) = Due::of::<A>(place) else { return };
-    if due == Due::Nothing {
-        return;
-    }
     if due != Due::Fold
         && let Some(sweep) = maps::sweep()
     {
@@ -250,8 +201,8 @@ fn finish<A: Flows>(place: Place) -> i64 {
     // Whoever finds it held comes back with the next packet, or the next sweep.
     let Some(bucket) = table::hold::<A>(place, occupant) else { return GO_ON };
     let is_reported = match due {
-        Due::CutOff => cut_off(key, flow, sweep, counters),
-        _ => expire(key, flow, sweep, counters),
+        Due::CutOff => reports::cut_off(key, flow, sweep, counters),
+        _ => reports::expire(key, flow, sweep, counters),
     };
     table::let_go::<A>(place, occupant, bucket, !is_reported);
     if !is_reported {
@@ -274,7 +225,6 @@ fn counters<A>(key: *const FlowKey<A>) -> Option<&'static mut Counters> {
 /// What is to be done about a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Due {
-    Nothing,
     /// What it sent is added up.
     Fold,
     /// And it has been idle too long.
@@ -303,10 +253,8 @@ impl Due {
             Self::CutOff
         } else if flow.is_expired(protocol, sweep.number) {
             Self::Expiry
-        } else if idle <= FOLD_SWEEPS {
-            Self::Fold
         } else {
-            Self::Nothing
+            Self::Fold
         };
         Some((due, occupant, entry))
     }
@@ -350,82 +298,5 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             Side::High => (&scratch.high, &scratch.low),
         };
         aggregate::traffic(flow, timed, &scratch.belonging, counters, &mut scratch.series, ways);
-    }
-}
-
-/// Reports a flow that has been idle too long, and is deleted.
-#[inline(always)]
-fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> bool {
-    let is_open = |side| flow.direction(side).lifecycle == Lifecycle::Open;
-    let (low_open, high_open) = (is_open(Side::Low), is_open(Side::High));
-    let mut lost = 0;
-    if config::emit().has(Emit::FLOWS) {
-        if low_open {
-            lost += u64::from(!timeout(sweep, high_to_low(key)));
-        }
-        if high_open {
-            lost += u64::from(!timeout(sweep, high_to_low(key).reversed()));
-        }
-    }
-    if config::emit().has(Emit::ENDS) {
-        let is_sent = end(key, flow, sweep);
-        sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
-    }
-    sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(low_open || high_open));
-    sync::add(&raw mut counters.lost[Lost::Flow as usize], lost);
-    true
-}
-
-/// Reports a flow though it may not have ended, and is deleted. `false` if there is no room to report it, and time to wait for
-/// some: it stays.
-#[inline(always)]
-fn cut_off<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) -> bool {
-    if config::emit().has(Emit::ENDS) && !end(key, flow, sweep) {
-        if sweep.cut_off == Control::OVER {
-            return false;
-        }
-        sync::add(&raw mut counters.lost[Lost::End as usize], 1);
-    }
-    true
-}
-
-#[inline(always)]
-fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep) -> bool {
-    let (first, began) = flow.beginning();
-    let idle = u64::from(sweep.number.wrapping_sub(flow.last_seen) * SWEEP_INTERVAL_SECONDS) * SECOND;
-    let last_packet = sweep.now.saturating_sub(idle).max(flow.last_known());
-    let (reason, ended) = match flow.closed_at {
-        0 if sweep.cut_off != 0 => (EndEvent::STILL_OPEN, last_packet),
-        0 => (Reason::Timeout as u8, last_packet),
-        closed_at => (flow.closed_by as u8, closed_at),
-    };
-    let endpoints = match first {
-        Side::Low => high_to_low(key),
-        Side::High => high_to_low(key).reversed(),
-    };
-    let (sent, received) = (flow.direction(first), flow.direction(first.other()));
-    emit::end(reason, (began, ended), endpoints, sent, received)
-}
-
-#[inline(always)]
-fn timeout(sweep: &Sweep, endpoints: Endpoints) -> bool {
-    emit::flow(FlowEventKind::Closing, Reason::Timeout, TriggeredBy::GarbageCollection, sweep.now, endpoints)
-}
-
-/// The endpoints for a record of the low side's direction: the high side is the one that replies.
-#[inline(always)]
-fn high_to_low<A: Flows>(key: &FlowKey<A>) -> Endpoints {
-    Endpoints {
-        source: key.high.to_address().to_octets(),
-        destination: key.low.to_address().to_octets(),
-        source_port: key.high_port,
-        destination_port: key.low_port,
-        interface: key.interface,
-        protocol: match key.protocol {
-            Segment::NUMBER => Protocol::Tcp as u8,
-            Datagram::NUMBER => Protocol::Udp as u8,
-            _ => A::ECHO as u8,
-        },
-        reserved: 0,
     }
 }

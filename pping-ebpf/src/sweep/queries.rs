@@ -1,0 +1,60 @@
+//! Giving up on DNS queries that nobody answers.
+
+use core::ffi::c_void;
+
+use pping_common::{
+    dns::{Query, QueryKey, is_unanswered},
+    flow::{Ipv4, Ipv6},
+};
+
+use super::GO_ON;
+use crate::{
+    maps::{self, Flows},
+    sync,
+};
+
+#[inline(always)]
+pub(super) fn look_up<A: Flows>(key: &QueryKey<A>) {
+    if let Some(query) = A::queries().get_ptr_mut(key) {
+        give_up(key, query);
+    }
+}
+
+pub(super) extern "C" fn give_up_v4(
+    _: *mut c_void,
+    key: *const QueryKey<Ipv4>,
+    query: *mut Query,
+    _: *mut c_void,
+) -> i64 {
+    give_up(key, query);
+    GO_ON
+}
+
+pub(super) extern "C" fn give_up_v6(
+    _: *mut c_void,
+    key: *const QueryKey<Ipv6>,
+    query: *mut Query,
+    _: *mut c_void,
+) -> i64 {
+    give_up(key, query);
+    GO_ON
+}
+
+/// Deletes a query if it has waited too long, or if nobody will look at it any more.
+#[inline(always)]
+fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
+    let Some(sweep) = maps::sweep() else { return };
+    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so never half of one and half of
+    // another.
+    let (interface, since, sweep) =
+        unsafe { ((*key).interface, query.read_volatile().since(), sweep.read_volatile()) };
+    if sweep.cut_off == 0 && !is_unanswered(since, sweep.now) {
+        return;
+    }
+    let Some(counters) = maps::counters(interface) else { return };
+    // SAFETY: an element of the map. It may be another query's by now, which then gives no sample.
+    if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
+        // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so it is added in one instruction.
+        sync::add(unsafe { &raw mut (*counters).dns_unanswered }, 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! Taking turns with what flows sent, where there are more of them than a sweep comes to.
+
+/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
+/// by a whole sweep.
+const FOLD_SWEEPS: u32 = 2;
+
+/// How far sweeps have come with what flows sent. One goes on where the one before had to leave off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Lap {
+    /// The first bucket that is to be come to.
+    pub(super) next: usize,
+    /// The sweep that began this lap.
+    began: Option<u32>,
+    /// The one that began the lap before; none in the first, when nobody knows what is left from a run before this one.
+    before: Option<u32>,
+}
+
+impl Lap {
+    /// For how many sweeps a flow may have been idle that has something to add up: it was come to in the lap before.
+    pub(super) fn reach(&mut self, sweep: u32) -> u32 {
+        self.began.get_or_insert(sweep);
+        self.before.map_or(u32::MAX, |before| FOLD_SWEEPS + sweep.wrapping_sub(before).saturating_sub(1))
+    }
+
+    /// Notes that all before a bucket were come to, and whether those were all that there are.
+    pub(super) fn come_to(&mut self, next: usize, buckets: usize) {
+        *self = if next < buckets {
+            Self { next, ..*self }
+        } else {
+            Self { next: 0, began: None, before: self.began }
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_flows_sent_is_looked_for_as_far_back_as_the_lap_before_may_have_missed_it() {
+        let mut lap = Lap::default();
+        assert_eq!(lap.reach(7), u32::MAX, "whatever was left by a run before this one");
+        lap.come_to(10, 10);
+        for sweep in 8..11 {
+            assert_eq!(lap.reach(sweep), FOLD_SWEEPS);
+            lap.come_to(10, 10);
+        }
+        // Three sweeps for a lap from now on. The lap before began with sweep 10.
+        for (sweep, next) in [(11, 4), (12, 8), (13, 10)] {
+            assert_eq!(lap.reach(sweep), FOLD_SWEEPS + sweep - 11);
+            lap.come_to(next, 10);
+        }
+        assert_eq!((lap.next, lap.reach(14)), (0, FOLD_SWEEPS + 2));
+        lap.come_to(4, 10);
+        // The first bucket was last come to in sweep 11, the last one in sweep 13.
+        assert_eq!((lap.next, lap.reach(15)), (4, FOLD_SWEEPS + 3));
+        lap.come_to(10, 10);
+        assert_eq!(lap.reach(16), FOLD_SWEEPS + 1);
+        lap.come_to(10, 10);
+        assert_eq!(lap.reach(17), FOLD_SWEEPS);
+    }
+
+    #[test]
+    fn sweeps_are_counted_round() {
+        let mut lap = Lap { next: 0, began: None, before: Some(u32::MAX) };
+        assert_eq!(lap.reach(0), FOLD_SWEEPS);
+    }
+}

@@ -1,0 +1,65 @@
+//! What flows sent when there are more of them than a sweep comes to.
+
+use pping::source::{
+    load::{self, Kernel, Settings},
+    sweep::{self, SHARE},
+};
+use pping_common::{abi::Emit, parse::LinkType};
+
+use super::{Program, SETTINGS, Sums, echo, run, v4};
+use crate::kernel::rig::loopback;
+
+/// Some more than that, but not twice as many.
+const FLOWS: usize = SHARE + 10_000;
+
+fn kernel() -> Kernel {
+    let mut kernel =
+        load::load(&Settings { emit: Emit::NOTHING, max_flows: 1 << 17, ..SETTINGS }, true).unwrap();
+    loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    kernel
+}
+
+/// A request and its reply of each of the flows.
+fn ping(kernel: &mut Kernel, sequence: u16) {
+    for number in 0..FLOWS {
+        let (id, server) = (number as u16, v4(2 + (number >> 16) as u8));
+        run(kernel, Program::Egress, &echo(v4(1), server, id, sequence, false));
+        run(kernel, Program::Ingress, &echo(server, v4(1), id, sequence, true));
+    }
+}
+
+/// Packets that went out so far, by what the series say.
+fn sent(sums: &Sums) -> u64 {
+    sums.by_label(|series| series.sent.packets).values().sum()
+}
+
+#[test]
+fn each_has_its_turn_and_none_is_added_up_twice() {
+    let mut kernel = kernel();
+    let mut sums = Sums::default();
+    sums.turn(&mut kernel);
+    for round in 1..3 {
+        let before = sent(&sums);
+        assert_eq!(before, (round - 1) * FLOWS as u64);
+        ping(&mut kernel, round as u16);
+        sums.turn(&mut kernel);
+        let share = sent(&sums) - before;
+        // Those of a bucket have their turn together.
+        assert!((1..=SHARE as u64 + 5).contains(&share), "{share} in the first sweep");
+        // All are idle meanwhile.
+        sums.turn(&mut kernel);
+        assert_eq!(sent(&sums) - before, FLOWS as u64, "in the second");
+        sums.turn(&mut kernel);
+    }
+    assert_eq!(sums.total(), 2 * FLOWS as u64);
+}
+
+#[test]
+fn the_last_sweep_leaves_none_out() {
+    let mut kernel = kernel();
+    let mut sums = Sums::default();
+    ping(&mut kernel, 1);
+    sweep::sweep_all(&mut kernel).unwrap();
+    sums.end_interval(&mut kernel);
+    assert_eq!(sent(&sums), FLOWS as u64);
+}
