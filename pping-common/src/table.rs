@@ -12,15 +12,11 @@ use crate::flow::{Address, Flow, FlowKey};
 pub const WAYS: usize = 6;
 
 /// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 4 the first flow is
-/// refused when 94 to 99 % of `max_flows` are there; with 5 at 72 to 80 % (131,072 of them; docs/performance.md).
+/// refused when 88 to 100 % of `max_flows` are there; with 5 at 70 to 84 % (131,072 of them; docs/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
 
 /// Buckets beside those, without which small tables would fill unevenly.
 const SPARE_BUCKETS: u32 = 8;
-
-/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
-/// by a whole sweep.
-pub const FOLD_SWEEPS: u32 = 2;
 
 /// How many buckets there are for so many flows.
 pub const fn buckets(flows: u32) -> u32 {
