@@ -10,6 +10,10 @@ pub const SLOT_LIFETIME: u64 = 10 * SECOND;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
 
+/// The latest time that a packet has, ns, so that one more still has a sign: the kernel's times have one too (`ktime_t`). Counted from
+/// 1970 it is in 2262; what a capture says is later counts as then.
+pub const LATEST: u64 = i64::MAX as u64 - 1;
+
 /// VLAN tags that are parsed before a frame counts as unsupported.
 pub const MAX_VLAN_TAGS: usize = 4;
 

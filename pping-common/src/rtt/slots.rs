@@ -84,17 +84,17 @@ impl Slots {
         true
     }
 
-    /// The slot that has waited longest; a free one is older than any. Without a branch: the verifier would follow every order
-    /// that there is.
+    /// The slot that has waited longest; a free one is older than any. By the sign of what lies between two times, of which none is
+    /// much later than [`LATEST`](crate::limits::LATEST): comparing them, the verifier would follow every order that there is.
     #[inline(always)]
     fn oldest(&self, part: Part) -> usize {
-        let mut oldest = part.first;
+        let (mut oldest, mut least) = (part.first, self.times[part.first]);
         for slot in 0..SLOTS {
             if part.has(slot) {
-                let (time, least) = (self.times[slot], self.times[oldest % SLOTS]);
-                // What the subtraction borrows, which is 1 where this one is older.
-                let is_older = (!time & least | (!time | least) & time.wrapping_sub(least)) >> 63;
+                let later = self.times[slot].wrapping_sub(least);
+                let is_older = later >> 63;
                 oldest += (slot - oldest) * is_older as usize;
+                least = least.wrapping_add(later * is_older);
             }
         }
         oldest % SLOTS

@@ -1,5 +1,7 @@
 //! The time of a packet, in whole nanoseconds since 1970.
 
+use pping_common::limits::LATEST;
+
 const DECIMALS_OF_NANOSECOND: u32 = 9;
 const SECOND: u64 = 1_000_000_000;
 
@@ -27,7 +29,7 @@ impl Clock {
     }
 
     /// Nanoseconds since 1970, cut off rather than rounded. What lies before 1970 counts as then, what lies
-    /// beyond 2554 as that.
+    /// beyond [`LATEST`] as that.
     #[inline]
     pub(super) fn nanoseconds(self, units: u64) -> u64 {
         let nanoseconds = match self.resolution {
@@ -41,9 +43,9 @@ impl Clock {
             }
         };
         if self.offset == 0 {
-            return nanoseconds;
+            return nanoseconds.min(LATEST);
         }
-        (i128::from(nanoseconds) + self.offset).clamp(0, i128::from(u64::MAX)) as u64
+        (i128::from(nanoseconds) + self.offset).clamp(0, i128::from(LATEST)) as u64
     }
 }
 
@@ -67,10 +69,10 @@ mod tests {
 
     #[test]
     fn absurd_times_are_the_nearest_that_can_be() {
-        assert_eq!(Clock::MICROSECONDS.nanoseconds(u64::MAX), u64::MAX);
-        assert_eq!(Clock::MICROSECONDS.with_resolution(0x80).nanoseconds(u64::MAX), u64::MAX);
+        assert_eq!(Clock::MICROSECONDS.nanoseconds(u64::MAX), LATEST);
+        assert_eq!(Clock::MICROSECONDS.with_resolution(0x80).nanoseconds(u64::MAX), LATEST);
         assert_eq!(Clock::MICROSECONDS.with_offset(i64::MIN).nanoseconds(5), 0);
-        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MAX).nanoseconds(5), u64::MAX);
+        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MAX).nanoseconds(5), LATEST);
         assert_eq!(Clock::MICROSECONDS.with_offset(-2).nanoseconds(5_000_001), 3 * SECOND + 1_000);
     }
 }

@@ -1,6 +1,9 @@
 //! Slots: how many wait, and for how long.
 
-use crate::testing::{Conversation, MS, data, pure_ack, reply, request, rtt};
+use crate::{
+    limits::LATEST,
+    testing::{Conversation, MS, data, pure_ack, reply, request, rtt},
+};
 
 const LIFETIME_MS: u64 = 10_000;
 
@@ -103,4 +106,13 @@ fn oldest_is_the_one_that_has_waited_longest_not_the_first() {
     talk.low(50 + LIFETIME_MS, request(9));
     assert_eq!(rtt(talk.high(60 + LIFETIME_MS, reply(2))), None);
     assert_eq!(rtt(talk.high(60 + LIFETIME_MS, reply(1))), Some((1, LIFETIME_MS - 40)));
+}
+
+#[test]
+fn there_is_room_until_the_end_of_time() {
+    let mut talk = Conversation::new();
+    for sequence in 1..=8 {
+        assert!(!talk.low((LATEST + 1) / MS, request(sequence)).measured.slots_full);
+    }
+    assert_eq!(talk.waiting(), 8);
 }

@@ -3,7 +3,7 @@
 
 use pping_common::{
     flow::Side,
-    limits::SECOND,
+    limits::{LATEST, SECOND},
     parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
     rtt::{Basis, Method, Methods, Rules},
 };
@@ -33,7 +33,7 @@ const METHODS: [Methods; 8] = [
     ONLY_SEQ.and(Method::TcpHandshake),
     ONLY_SEQ.and(Method::TcpTs).and(Method::TcpHandshake),
 ];
-const STARTS: [u64; 3] = [1, 1_000 * SECOND, u64::MAX - 30 * SECOND];
+const STARTS: [u64; 3] = [1, 1_000 * SECOND, LATEST - 30 * SECOND];
 
 pub(super) struct Input<'a> {
     pub(super) rules: Rules,
@@ -137,7 +137,7 @@ fn control(flags: u8, size: u8, flow: usize, now: &mut u64) -> Event {
 /// A quarter of all steps goes back.
 fn moved(now: u64, step: u8) -> u64 {
     let by = u64::from(step & 7).saturating_mul(STEPS[usize::from(step >> 3 & 7)]);
-    if step >> 6 == 3 { now.saturating_sub(by).max(1) } else { now.saturating_add(by) }
+    if step >> 6 == 3 { now.saturating_sub(by).max(1) } else { now.saturating_add(by).min(LATEST) }
 }
 
 /// A clock that was near another: a few ticks before or after it, or a good part of all the way round.
