@@ -47,6 +47,9 @@ const CROWD: u32 = 1 << 18;
 /// Events that surely fit the ring between two rounds.
 const EVENTS_PER_ROUND: u32 = 16_384;
 
+/// Octets that push a program and what it needs out of the caches of a core.
+const OTHER_MEMORY: usize = 1 << 20;
+
 /// Packets that others are compared with.
 const REPEATED: &str = "TCP with timestamps, repeated";
 const REPEATED_V6: &str = "the same over IPv6";
@@ -59,7 +62,17 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
 
     let baseline = baseline()?;
-    let empty = |hook: &str| if hook == "xdp" { "baseline_xdp" } else { "baseline_empty" };
+    let at_each_hook = |name: &str, kernel: &Kernel, packet: &[u8], report: &mut Report| {
+        let mut most = 0.0_f64;
+        for hook in ["ingress", "egress", "xdp"] {
+            let empty = if hook == "xdp" { "baseline_xdp" } else { "baseline_empty" };
+            let program = format!("pping_{hook}");
+            let figure = rounds.measure((&baseline, empty), (&kernel.programs, &program), packet, || ())?;
+            most = most.max(figure.median);
+            report.print(&format!("{name} ({hook})"), &figure);
+        }
+        anyhow::Ok(most)
+    };
     let packet = frames::tcp(1, 2, 1400);
     let own = |program| rounds.measure((&baseline, "baseline_empty"), (&baseline, program), &packet, || ());
     let clock = own("baseline_clock")?;
@@ -82,19 +95,19 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         (QUIC, frames::quic_short(true)),
         ("ICMP echo request, repeated", frames::echo_request()),
     ] {
-        let mut medians = Vec::new();
-        for hook in ["ingress", "egress", "xdp"] {
-            let program = format!("pping_{hook}");
-            let figure =
-                rounds.measure((&baseline, empty(hook)), (&kernel.programs, &program), &packet, || ())?;
-            medians.push(figure.median);
-            report.print(&format!("{name} ({hook})"), &figure);
-        }
-        most.push((name, medians.into_iter().fold(0.0, f64::max)));
+        most.push((name, at_each_hook(name, &kernel, &packet, report)?));
     }
+    let methods = [Method::Dns, Method::QuicSpin, Method::QuicHandshake]
+        .into_iter()
+        .fold(rules.methods, Methods::without);
+    let without_udp = watching_loopback(&Settings { rules: Rules { methods, ..rules }, ..settings })?;
+    let udp_off = at_each_hook("UDP, its methods off", &without_udp, &frames::udp(), report)?;
+    drop(without_udp);
     let most = |of: &str| most.iter().find(|(name, _)| *name == of).map_or(f64::NAN, |(_, most)| *most);
 
     older_kernels(rounds, &settings, &baseline, &packet, report)?;
+
+    cold(rounds, &baseline, &kernel, &packet, report)?;
 
     let inside = watching_loopback(&Settings { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
@@ -140,8 +153,8 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         200.0 * clock.median / both.median,
     );
     println!(
-        "Over IPv6 it is {:.2} x what it is over IPv4 (1.25 is asked for), and UDP of a flow that is followed costs {:.0} ns at \
-         most (40).",
+        "Over IPv6 it is {:.2} x what it is over IPv4 (1.25 is asked for). UDP of a flow that is followed costs {:.0} ns at most \
+         (40), and {udp_off:.0} with its methods off (15).",
         most(REPEATED_V6) / most(REPEATED),
         most(QUIC),
     );
@@ -149,6 +162,22 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         "A sample costs {:.2} x as much when an event tells of it as when the kernel aggregates it.",
         both.median / aggregated.median,
     );
+    Ok(())
+}
+
+/// Measures programs that find nothing of what they need in the caches of a core.
+fn cold(rounds: Rounds, baseline: &Ebpf, kernel: &Kernel, packet: &[u8], report: &mut Report) -> Result<()> {
+    println!("\nSingle runs, each after a megabyte of other memory was written to:");
+    for (name, program, packet) in [
+        ("parsing, and reading the clock", (baseline, "baseline_parse"), packet),
+        (REPEATED, (&kernel.programs, "pping_ingress"), packet),
+        (REPEATED_V6, (&kernel.programs, "pping_ingress"), &frames::tcp_v6(1, 2, 1400)),
+        (QUIC, (&kernel.programs, "pping_ingress"), &frames::quic_short(true)),
+    ] {
+        let figure = rounds.measure_cold((baseline, "baseline_empty"), program, packet, OTHER_MEMORY)?;
+        report.print(&format!("{name}, cold (ingress)"), &figure);
+    }
+    println!();
     Ok(())
 }
 
@@ -205,7 +234,7 @@ impl Rounds {
         let figure = self.measure(subtracted, program, packet, || {
             drain::drain(events, |_| reported += 1);
             // A failure shows below.
-            series.turn(|_, tally| samples += tally.count());
+            series.turn(|_, tally| samples += tally.count()).ok();
             series.clear().ok();
         })?;
         let runs = u64::from(self.repeat) * u64::from(self.rounds);
@@ -237,7 +266,7 @@ impl Rounds {
         let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
         let mut samples = 0;
         let figure = rounds.measure(subtracted, program, &packet, || {
-            series.turn(|_, tally| samples += tally.count());
+            series.turn(|_, tally| samples += tally.count()).ok();
             series.clear().ok();
         })?;
         let runs = u64::from(rounds.repeat) * u64::from(rounds.rounds);

@@ -1,6 +1,6 @@
 //! Running programs and taking the time.
 
-use std::{io, mem, time::Duration};
+use std::{hint, io, mem, time::Duration};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use aya::{
@@ -17,6 +17,9 @@ pub(crate) struct Rounds {
     /// Runs of each program in a round.
     pub(crate) repeat: u32,
 }
+
+/// Single runs of each program in a round, where caches are cold.
+const COLD_RUNS: usize = 500;
 
 /// What was measured, mostly nanoseconds per run over the program that was subtracted.
 #[derive(Clone, Serialize)]
@@ -51,6 +54,37 @@ impl Rounds {
                 over.push(time - base);
                 bases.push(base);
             }
+        }
+        Ok(Figure { baseline: bases, ..Figure::of(over)? })
+    }
+
+    /// The same of single runs with cold caches: before each of them so many octets of other memory are written to. A round is the
+    /// median of [`COLD_RUNS`].
+    pub(crate) fn measure_cold(
+        self,
+        baseline: (&Ebpf, &str),
+        program: (&Ebpf, &str),
+        packet: &[u8],
+        octets: usize,
+    ) -> Result<Figure> {
+        /// Octets of memory that a cache keeps together.
+        const CACHE_LINE: usize = 64;
+        let mut elsewhere = vec![0_u8; octets];
+        let mut once = |program| {
+            elsewhere.iter_mut().step_by(CACHE_LINE).for_each(|octet| *octet = octet.wrapping_add(1));
+            hint::black_box(&elsewhere);
+            run(program, packet, 1)
+        };
+        let (mut over, mut bases) = (Vec::new(), Vec::new());
+        for _ in 0..self.rounds {
+            let (mut base, mut time) = (Vec::new(), Vec::new());
+            for _ in 0..COLD_RUNS {
+                base.push(once(baseline)?);
+                time.push(once(program)?);
+            }
+            let base = Figure::of(base)?.median;
+            over.push(Figure::of(time)?.median - base);
+            bases.push(base);
         }
         Ok(Figure { baseline: bases, ..Figure::of(over)? })
     }
