@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(super) length: Duration,
-    /// When what is taken has settled: the end is compared with that.
+    /// When descriptors are looked at first: those of the end are compared with that.
     pub(super) settled: Duration,
     /// Between two looks at what is taken.
     pub(super) look: Duration,

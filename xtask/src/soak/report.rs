@@ -9,7 +9,7 @@ use std::{
 
 use super::{Soak, agent::Taken, compare::Differences, dial::Dial, findings::Findings, scrape::Scraper};
 
-/// How far resident memory may move.
+/// How far resident memory may grow.
 const LEEWAY: f64 = 0.05;
 
 /// What both agents took at one time.
@@ -125,14 +125,16 @@ impl Report {
             findings.note("the soak was too short to compare what is taken at its end with anything");
             return;
         };
+        let resident = |of: fn(&Look) -> Taken| -> Vec<_> {
+            self.looks.iter().map(|look| (look.at, of(look).resident)).collect()
+        };
+        for (name, looks) in [("lasting", resident(|it| it.lasting)), ("mortal", resident(|it| it.mortal))] {
+            if let Some((before, after)) = growth(&looks) {
+                findings.note(format!("{name}: resident memory grew from {before} to {after} KiB"));
+            }
+        }
         let pairs = [("lasting", settled.lasting, end.lasting), ("mortal", settled.mortal, end.mortal)];
         for (name, settled, end) in pairs {
-            if !is_within(settled.resident, end.resident) {
-                findings.note(format!(
-                    "{name}: resident memory went from {} to {} KiB",
-                    settled.resident, end.resident
-                ));
-            }
             let counts = |it: Taken| [it.descriptors, it.programs, it.maps, it.links];
             if counts(settled) != counts(end) {
                 findings.note(format!(
@@ -173,20 +175,33 @@ fn in_kib(taken: Taken) -> String {
     format!("{} KiB", taken.resident)
 }
 
-/// Whether a value is about what another was.
-fn is_within(before: u64, after: u64) -> bool {
-    before.abs_diff(after) as f64 <= before as f64 * LEEWAY
+/// The most of the first third of the time and the most of the last, should that be more than by what they always differ. Not the
+/// first look and the last one, as either may come just after a start, when there is less of everything.
+fn growth(looks: &[(Duration, u64)]) -> Option<(u64, u64)> {
+    let end = looks.iter().map(|&(at, _)| at).max()?;
+    let most = |of: fn(Duration, Duration) -> bool| {
+        looks.iter().filter(|&&(at, _)| of(at, end)).map(|&(_, value)| value).max()
+    };
+    let (before, after) = (most(|at, end| at * 3 <= end)?, most(|at, end| at * 3 >= end * 2)?);
+    (after as f64 > before as f64 * (1.0 + LEEWAY)).then_some((before, after))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn each_minute(values: &[u64]) -> Vec<(Duration, u64)> {
+        (0..).map(Duration::from_mins).zip(values.iter().copied()).collect()
+    }
+
     #[test]
-    fn memory_may_move_by_a_twentieth() {
-        assert!(is_within(1000, 1050));
-        assert!(is_within(1000, 950));
-        assert!(!is_within(1000, 1051));
-        assert!(!is_within(1000, 949));
+    fn memory_that_leaks_is_found() {
+        assert_eq!(growth(&each_minute(&[1000, 1010, 1020, 1030, 1040, 1050, 1072])), Some((1020, 1072)));
+    }
+
+    #[test]
+    fn a_process_that_was_just_started_is_not() {
+        assert_eq!(growth(&each_minute(&[900, 1000, 950, 1010, 1000, 1040, 900])), None);
+        assert_eq!(growth(&each_minute(&[900, 1000, 1000, 900, 1000, 900, 900])), None);
     }
 }
