@@ -17,6 +17,9 @@ use crate::{
 /// The script that works out which samples a capture justifies, independently of pping.
 const WITNESS: &str = "pping/tests/witness/expected_samples.py";
 
+/// What is compiled together for tests: another choice of packages has other features of what they share, and compiles that again.
+pub(crate) const PACKAGES: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
+
 /// Where the tests find captures that are too large for the repository.
 const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
 const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
@@ -38,8 +41,7 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> 
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     test_witness()?;
     let mut cargo = environment::cargo();
-    cargo.args(["test", "--workspace", "--exclude", "pping-ebpf", "--no-fail-fast"]);
-    cargo.args(filter).arg("--").args(arguments);
+    cargo.arg("test").args(PACKAGES).arg("--no-fail-fast").args(filter).arg("--").args(arguments);
     cargo.env(PYTHON_VARIABLE, setup::interpreter());
     if env::var_os(THREADS_VARIABLE).is_none() {
         let cpus = thread::available_parallelism()?.get();

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use crate::{command, environment};
+use crate::{command, environment, test};
 
 /// What a machine is booted for: not all tests want the same clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Payload {
     /// Builds both.
     pub(super) fn build() -> Result<Self> {
         let mut cargo = environment::cargo();
-        cargo.args(["test", "--package", "pping", "--test", "vm", "--no-run", "--color", "never"]);
+        cargo.arg("test").args(test::PACKAGES).args(["--test", "vm", "--no-run", "--color", "never"]);
         let mut tests = None;
         command::run_and_read(&mut cargo, |line| {
             // `Executable tests/vm/main.rs (target/debug/deps/vm-0123456789abcdef)`
