@@ -30,9 +30,20 @@ pub(crate) fn target_directory() -> PathBuf {
 
 /// Cargo, at the root of the repository. Under rustup it is of the toolchain that runs this chore, which
 /// rustup notes in `RUSTUP_TOOLCHAIN`.
+///
+/// It is not told what cargo says of this package to whom it runs: build scripts that look at that (ring's does) would run again,
+/// and all that depends on them be compiled again, whenever a chore follows cargo by itself or the other way round.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(repository());
+    env::vars_os()
+        .map(|(name, _)| name)
+        .filter(|name| {
+            name.to_str().is_some_and(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"))
+        })
+        .for_each(|name| {
+            command.env_remove(name);
+        });
     command
 }
 
