@@ -86,8 +86,6 @@ fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
         seen.assert_agreement();
     }
     seen.assert_nothing_unjustified();
-    let missing = seen.expected.len().saturating_sub(seen.records.samples.len());
-    assert!(missing <= seen.excused, "{missing} missing of {:#?}", seen.expected);
     for sample in &seen.records.samples {
         assert_eq!(
             (sample.protocol.as_str(), sample.interface.as_str()),
