@@ -4,7 +4,7 @@
 //! go the way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
 //! them.
 
-use std::{ffi::CString, fs, io, mem, net::Ipv4Addr, process::Command, thread};
+use std::{ffi::CString, fs, io, net::Ipv4Addr, process::Command, thread};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{
@@ -19,7 +19,7 @@ use pping_lab::{
 
 use crate::{
     exchanges, kernel,
-    measure::Figure,
+    measure::{Figure, stay_on},
     report::Report,
     watcher::{self, Watcher},
 };
@@ -187,20 +187,8 @@ impl Router {
     }
 }
 
-/// Keeps this thread on a core.
-fn stay_on(cpu: usize) -> Result<()> {
-    // SAFETY: plain bits, for which all zeroes is a value.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: a set of the length told; `CPU_SET` checks whether there is such a bit.
-    let result = unsafe {
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
-    };
-    ensure!(result == 0, "staying on CPU {cpu}: {}", io::Error::last_os_error());
-    Ok(())
-}
-
-fn ifindex(interface: &str) -> Result<u32> {
+/// The number of an interface of this thread's namespace.
+pub(crate) fn ifindex(interface: &str) -> Result<u32> {
     let name = CString::new(interface)?;
     // SAFETY: a C string.
     let number = unsafe { libc::if_nametoindex(name.as_ptr()) };

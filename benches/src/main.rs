@@ -17,6 +17,7 @@ mod replay;
 mod report;
 mod scrape;
 mod serve;
+mod stalls;
 mod sweep;
 mod watcher;
 
@@ -30,7 +31,7 @@ use serde::Serialize;
 
 /// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and under real traffic, how much less a
 /// router forwards, what samples cost the agent and how many it can take, what memory flows take, how long a sweep of them
-/// takes, how fast captures are read, and how long a scrape takes.
+/// takes and packets wait for it, how fast captures are read, and how long a scrape takes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
@@ -70,6 +71,8 @@ enum Part {
     Kernel,
     /// Sweeps of a million flows
     Sweep,
+    /// Packets that come while a million flows are swept
+    Stalls,
     /// A router whose one core is busy
     Forwarding,
     /// The programs in the kernel, while iperf3 sends through a router
@@ -102,6 +105,7 @@ fn main() -> Result<()> {
         match part {
             Part::Kernel => kernel::measure(Rounds { rounds, repeat }, &mut report)?,
             Part::Sweep => sweep::measure(&mut report)?,
+            Part::Stalls => stalls::measure(&mut report)?,
             Part::Forwarding => forwarding::measure(beside.as_deref(), &mut report)?,
             Part::Iperf => iperf::measure(beside.as_deref(), &mut report)?,
             Part::Pipeline => pipeline::measure(&mut report)?,

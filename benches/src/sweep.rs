@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Flows, and what there is room for: the first flow is refused when the table is nearly full.
-const FLOWS: u32 = 1_000_000;
+pub(crate) const FLOWS: u32 = 1_000_000;
 const MAX_FLOWS: u32 = FLOWS / 4 * 5;
 
 /// How often each kind of sweep is measured.
@@ -26,9 +26,7 @@ const ROUNDS: u32 = 7;
 
 /// Measures sweeps.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
-    let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
-    let settings = Settings { rules, emit: Emit::NOTHING, max_flows: MAX_FLOWS, ..Settings::DEFAULT };
-    let mut kernel = kernel::watching_loopback(&settings)?;
+    let mut kernel = with_room()?;
     println!(
         "\na sweep, ms of CPU time, of a table that has room for {MAX_FLOWS} flows of each family; {ROUNDS} rounds\n"
     );
@@ -72,6 +70,13 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// The programs, with room for all flows.
+pub(crate) fn with_room() -> Result<Kernel> {
+    let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
+    let settings = Settings { rules, emit: Emit::NOTHING, max_flows: MAX_FLOWS, ..Settings::DEFAULT };
+    kernel::watching_loopback(&settings)
+}
+
 /// CPU time of a sweep, in ms.
 fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::Error>) -> Result<f64> {
     let before = cpu_time()?;
@@ -80,7 +85,7 @@ fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::Error>
 }
 
 /// Has a packet of each flow seen, and the answer to it if wanted.
-fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
+pub(crate) fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
     const SOURCE: usize = 26;
     const DESTINATION: usize = 30;
     let [mut packet, mut answer] = frames::volley(0);
