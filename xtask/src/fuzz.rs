@@ -70,14 +70,18 @@ pub(crate) fn run(target: Option<Target>, extent: Extent) -> Result<()> {
 
 fn fuzz(target: Target, extent: Extent) -> Result<()> {
     let seeds = environment::repository().join(DIRECTORY).join("corpus").join(target.name());
-    let (found, limits) = match extent {
-        Extent::Seconds(seconds) => (found(target)?, vec![format!("-max_total_time={seconds}")]),
-        Extent::Runs(runs) => (fresh(target)?, vec![format!("-runs={runs}"), format!("-seed={SEED}")]),
+    let (found, build, limits) = match extent {
+        Extent::Seconds(seconds) => (found(target)?, None, vec![format!("-max_total_time={seconds}")]),
+        // Few inputs take less time than to compile what would be faster.
+        Extent::Runs(runs) => {
+            (fresh(target)?, Some("--dev"), vec![format!("-runs={runs}"), format!("-seed={SEED}")])
+        }
     };
     let mut cargo = environment::cargo();
     cargo
         .args(["fuzz", "run"])
         .args(BUILD)
+        .args(build)
         .arg(target.name())
         .args([found, seeds])
         .arg("--")
