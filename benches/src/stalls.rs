@@ -2,8 +2,8 @@
 //!
 //! Echo requests come to a host whose interface is watched, by a cable whose packets one core takes care of (receive packet
 //! steering), and the kernel answers them there. Whoever sends them is on another core and looks for the answer all the time, so that
-//! nobody has to be woken. Meanwhile that one core does nothing, adds up numbers, or sweeps: the difference between the last two is what
-//! packets wait for.
+//! nobody has to be woken. Meanwhile that one core does nothing, looks at the clock all the time, or sweeps: the difference between the
+//! last two is what packets wait for.
 
 use std::{
     io,
@@ -55,20 +55,20 @@ const INTERFACE: &str = "eth0";
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
-    Numbers,
-    /// A sweep after another, each of a share of the flows, until all were swept.
+    Clock,
+    /// One sweep after another, each of a share of the flows.
     Shares,
     /// One sweep of all flows.
     All,
 }
 
 impl Work {
-    const ALL: [Self; 4] = [Self::Nothing, Self::Numbers, Self::Shares, Self::All];
+    const ALL: [Self; 4] = [Self::Nothing, Self::Clock, Self::Shares, Self::All];
 
     fn name(self) -> &'static str {
         match self {
             Self::Nothing => "idle",
-            Self::Numbers => "adding up numbers",
+            Self::Clock => "busy with the clock",
             Self::Shares => "sweeping shares, one after the other",
             Self::All => "sweeping all at once",
         }
@@ -79,7 +79,7 @@ impl Work {
         let began = Instant::now();
         match self {
             Self::Nothing => thread::sleep(ROUND),
-            Self::Numbers => while began.elapsed() < ROUND {},
+            Self::Clock => while began.elapsed() < ROUND {},
             Self::Shares => {
                 while began.elapsed() < ROUND {
                     sweep(kernel)?;
