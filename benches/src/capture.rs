@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::frames;
 
-/// Octets of each packet that are captured: all headers, and nothing else.
+/// Bytes of each packet that are captured: all headers, and nothing else.
 const SNAP_LENGTH: usize = 66;
 
 /// Connections that talk at the same time.

@@ -23,7 +23,7 @@ const TSECR: u32 = 62;
 const ACK: u8 = 0x10;
 const SYN_ACK: u8 = 0x12;
 
-/// Octets of each segment.
+/// Bytes of each segment.
 const STEP: u32 = 1400;
 
 /// An exchange of which each is a sample.
@@ -162,7 +162,7 @@ fn dns_id() -> Field {
     Field { at: PAYLOAD - 2, base: 0, step: 1, mask: 0xffff }
 }
 
-/// The first octet of a short header, and what follows.
+/// The first byte of a short header, and what follows.
 fn spin() -> Field {
     Field { at: PAYLOAD, base: 0x40 << 24, step: 0x20 << 24, mask: 0x20 << 24 }
 }

@@ -36,7 +36,7 @@ const ROUND: u32 = 20_000;
 /// As many as the kernel takes from a network card at a time.
 const BATCH: u32 = 64;
 
-/// Octets of a frame.
+/// Bytes of a frame.
 const FRAME: usize = 14 + 20 + 32 + 100;
 
 /// Of all interfaces of the router.
@@ -138,7 +138,7 @@ impl Router {
     fn new() -> Result<Self> {
         let (hosts, namespace) = (Namespace::new("hosts")?, Namespace::new("router")?);
         namespace.forward()?;
-        let mac = ROUTER_MAC.map(|octet| format!("{octet:02x}")).join(":");
+        let mac = ROUTER_MAC.map(|byte| format!("{byte:02x}")).join(":");
         let ip = |arguments: &str| {
             run(Command::new("ip").args(["-n", namespace.name()]).args(arguments.split_whitespace()))
         };

@@ -13,7 +13,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 
-/// A segment from client to server with timestamps and `payload` octets.
+/// A segment from client to server with timestamps and `payload` bytes.
 pub(crate) fn tcp(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, Some((tsval, tsecr)), payload)
 }
@@ -124,7 +124,7 @@ pub(crate) fn dns(is_response: bool) -> Vec<u8> {
 /// An Initial of a QUIC client, or of the server.
 pub(crate) fn quic_initial(is_of_client: bool) -> Vec<u8> {
     let (destination, source) =
-        if is_of_client { (b"8 octets", b"client's") } else { (b"client's", b"server's") };
+        if is_of_client { (b"8 bytes.", b"client's") } else { (b"client's", b"server's") };
     let mut packet = vec![0xc3, 0, 0, 0, 1, 8];
     packet.extend(destination);
     packet.push(8);

@@ -47,7 +47,7 @@ const CROWD: u32 = 1 << 18;
 /// Events that surely fit the ring between two rounds.
 const EVENTS_PER_ROUND: u32 = 16_384;
 
-/// Octets that push a program and what it needs out of the caches of a core.
+/// Bytes that push a program and what it needs out of the caches of a core.
 const OTHER_MEMORY: usize = 1 << 20;
 
 /// Packets that others are compared with.

@@ -58,20 +58,20 @@ impl Rounds {
         Ok(Figure { baseline: bases, ..Figure::of(over)? })
     }
 
-    /// The same of single runs with cold caches: before each of them so many octets of other memory are written to. A round is the
+    /// The same of single runs with cold caches: before each of them so many bytes of other memory are written to. A round is the
     /// median of [`COLD_RUNS`].
     pub(crate) fn measure_cold(
         self,
         baseline: (&Ebpf, &str),
         program: (&Ebpf, &str),
         packet: &[u8],
-        octets: usize,
+        bytes: usize,
     ) -> Result<Figure> {
-        /// Octets of memory that a cache keeps together.
+        /// Bytes of memory that a cache keeps together.
         const CACHE_LINE: usize = 64;
-        let mut elsewhere = vec![0_u8; octets];
+        let mut elsewhere = vec![0_u8; bytes];
         let mut once = |program| {
-            elsewhere.iter_mut().step_by(CACHE_LINE).for_each(|octet| *octet = octet.wrapping_add(1));
+            elsewhere.iter_mut().step_by(CACHE_LINE).for_each(|byte| *byte = byte.wrapping_add(1));
             hint::black_box(&elsewhere);
             run(program, packet, 1)
         };

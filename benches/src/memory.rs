@@ -28,7 +28,7 @@ const REST: Duration = Duration::from_millis(1_500);
 
 const INTERFACE: &str = "lo";
 
-/// Octets in a MiB, and in a megabyte.
+/// Bytes in a MiB, and in a megabyte.
 const MIB: f64 = (1 << 20) as f64;
 const MB: f64 = 1e6;
 
@@ -43,16 +43,16 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         let all = maps.values().sum::<u64>() as f64 / MIB;
         let mut of_flows = Vec::new();
         for family in ["V4", "V6"] {
-            let octets: u64 = maps
+            let bytes: u64 = maps
                 .iter()
                 .filter(|(name, _)| name.ends_with(family) && !name.starts_with("QUERIES"))
-                .map(|(_, octets)| octets)
+                .map(|(_, bytes)| bytes)
                 .sum();
-            let each = octets as f64 / f64::from(max_flows);
-            of_flows.push(octets as f64 / MIB);
+            let each = bytes as f64 / f64::from(max_flows);
+            of_flows.push(bytes as f64 / MIB);
             report.print_one(
-                &format!("{max_flows} flows: octets of each, IP{}", family.to_lowercase()),
-                "octets",
+                &format!("{max_flows} flows: bytes of each, IP{}", family.to_lowercase()),
+                "bytes",
                 each,
             )?;
         }
@@ -83,8 +83,8 @@ fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
         starts.push(start.as_secs_f64() * 1e3);
         thread::sleep(REST);
         let resident = Resident::of(process.id())?;
-        for (of, octets) in memory.iter_mut().zip(resident.parts()) {
-            of.push(octets as f64 / MB);
+        for (of, bytes) in memory.iter_mut().zip(resident.parts()) {
+            of.push(bytes as f64 / MB);
         }
         stop(process)?;
     }
@@ -116,28 +116,28 @@ fn stop(mut process: Process) -> Result<()> {
     Ok(process.stop(Signal::SIGINT, Duration::from_secs(10))?)
 }
 
-/// What the maps of a process take, in octets, by name.
+/// What the maps of a process take, in bytes, by name.
 fn maps(process: u32) -> Result<HashMap<String, u64>> {
     let names: HashMap<u64, String> = loaded_maps()
         .flatten()
         .map(|map| (u64::from(map.id()), map.name_as_str().unwrap_or_default().to_owned()))
         .collect();
     // One map can have several descriptors.
-    let mut octets = BTreeMap::new();
+    let mut bytes = BTreeMap::new();
     for descriptor in fs::read_dir(format!("/proc/{process}/fdinfo"))? {
         let Ok(text) = fs::read_to_string(descriptor?.path()) else { continue };
         if let (Some(id), Some(memory)) = (number(&text, "map_id:"), number(&text, "memlock:")) {
-            octets.insert(id, memory);
+            bytes.insert(id, memory);
         }
     }
     let mut maps = HashMap::new();
-    for (id, octets) in octets {
-        *maps.entry(names.get(&id).cloned().unwrap_or_default()).or_default() += octets;
+    for (id, bytes) in bytes {
+        *maps.entry(names.get(&id).cloned().unwrap_or_default()).or_default() += bytes;
     }
     Ok(maps)
 }
 
-/// The resident set of a process, in octets.
+/// The resident set of a process, in bytes.
 struct Resident {
     all: u64,
     own: u64,

@@ -152,7 +152,7 @@ impl Agent {
                     batch.push(sink.as_mut(), record);
                     taken += 1;
                 });
-                file.write_all(batch.octets())?;
+                file.write_all(batch.bytes())?;
                 is_empty
             }
         };

@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 /// What a run took.
 struct Run {
     seconds: f64,
-    /// The most memory it had, in octets.
+    /// The most memory it had, in bytes.
     peak_memory: u64,
 }
 

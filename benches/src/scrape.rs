@@ -1,4 +1,4 @@
-//! How long a scrape takes, by the number of groups, beside copying as many octets and beside the client library.
+//! How long a scrape takes, by the number of groups, beside copying as many bytes and beside the client library.
 
 use std::{
     hint::black_box,
@@ -36,7 +36,7 @@ const LIMIT: Duration = Duration::from_millis(200);
 /// Measures scrapes, in memory and by HTTP, and whether they disturb what measures.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!("\na scrape, by the number of groups (one series each); median of {ROUNDS}");
-    println!("groups    lines      octets    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
+    println!("groups    lines      bytes    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
     for groups in GROUPS {
         one(groups, report)?;
     }
@@ -80,7 +80,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         ("a page, gzipped", &gzip),
         ("by HTTP", &by_http),
         ("by HTTP, gzipped", &by_http_gzip),
-        ("copying as many octets", &copying),
+        ("copying as many bytes", &copying),
         ("the client library", &client),
     ] {
         report.take(format!("a scrape of {groups} groups: {name}"), "ms", figure);
@@ -90,8 +90,8 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     println!(
         "{groups:>6} {:>8} {:>11} {:>7} {page:>6.1} {gzip:>7.1} {by_http:>7.1} {by_http_gzip:>7.1} {copying:>8.1} {client:>15.1}",
         text.lines().count(),
-        plain.octets(),
-        compressed.octets(),
+        plain.bytes(),
+        compressed.bytes(),
     );
     let worst = by_http.max(by_http_gzip);
     if groups == GROUPS[GROUPS.len() - 1] {
@@ -164,22 +164,22 @@ fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Figure> {
     })
 }
 
-/// Scrapes; all octets of the answer.
+/// Scrapes; all bytes of the answer.
 fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     write!(
         stream,
         "GET /metrics HTTP/1.1\r\nHost: pping\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
     )?;
-    let (mut part, mut octets) = (vec![0; 1 << 20], 0);
+    let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
     loop {
         match stream.read(&mut part)? {
             0 => break,
-            read => octets += read,
+            read => bytes += read,
         }
     }
-    ensure!(octets > 1_000, "no page of metrics");
-    Ok(octets)
+    ensure!(bytes > 1_000, "no page of metrics");
+    Ok(bytes)
 }
 
 /// How many milliseconds something takes.

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        octets::Captured,
+        bytes::Captured,
         parse::{Decap, Kind, LinkType, Scope, Untracked, Vlan},
         testing::Network,
     };
@@ -109,13 +109,13 @@ mod tests {
 
     /// A message from the first host of `network` to the second.
     fn message(network: &Network, ports: (u16, u16), id: u16, flags: [u8; 2]) -> Result<Frame, Untracked> {
-        let mut octets: Vec<u8> = [ports.0, ports.1, 20, 0].into_iter().flat_map(u16::to_be_bytes).collect();
-        octets.extend(id.to_be_bytes());
-        octets.extend(flags);
-        octets.extend([0; 8]);
-        let octets = network.frame(UDP, &octets);
+        let mut bytes: Vec<u8> = [ports.0, ports.1, 20, 0].into_iter().flat_map(u16::to_be_bytes).collect();
+        bytes.extend(id.to_be_bytes());
+        bytes.extend(flags);
+        bytes.extend([0; 8]);
+        let bytes = network.frame(UDP, &bytes);
         let mut frame = Frame::EMPTY;
-        let captured = Captured { octets: &octets, frame_len: octets.len() };
+        let captured = Captured { bytes: &bytes, frame_len: bytes.len() };
         frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL)?;
         assert_eq!(frame.transport.kind, Kind::Dns);
         Ok(frame)
@@ -169,11 +169,11 @@ mod tests {
 
     #[test]
     fn a_header_that_is_not_all_there_is_malformed() {
-        for (octets, reason) in [(11, Some(Untracked::Malformed)), (12, None)] {
-            let mut datagram = vec![0x0f, 0xa0, 0, 53, 0, 8 + octets as u8, 0, 0];
-            datagram.extend(vec![0; octets]);
-            let octets = Network::v4().frame(UDP, &datagram);
-            let captured = Captured { octets: &octets, frame_len: octets.len() };
+        for (bytes, reason) in [(11, Some(Untracked::Malformed)), (12, None)] {
+            let mut datagram = vec![0x0f, 0xa0, 0, 53, 0, 8 + bytes as u8, 0, 0];
+            datagram.extend(vec![0; bytes]);
+            let bytes = Network::v4().frame(UDP, &datagram);
+            let captured = Captured { bytes: &bytes, frame_len: bytes.len() };
             let mut frame = Frame::EMPTY;
             let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
             assert_eq!(parsed.err(), reason);

@@ -1,6 +1,6 @@
 //! What `cargo xtask bench` has its own program in the kernel send back and forth.
 
-/// Octets of a packet that the program writes. What is behind them stays what it was.
+/// Bytes of a packet that the program writes. What is behind them stays what it was.
 pub const MADE: usize = 96;
 
 /// A number in a packet that is another one each time: `base + (number of the exchange * step & mask)`, in network byte
@@ -8,7 +8,7 @@ pub const MADE: usize = 96;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Field {
-    /// Octets before it.
+    /// Bytes before it.
     pub at: u32,
     /// What it begins with.
     pub base: u32,

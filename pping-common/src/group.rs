@@ -200,7 +200,7 @@ impl LabelKey {
     pub fn new(generation: u32, address: IpAddress) -> Self {
         let [_, a, b, c] = generation.to_be_bytes();
         let version = if address.is_mapped() { 4 } else { 6 };
-        Self { generation: [a, b, c], version, address: address.to_octets() }
+        Self { generation: [a, b, c], version, address: address.to_bytes() }
     }
 
     /// Bits of a whole key.
@@ -227,7 +227,7 @@ mod tests {
 
     fn address(text: &str) -> IpAddress {
         let address: std::net::IpAddr = text.parse().unwrap();
-        IpAddress::from_octets(match address {
+        IpAddress::from_bytes(match address {
             std::net::IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
             std::net::IpAddr::V6(address) => Ipv6Addr::octets(&address),
         })

@@ -1,6 +1,6 @@
 //! What pping's kernel programs and agent agree on.
 //!
-//! A packet's way through this crate is the way through its modules: [`octets`] reads a frame without
+//! A packet's way through this crate is the way through its modules: [`bytes`] reads a frame without
 //! ever leaving it, [`parse`] finds the addresses and the transport header, [`flow`] names the flow and
 //! keeps what is known of it, [`rtt`] decides what is recorded and what is matched, [`dns`] the same of queries, which
 //! belong to no flow, [`group`] says with whom a sample is taken together and [`hist`] where it is counted, and [`abi`]
@@ -15,13 +15,13 @@
 extern crate std;
 
 pub mod abi;
+pub mod bytes;
 pub mod dns;
 pub mod exchange;
 pub mod flow;
 pub mod group;
 pub mod hist;
 pub mod limits;
-pub mod octets;
 pub mod parse;
 pub mod rtt;
 pub mod table;

@@ -26,8 +26,8 @@ pub const MAX_GTP_EXTENSION_HEADERS: usize = 4;
 /// IPv6 extension headers that are parsed before a packet counts as unsupported.
 pub const MAX_EXTENSION_HEADERS: usize = 6;
 
-/// Octets that TCP options can occupy (RFC 9293, 3.1: the data offset counts to 15 words).
-pub const MAX_TCP_OPTION_OCTETS: usize = 40;
+/// Bytes that TCP options can occupy (RFC 9293, 3.1: the data offset counts to 15 words).
+pub const MAX_TCP_OPTION_BYTES: usize = 40;
 
 /// Flows per address family, unless `--max-flows` says otherwise.
 pub const DEFAULT_MAX_FLOWS: u32 = 131_072;
@@ -45,12 +45,12 @@ pub const INTERFACE_PROBES: u32 = 4;
 /// Addresses of this host that the kernel programs can know.
 pub const MAX_LOCAL_ADDRESSES: u32 = 16_384;
 
-/// Octets of the ring buffer through which events reach the agent; a power of two.
-pub const RING_OCTETS: u32 = 4 << 20;
+/// Bytes of the ring buffer through which events reach the agent; a power of two.
+pub const RING_BYTES: u32 = 4 << 20;
 
-/// The agent is woken once this many octets of events wait; until then it looks by itself every
+/// The agent is woken once this many bytes of events wait; until then it looks by itself every
 /// [`DRAIN_INTERVAL_MS`]. One wake-up per event costs more than the event.
-pub const RING_WAKE_OCTETS: u64 = (RING_OCTETS / 8) as u64;
+pub const RING_WAKE_BYTES: u64 = (RING_BYTES / 8) as u64;
 
 /// Milliseconds between two looks of the agent at the ring buffer.
 pub const DRAIN_INTERVAL_MS: u64 = 50;

@@ -1,4 +1,4 @@
-//! What the tests of this crate are made of: frames built octet by octet, transport headers ready for the
+//! What the tests of this crate are made of: frames built byte by byte, transport headers ready for the
 //! state machine, and two hosts that talk.
 
 mod conversation;
@@ -29,20 +29,20 @@ pub(crate) const ICMP: u8 = 1;
 pub(crate) const ICMPV6: u8 = 58;
 
 /// Parses an Ethernet frame without offloaded tags.
-pub(crate) fn parse(octets: &[u8]) -> Result<Frame, Untracked> {
-    parse_on(octets, LinkType::Ethernet)
+pub(crate) fn parse(bytes: &[u8]) -> Result<Frame, Untracked> {
+    parse_on(bytes, LinkType::Ethernet)
 }
 
 /// Parses a frame of either kind of link.
-pub(crate) fn parse_on(octets: &[u8], link: LinkType) -> Result<Frame, Untracked> {
+pub(crate) fn parse_on(bytes: &[u8], link: LinkType) -> Result<Frame, Untracked> {
     let mut frame = Frame::EMPTY;
-    frame.parse(octets, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
+    frame.parse(bytes, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
 }
 
 /// What a frame is counted as, parsed or not.
-pub(crate) fn parse_anyway(octets: &[u8]) -> (Frame, Result<(), Untracked>) {
+pub(crate) fn parse_anyway(bytes: &[u8]) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
+    let parsed = frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
     (frame, parsed)
 }
 

@@ -161,10 +161,10 @@ fn next(ctx: &XdpContext) -> Option<u32> {
 }
 
 #[inline(always)]
-fn store(ctx: &XdpContext, at: usize, octets: &[u8]) {
-    // SAFETY: this helper reads as many octets as it is told to.
+fn store(ctx: &XdpContext, at: usize, bytes: &[u8]) {
+    // SAFETY: this helper reads as many bytes as it is told to.
     unsafe {
-        bpf_xdp_store_bytes(ctx.ctx, at as u32, octets.as_ptr().cast_mut().cast(), octets.len() as u32);
+        bpf_xdp_store_bytes(ctx.ctx, at as u32, bytes.as_ptr().cast_mut().cast(), bytes.len() as u32);
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn scope() -> &'static Scope {
     in_place(&SCOPE)
 }
 
-/// What the agent set, read where it is: what is copied to the stack octet by octet is no constant any more to older
+/// What the agent set, read where it is: what is copied to the stack byte by byte is no constant any more to older
 /// verifiers.
 #[inline(always)]
 fn in_place<T>(global: &'static Global<T>) -> &'static T {

@@ -7,14 +7,14 @@ use pping_common::{
         TriggeredBy, Volume,
     },
     flow::{Address, Changes, Direction, Reason},
-    limits::RING_WAKE_OCTETS,
+    limits::RING_WAKE_BYTES,
     parse::{Frame, Kind, Protocol},
     rtt::Sample,
 };
 
 use crate::{config, maps::EVENTS};
 
-/// Octets that the largest event takes on the ring, with its header: within these the mark is passed.
+/// Bytes that the largest event takes on the ring, with its header: within these the mark is passed.
 const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 
 /// The packet that gives rise to an event.
@@ -31,8 +31,8 @@ impl Context<'_> {
         let transport = &self.frame.transport;
         let (source_port, destination_port) = transport.ports();
         Endpoints {
-            source: A::of(self.frame.source).to_address().to_octets(),
-            destination: A::of(self.frame.destination).to_address().to_octets(),
+            source: A::of(self.frame.source).to_address().to_bytes(),
+            destination: A::of(self.frame.destination).to_address().to_bytes(),
             source_port,
             destination_port,
             interface: self.place,
@@ -185,7 +185,7 @@ fn push<T: 'static>(event: impl FnOnce() -> T) -> bool {
     let waiting = EVENTS.query(u64::from(BPF_RB_AVAIL_DATA));
     // Once, as the mark is passed: a wake-up costs more than twenty events. One that is missed, or does not
     // help at once, is made up for by the agent's own look at the ring.
-    let wake = if (RING_WAKE_OCTETS..RING_WAKE_OCTETS + WAKE_WINDOW).contains(&waiting) {
+    let wake = if (RING_WAKE_BYTES..RING_WAKE_BYTES + WAKE_WINDOW).contains(&waiting) {
         BPF_RB_FORCE_WAKEUP
     } else {
         BPF_RB_NO_WAKEUP

@@ -1,5 +1,5 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
-//! way: [`octets`] reads it, [`usual`] counts what only has to be counted, [`observe`] counts and parses all else, [`track`] finds
+//! way: [`bytes`] reads it, [`usual`] counts what only has to be counted, [`observe`] counts and parses all else, [`track`] finds
 //! its flow in its [`table`] and lets `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds
 //! a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what flows sent, and deletes what is idle. [`lease`] ends all
 //! of it when the agent is gone and cannot take it along.
@@ -16,13 +16,13 @@
 
 mod aggregate;
 mod bounds;
+mod bytes;
 mod config;
 mod dns;
 mod emit;
 mod lease;
 mod maps;
 mod observe;
-mod octets;
 mod sweep;
 mod sync;
 mod table;

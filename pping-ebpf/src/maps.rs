@@ -14,7 +14,7 @@ use pping_common::{
     group::{GroupKey, LabelKey},
     limits::{
         INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
-        MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_OCTETS,
+        MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_BYTES,
     },
     parse::{Family, Frame, IpAddress, Untracked},
     rtt::{Concern, Measured, Work},
@@ -29,7 +29,7 @@ use crate::{
 };
 
 #[map]
-pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_OCTETS, 0);
+pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
 
 /// Flows are kept apart by family: hashing cost follows key length, and most traffic need not pay for
 /// IPv6 addresses it does not have. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
@@ -321,7 +321,7 @@ pub(crate) fn counters(place: u16) -> Option<*mut Counters> {
 #[inline(always)]
 pub(crate) fn is_local(address: IpAddress) -> bool {
     // SAFETY: only whether there is an entry matters; its value is not read.
-    address.is_loopback() || unsafe { LOCAL_ADDRESSES.get(address.to_octets()) }.is_some()
+    address.is_loopback() || unsafe { LOCAL_ADDRESSES.get(address.to_bytes()) }.is_some()
 }
 
 /// The same for the sweep.

@@ -3,17 +3,17 @@
 use aya_ebpf::programs::{TcContext, XdpContext};
 use pping_common::{
     abi::{Counters, Hook},
+    bytes::Bytes,
     flow::{Ipv4, Ipv6},
-    octets::Octets,
     parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
     rtt::Method,
 };
 
 use crate::{
     bounds::within,
+    bytes::{Linear, Scattered},
     config, dns, lease,
     maps::{self, Scratch},
-    octets::{Linear, Scattered},
     track::{step_due, track},
     usual::{self, Way},
 };
@@ -95,7 +95,7 @@ pub fn parse_skb(ctx: &TcContext) {
 
 /// Takes a packet apart, in steps that are verified one after the other.
 #[inline(always)]
-fn parse(packet: &impl Octets, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
+fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;
     maps::settle(frame);
     frame.parse_network(packet)?;

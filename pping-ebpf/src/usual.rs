@@ -5,16 +5,16 @@
 
 use pping_common::{
     abi::{Counters, Hook, Interface},
+    bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
-    octets::Octets as _,
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
     rtt::{Concern, Method},
 };
 
 use crate::{
+    bytes::Linear,
     config,
     maps::{self, Flows},
-    octets::Linear,
     table, track,
 };
 

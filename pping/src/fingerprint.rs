@@ -6,8 +6,8 @@ pub(crate) fn fingerprint(parts: &[&str]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     // Between any two parts stands what no text has in it.
-    let octets = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
-    octets.fold(BASIS, |hash, octet| (hash ^ u128::from(octet)).wrapping_mul(PRIME))
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: any octets, packets and captures, and what must hold of them (pping-fuzz).
+//! `cargo xtask fuzz`: any bytes, packets and captures, and what must hold of them (pping-fuzz).
 
 use std::{fs, path::PathBuf};
 
@@ -39,7 +39,7 @@ impl Target {
         }
     }
 
-    /// Octets of the longest input.
+    /// Bytes of the longest input.
     fn max_len(self) -> usize {
         match self {
             // As far into a frame as a header can be.

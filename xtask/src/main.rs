@@ -63,7 +63,7 @@ enum Chore {
         #[arg(last = true, value_name = "TEST ARGUMENTS")]
         arguments: Vec<OsString>,
     },
-    /// Look for input that breaks what must hold: any octets, packets and captures
+    /// Look for input that breaks what must hold: any bytes, packets and captures
     Fuzz {
         /// Only this
         target: Option<fuzz::Target>,

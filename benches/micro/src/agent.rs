@@ -21,8 +21,8 @@ use pping::{
 };
 use pping_common::{
     abi::{Emit, Hook, Tally},
+    bytes::Captured,
     limits::DEFAULT_MAX_FLOWS,
-    octets::Captured,
     parse::{Decap, LinkType},
     rtt::{Method, Rules},
 };
@@ -47,20 +47,20 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// From the octets to the flow and no further.
+/// From the bytes to the flow and no further.
 fn replay() -> Case {
-    let octets = frames::segment(Version::V4, From::Client, Some((7_000, 5_000)), 1448);
+    let bytes = frames::segment(Version::V4, From::Client, Some((7_000, 5_000)), 1448);
     let settings =
         Settings { emit: Emit::NOTHING, ..Settings::new(Rules::UNLIMITED, DEFAULT_MAX_FLOWS, Decap::NONE) };
     let mut engine = Engine::new(settings);
     Case::new("replay a segment that was sent before", move || {
-        let captured = Captured { octets: black_box(&octets), frame_len: octets.len() };
+        let captured = Captured { bytes: black_box(&bytes), frame_len: bytes.len() };
         engine.packet(&Packet {
             time: 1_700_000_000_000_000_000,
             interface: 0,
             link: LinkType::Ethernet,
             hook: Some(Hook::Ingress),
-            octets: captured,
+            bytes: captured,
         });
     })
 }
@@ -127,7 +127,7 @@ fn page() -> Case {
     Case::new("a page of metrics of 100 series", move || {
         // What has not changed would be the page that was there.
         metrics.take(&slices[..1], Instant::now());
-        black_box(metrics.page(Text::Classic, Encoding::Identity).map(|page| page.octets()).ok());
+        black_box(metrics.page(Text::Classic, Encoding::Identity).map(|page| page.bytes()).ok());
     })
 }
 

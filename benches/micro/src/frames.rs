@@ -1,7 +1,7 @@
 //! Ethernet frames, and what they are parsed to.
 
 use pping_common::{
-    octets::Captured,
+    bytes::Captured,
     parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan},
 };
 
@@ -52,7 +52,7 @@ pub(crate) fn quic_short() -> Vec<u8> {
 /// An Initial of a QUIC client (RFC 9000, 17.2.2).
 pub(crate) fn quic_initial() -> Vec<u8> {
     let mut packet = vec![0xc3, 0, 0, 0, 1, 8];
-    packet.extend(b"8 octets\x08client's");
+    packet.extend(b"8 bytes\x08client's");
     packet.resize(1200, 0);
     datagram(SERVER_PORT, &packet)
 }
@@ -64,8 +64,8 @@ pub(crate) fn dns_query() -> Vec<u8> {
 
 /// Takes a frame apart as replay does.
 #[inline]
-pub(crate) fn parse(octets: &[u8], frame: &mut Frame) -> Result<(), Untracked> {
-    let captured = Captured { octets, frame_len: octets.len() };
+pub(crate) fn parse(bytes: &[u8], frame: &mut Frame) -> Result<(), Untracked> {
+    let captured = Captured { bytes, frame_len: bytes.len() };
     frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL)
 }
 
@@ -73,9 +73,9 @@ pub(crate) fn parse(octets: &[u8], frame: &mut Frame) -> Result<(), Untracked> {
 ///
 /// # Panics
 /// When it cannot.
-pub(crate) fn parsed(octets: &[u8]) -> Frame {
+pub(crate) fn parsed(bytes: &[u8]) -> Frame {
     let mut frame = Frame::EMPTY;
-    assert_eq!(parse(octets, &mut frame), Ok(()), "{octets:x?}");
+    assert_eq!(parse(bytes, &mut frame), Ok(()), "{bytes:x?}");
     frame
 }
 

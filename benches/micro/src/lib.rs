@@ -23,7 +23,7 @@ impl Case {
 }
 
 /// What is counted: what replay and the kernel programs have in common. Nothing in these cases allocates or copies more than
-/// some octets: what the C library does depends on the processor, and then its instructions say nothing elsewhere.
+/// some bytes: what the C library does depends on the processor, and then its instructions say nothing elsewhere.
 pub fn counted() -> Vec<Case> {
     [parsing::cases(), matching::cases(), histogram::cases()].into_iter().flatten().collect()
 }

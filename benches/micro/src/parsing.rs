@@ -30,17 +30,17 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-fn parse(name: &'static str, kind: Kind, octets: Vec<u8>) -> Case {
-    let mut frame = frames::parsed(&octets);
+fn parse(name: &'static str, kind: Kind, bytes: Vec<u8>) -> Case {
+    let mut frame = frames::parsed(&bytes);
     assert_eq!(frame.transport.kind, kind, "{name}");
     Case::new(name, move || {
-        let _accepted = black_box(frames::parse(black_box(&octets), &mut frame));
+        let _accepted = black_box(frames::parse(black_box(&bytes), &mut frame));
         black_box(&frame);
     })
 }
 
-fn places<A: Address>(name: &'static str, octets: &[u8]) -> Case {
-    let frame: Frame = frames::parsed(octets);
+fn places<A: Address>(name: &'static str, bytes: &[u8]) -> Case {
+    let frame: Frame = frames::parsed(bytes);
     let (seed, buckets) = (0x0123_4567_89ab_cdef, buckets(131_072));
     Case::new(name, move || {
         let (key, side) = FlowKey::<A>::new(black_box(1), black_box(&frame));

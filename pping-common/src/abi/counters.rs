@@ -48,7 +48,7 @@ impl Lost {
 pub struct Counters {
     /// Packets by [`Hook`] and [`Protocol`].
     pub packets: [[u64; Protocol::PLACES]; 2],
-    /// Octets of whole frames by [`Hook`] and [`Protocol`].
+    /// Bytes of whole frames by [`Hook`] and [`Protocol`].
     pub bytes: [[u64; Protocol::PLACES]; 2],
     /// IP packets by [`Hook`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
     pub ecn: [[u64; 4]; 2],

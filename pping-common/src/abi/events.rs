@@ -130,11 +130,11 @@ pub struct RttEvent {
     pub smoothed_rtt: u64,
     /// Packets that `destination`, whose packets are timed, has sent.
     pub sent_packets: u64,
-    /// Octets of payload that `destination` has sent.
+    /// Bytes of payload that `destination` has sent.
     pub sent_bytes: u64,
     /// Packets that `destination` has received from `source`.
     pub rec_packets: u64,
-    /// Octets of payload that `destination` has received from `source`.
+    /// Bytes of payload that `destination` has received from `source`.
     pub rec_bytes: u64,
     /// VLAN tags of the matching packet.
     pub vlan: Vlan,
@@ -177,7 +177,7 @@ pub struct FlowEvent {
 pub struct Volume {
     /// Packets.
     pub packets: u64,
-    /// Octets above the transport header.
+    /// Bytes above the transport header.
     pub bytes: u64,
     /// TCP segments sent again.
     pub retransmissions: u32,

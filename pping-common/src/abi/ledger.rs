@@ -6,8 +6,8 @@ use super::Traffic;
 /// Buckets of a histogram of metrics: no longer than 2^0 us to 2^24 us, and everything.
 pub const BUCKETS: usize = 26;
 
-/// Octets of a label that is kept.
-pub const LABEL_OCTETS: usize = 64;
+/// Bytes of a label that is kept.
+pub const LABEL_BYTES: usize = 64;
 
 /// A series of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Account {
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
     /// The label, filled up with zeroes; nothing if it is longer.
-    pub label: [u8; LABEL_OCTETS],
+    pub label: [u8; LABEL_BYTES],
     /// The last two balances. The newer one is void if its turn has not been booked.
     pub balances: [Balance; 2],
 }
@@ -42,7 +42,7 @@ pub struct Balance {
 impl Account {
     /// One that is not in use.
     pub const FREE: Self =
-        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_OCTETS], balances: [Balance::ZERO; 2] };
+        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_BYTES], balances: [Balance::ZERO; 2] };
 }
 
 impl Balance {
@@ -58,6 +58,6 @@ impl Balance {
 
 const _: () = {
     assert!(size_of::<Balance>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<Account>() == 24 + LABEL_OCTETS + 2 * size_of::<Balance>());
-    assert!(core::mem::offset_of!(Account, balances) == 24 + LABEL_OCTETS);
+    assert!(size_of::<Account>() == 24 + LABEL_BYTES + 2 * size_of::<Balance>());
+    assert!(core::mem::offset_of!(Account, balances) == 24 + LABEL_BYTES);
 };

@@ -15,7 +15,7 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, PlaceName, entry};
-pub use ledger::{Account, BUCKETS, Balance, LABEL_OCTETS};
+pub use ledger::{Account, BUCKETS, Balance, LABEL_BYTES};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
 pub use sweep::Errand;
 
@@ -41,9 +41,9 @@ pub const LAYOUT: u64 = {
         size_of::<EndEvent>(),
         crate::limits::INTERFACE_PLACES as usize,
         crate::limits::INTERFACE_TABLE as usize,
-        crate::limits::RING_OCTETS as usize,
+        crate::limits::RING_BYTES as usize,
     ];
-    // FNV-1a, a part in place of an octet.
+    // FNV-1a, a part in place of a byte.
     let (mut hash, mut part) = (0xcbf2_9ce4_8422_2325_u64, 0);
     while part < parts.len() {
         hash = (hash ^ parts[part] as u64).wrapping_mul(0x0000_0100_0000_01b3);
@@ -52,7 +52,7 @@ pub const LAYOUT: u64 = {
     hash
 };
 
-/// Marks what the agent may read from, and write to, maps and globals octet by octet.
+/// Marks what the agent may read from, and write to, maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
     use super::{Control, Counters, Emit, Interface, PlaceName, SeriesKey};

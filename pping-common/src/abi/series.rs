@@ -40,7 +40,7 @@ impl SeriesKey {
 pub struct Traffic {
     /// Packets.
     pub packets: u64,
-    /// Octets above the transport header.
+    /// Bytes above the transport header.
     pub bytes: u64,
     /// TCP segments sent again.
     pub retransmissions: u64,
@@ -58,7 +58,7 @@ impl Traffic {
     }
 }
 
-/// What a series got in some time. All octets zero is nothing.
+/// What a series got in some time. All bytes zero is nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tally {

@@ -13,7 +13,7 @@ use crate::{
 pub struct Direction {
     /// Packets sent.
     pub packets: u64,
-    /// Octets sent above the transport header.
+    /// Bytes sent above the transport header.
     pub bytes: u64,
     /// Segments sent again.
     pub retransmissions: u32,

@@ -131,7 +131,7 @@ pub struct FlowKey<A> {
     pub interface: u16,
     /// IP protocol number; 1 for echoes of both families.
     pub protocol: u8,
-    /// Keeps every octet of the key defined: the kernel hashes them all.
+    /// Keeps every byte of the key defined: the kernel hashes them all.
     pub zero: u8,
 }
 
@@ -171,7 +171,7 @@ impl<A: Address> FlowKey<A> {
     #[inline(always)]
     pub fn is_in(&self, memory: &[u64; 5]) -> bool {
         let (addresses, rest) = self.words();
-        // Word by word: a comparison of slices may become one of octets.
+        // Word by word: a comparison of slices may become one of bytes.
         memory[A::WORDS] == rest && (0..A::WORDS).all(|word| memory[word] == addresses[word])
     }
 

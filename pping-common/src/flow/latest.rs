@@ -36,7 +36,7 @@ pub enum Progress {
     First,
     /// It goes beyond all before it.
     Advance,
-    /// It does, but begins with octets that were sent before.
+    /// It does, but begins with bytes that were sent before.
     Overlap,
     /// It does not.
     Behind,
@@ -93,8 +93,8 @@ impl Direction {
 
     /// The first half of [`Direction::note`]: what a packet means.
     ///
-    /// A segment was sent before when all its octets were, unless it is
-    /// - a keep-alive: at most one octet, the one before the next to be sent (RFC 9293, 3.8.4);
+    /// A segment was sent before when all its bytes were, unless it is
+    /// - a keep-alive: at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
     /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
     ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The header of DNS messages (RFC 1035, 4.1.1).
 
 use super::Untracked;
-use crate::octets::Octets;
+use crate::bytes::Bytes;
 
 const HEADER: usize = 12;
 
@@ -20,10 +20,10 @@ impl Dns {
     pub(super) const EMPTY: Self = Self { id: 0, is_response: false, rcode: 0 };
 }
 
-/// Parses the message at `offset` of `len` octets: a query goes to the port of a server, and a response comes from one.
+/// Parses the message at `offset` of `len` bytes: a query goes to the port of a server, and a response comes from one.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     (from_server, to_server): (bool, bool),
@@ -32,7 +32,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     if len < HEADER {
         return Err(Untracked::Malformed);
     }
-    let [id_high, id_low, flags, more]: [u8; 4] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [id_high, id_low, flags, more]: [u8; 4] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let is_response = flags & 0x80 != 0;
     if is_response && !from_server || !is_response && !to_server {
         return Err(Untracked::Unsupported);

@@ -1,7 +1,7 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
 use super::{Kind, Transport, Untracked};
-use crate::octets::Octets;
+use crate::bytes::Bytes;
 
 const HEADER: usize = 8;
 
@@ -14,7 +14,7 @@ pub struct Echo {
     pub sequence: u16,
     /// A reply, not a request.
     pub is_reply: bool,
-    /// Octets of data behind the header.
+    /// Bytes of data behind the header.
     pub payload: u32,
 }
 
@@ -23,35 +23,35 @@ impl Echo {
 }
 
 #[inline(always)]
-pub(super) fn parse_v4<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse_v4<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     transport: &mut Transport,
 ) -> Result<(), Untracked> {
-    parse(octets, offset, len, 8, 0, transport)
+    parse(bytes, offset, len, 8, 0, transport)
 }
 
 #[inline(always)]
-pub(super) fn parse_v6<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse_v6<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     transport: &mut Transport,
 ) -> Result<(), Untracked> {
-    parse(octets, offset, len, 128, 129, transport)
+    parse(bytes, offset, len, 128, 129, transport)
 }
 
 #[inline(always)]
-fn parse<O: Octets + ?Sized>(
-    octets: &O,
+fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     request: u8,
     reply: u8,
     transport: &mut Transport,
 ) -> Result<(), Untracked> {
-    let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
     let [kind, code, _, _, id_high, id_low, sequence_high, sequence_low] = header;
     // Errors quote a packet in the same place, and are no replies.

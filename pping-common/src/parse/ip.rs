@@ -1,7 +1,7 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport.
 
 use super::{Frame, Protocol, Untracked};
-use crate::{limits::MAX_EXTENSION_HEADERS, octets::Octets};
+use crate::{bytes::Bytes, limits::MAX_EXTENSION_HEADERS};
 
 pub(super) const ICMP: u8 = 1;
 pub(super) const TCP: u8 = 6;
@@ -20,7 +20,7 @@ const SHIM6: u8 = 140;
 
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
-/// The offset field of an IPv4 fragment, in units of 8 octets.
+/// The offset field of an IPv4 fragment, in units of 8 bytes.
 const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 /// The same in an IPv6 fragment header, where the low bits are flags.
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
@@ -40,7 +40,7 @@ impl Family {
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 }
 
-/// An IP address in two halves, the first octet the most significant of the first half. An IPv4 address
+/// An IP address in two halves, the first byte the most significant of the first half. An IPv4 address
 /// is mapped into IPv6 (RFC 4291, 2.5.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
@@ -49,21 +49,21 @@ pub struct IpAddress(pub [u64; 2]);
 impl IpAddress {
     /// An IPv4 address, mapped.
     #[inline(always)]
-    pub(super) fn mapped(octets: [u8; 4]) -> Self {
-        Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(octets))])
+    pub(super) fn mapped(bytes: [u8; 4]) -> Self {
+        Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(bytes))])
     }
 
-    /// The address as 16 octets.
+    /// The address as 16 bytes.
     #[inline(always)]
-    pub fn to_octets(self) -> [u8; 16] {
+    pub fn to_bytes(self) -> [u8; 16] {
         let [high, low] = self.0;
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }
 
-    /// The address with these octets.
+    /// The address with these bytes.
     #[inline(always)]
-    pub fn from_octets(octets: [u8; 16]) -> Self {
-        let number = u128::from_be_bytes(octets);
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(bytes);
         Self([(number >> 64) as u64, number as u64])
     }
 
@@ -97,13 +97,13 @@ impl IpAddress {
 }
 
 #[inline(always)]
-pub(super) fn parse_v4<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse_v4<O: Bytes + ?Sized>(
+    bytes: &O,
     start: usize,
     frame: &mut Frame,
 ) -> Result<(), Untracked> {
     frame.protocol = Protocol::Other;
-    let header: [u8; IPV4_HEADER] = octets.read(start).ok_or(Untracked::Truncated)?;
+    let header: [u8; IPV4_HEADER] = bytes.read(start).ok_or(Untracked::Truncated)?;
     let header_len = usize::from(header[0] & 0xf) * 4;
     if header[0] >> 4 != 4 || header_len < IPV4_HEADER {
         return Err(Untracked::Malformed);
@@ -118,12 +118,12 @@ pub(super) fn parse_v4<O: Octets + ?Sized>(
     frame.destination = IpAddress::mapped([header[16], header[17], header[18], header[19]]);
     let total_len = match u16::from_be_bytes([header[2], header[3]]) {
         // A segment that the kernel will cut up later, too long for the field (BIG TCP).
-        0 => octets.frame_len().saturating_sub(start),
+        0 => bytes.frame_len().saturating_sub(start),
         len => usize::from(len),
     };
     let mut offset = start + header_len;
     if frame.next_header == AUTHENTICATION {
-        let [next, words] = octets.read(offset).ok_or(Untracked::Truncated)?;
+        let [next, words] = bytes.read(offset).ok_or(Untracked::Truncated)?;
         frame.next_header = next;
         frame.protocol = name_v4(next);
         offset += authentication_len(words);
@@ -134,26 +134,26 @@ pub(super) fn parse_v4<O: Octets + ?Sized>(
 }
 
 #[inline(always)]
-pub(super) fn parse_v6<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse_v6<O: Bytes + ?Sized>(
+    bytes: &O,
     start: usize,
     frame: &mut Frame,
 ) -> Result<(), Untracked> {
     frame.protocol = Protocol::Other;
-    let first: u32 = u32::from_be_bytes(octets.read(start).ok_or(Untracked::Truncated)?);
+    let first: u32 = u32::from_be_bytes(bytes.read(start).ok_or(Untracked::Truncated)?);
     if first >> 28 != 6 {
         return Err(Untracked::Malformed);
     }
     frame.traffic_class = (first >> 20) as u8;
-    let [len_high, len_low, next, _] = octets.read(start + 4).ok_or(Untracked::Truncated)?;
-    frame.source = IpAddress::from_octets(octets.read(start + 8).ok_or(Untracked::Truncated)?);
-    frame.destination = IpAddress::from_octets(octets.read(start + 24).ok_or(Untracked::Truncated)?);
+    let [len_high, len_low, next, _] = bytes.read(start + 4).ok_or(Untracked::Truncated)?;
+    frame.source = IpAddress::from_bytes(bytes.read(start + 8).ok_or(Untracked::Truncated)?);
+    frame.destination = IpAddress::from_bytes(bytes.read(start + 24).ok_or(Untracked::Truncated)?);
     let end = match u16::from_be_bytes([len_high, len_low]) {
         // A jumbogram, which says its length elsewhere (RFC 2675, BIG TCP).
-        0 => octets.frame_len(),
+        0 => bytes.frame_len(),
         len => start + IPV6_HEADER + usize::from(len),
     };
-    let offset = skip_extension_headers(octets, next, start + IPV6_HEADER, frame)?;
+    let offset = skip_extension_headers(bytes, next, start + IPV6_HEADER, frame)?;
     frame.transport_offset = offset as u32;
     frame.transport_len = end.checked_sub(offset).ok_or(Untracked::Malformed)? as u32;
     Ok(())
@@ -161,8 +161,8 @@ pub(super) fn parse_v6<O: Octets + ?Sized>(
 
 /// Walks the chain of extension headers (RFC 8200, 4.1) to the transport: its offset; its name is put down.
 #[inline(always)]
-fn skip_extension_headers<O: Octets + ?Sized>(
-    octets: &O,
+fn skip_extension_headers<O: Bytes + ?Sized>(
+    bytes: &O,
     mut next: u8,
     mut offset: usize,
     frame: &mut Frame,
@@ -171,17 +171,17 @@ fn skip_extension_headers<O: Octets + ?Sized>(
     for _ in 0..=MAX_EXTENSION_HEADERS {
         match next {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
-                let [following, len] = octets.read(offset).ok_or(Untracked::Truncated)?;
+                let [following, len] = bytes.read(offset).ok_or(Untracked::Truncated)?;
                 next = following;
                 offset += (usize::from(len) + 1) * 8;
             }
             AUTHENTICATION => {
-                let [following, words] = octets.read(offset).ok_or(Untracked::Truncated)?;
+                let [following, words] = bytes.read(offset).ok_or(Untracked::Truncated)?;
                 next = following;
                 offset += authentication_len(words);
             }
             FRAGMENT => {
-                let [following, _, high, low] = octets.read(offset).ok_or(Untracked::Truncated)?;
+                let [following, _, high, low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
                 next = following;
                 offset += 8;
                 if u16::from_be_bytes([high, low]) & IPV6_FRAGMENT_OFFSET != 0 {

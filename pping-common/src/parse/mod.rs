@@ -1,4 +1,4 @@
-//! From the octets of a frame to the flow it belongs to and the fields that matching needs.
+//! From the bytes of a frame to the flow it belongs to and the fields that matching needs.
 //!
 //! Every length and offset is the sender's word and is treated as such: a read that would leave the
 //! frame ends the parse with a reason, loops are bounded, and nothing is believed that was not read.
@@ -28,7 +28,7 @@ pub use tunnel::Decap;
 pub use udp::Datagram;
 
 use crate::{
-    octets::Octets,
+    bytes::Bytes,
     rtt::{Method, Methods},
 };
 
@@ -104,13 +104,13 @@ impl Untracked {
     ];
 }
 
-/// No header begins so far into a frame. A link header with all tags and labels is at most 54 octets, an IP header
+/// No header begins so far into a frame. A link header with all tags and labels is at most 54 bytes, an IP header
 /// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two
 /// can be there twice.
 const MAX_OFFSET: usize = 32_768;
 
 /// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
-/// payload would say more, but they leave octets undefined, and the verifier refuses to copy those.
+/// payload would say more, but they leave bytes undefined, and the verifier refuses to copy those.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// Source address.
@@ -119,11 +119,11 @@ pub struct Frame {
     pub destination: IpAddress,
     /// The transport header.
     pub transport: Transport,
-    /// Where the IP header begins, in octets from the start of the frame.
+    /// Where the IP header begins, in bytes from the start of the frame.
     network_offset: u32,
     /// Where the transport header begins.
     transport_offset: u32,
-    /// Octets of transport header and payload, by the IP header.
+    /// Bytes of transport header and payload, by the IP header.
     transport_len: u32,
     /// The VLAN tags, outermost first.
     pub vlan: Vlan,
@@ -133,7 +133,7 @@ pub struct Frame {
     pub protocol: Protocol,
     /// The IP protocol number of what is behind the IP header and its extensions.
     next_header: u8,
-    /// The IPv4 type of service or IPv6 traffic class octet (RFC 2474, RFC 3168); 0 where there is none.
+    /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 where there is none.
     pub traffic_class: u8,
 }
 
@@ -188,7 +188,7 @@ impl Transport {
         }
     }
 
-    /// Octets carried above the transport header.
+    /// Bytes carried above the transport header.
     #[inline(always)]
     pub fn payload(&self) -> u32 {
         match self.kind {
@@ -233,84 +233,80 @@ impl Frame {
     /// # Errors
     /// Why it has no flow that can be measured; what was found up to there is filled in.
     #[inline(always)]
-    pub fn parse<O: Octets + ?Sized>(
+    pub fn parse<O: Bytes + ?Sized>(
         &mut self,
-        octets: &O,
+        bytes: &O,
         link: LinkType,
         vlan: Vlan,
         decap: Decap,
         scope: &Scope,
     ) -> Result<(), Untracked> {
-        self.parse_link(octets, link, vlan)?;
-        self.parse_network(octets)?;
-        if self.enter_tunnel(octets, decap)? {
-            self.parse_network(octets)?;
-            self.refuse_tunnel(octets, decap)?;
+        self.parse_link(bytes, link, vlan)?;
+        self.parse_network(bytes)?;
+        if self.enter_tunnel(bytes, decap)? {
+            self.parse_network(bytes)?;
+            self.refuse_tunnel(bytes, decap)?;
         }
-        self.parse_transport(octets, scope)
+        self.parse_transport(bytes, scope)
     }
 
     /// The first step of [`Frame::parse`]: down to the IP header.
     #[inline(always)]
-    pub fn parse_link<O: Octets + ?Sized>(
+    pub fn parse_link<O: Bytes + ?Sized>(
         &mut self,
-        octets: &O,
+        bytes: &O,
         link: LinkType,
         vlan: Vlan,
     ) -> Result<(), Untracked> {
-        // All that the rest may leave as it was. One by one: a whole frame at once would be cleared octet
-        // by octet in the kernel.
+        // All that the rest may leave as it was. One by one: a whole frame at once would be cleared byte
+        // by byte in the kernel.
         self.vlan = vlan;
         self.protocol = Protocol::NonIp;
         self.traffic_class = 0;
         self.transport.segment.has_timestamps = false;
         self.transport.segment.has_sack = false;
-        link::parse(octets, link, self)
+        link::parse(bytes, link, self)
     }
 
     /// The second step: the IP header, and its extension headers.
     #[inline(always)]
-    pub fn parse_network<O: Octets + ?Sized>(&mut self, octets: &O) -> Result<(), Untracked> {
+    pub fn parse_network<O: Bytes + ?Sized>(&mut self, bytes: &O) -> Result<(), Untracked> {
         let offset = O::below::<MAX_OFFSET>(self.network_offset as usize);
         match self.family {
-            Family::V4 => ip::parse_v4(octets, offset, self),
-            Family::V6 => ip::parse_v6(octets, offset, self),
+            Family::V4 => ip::parse_v4(bytes, offset, self),
+            Family::V6 => ip::parse_v6(bytes, offset, self),
         }
     }
 
     /// The third step, where there are tunnels to be looked into: if the packet is of one, goes on to the IP
     /// header inside, and the second step is due again.
     #[inline(always)]
-    pub fn enter_tunnel<O: Octets + ?Sized>(&mut self, octets: &O, decap: Decap) -> Result<bool, Untracked> {
+    pub fn enter_tunnel<O: Bytes + ?Sized>(&mut self, bytes: &O, decap: Decap) -> Result<bool, Untracked> {
         if decap == Decap::NONE {
             return Ok(false);
         }
-        tunnel::enter(octets, self, decap)
+        tunnel::enter(bytes, self, decap)
     }
 
     /// After a tunnel was entered: one is enough.
     #[inline(always)]
-    pub fn refuse_tunnel<O: Octets + ?Sized>(&self, octets: &O, decap: Decap) -> Result<(), Untracked> {
-        if tunnel::is_tunnel(octets, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
+    pub fn refuse_tunnel<O: Bytes + ?Sized>(&self, bytes: &O, decap: Decap) -> Result<(), Untracked> {
+        if tunnel::is_tunnel(bytes, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
     }
 
     /// The last step: the transport header.
     #[inline(always)]
-    pub fn parse_transport<O: Octets + ?Sized>(
-        &mut self,
-        octets: &O,
-        scope: &Scope,
-    ) -> Result<(), Untracked> {
+    pub fn parse_transport<O: Bytes + ?Sized>(&mut self, bytes: &O, scope: &Scope) -> Result<(), Untracked> {
         let offset = self.transport_offset::<O>();
         let len = self.transport_len as usize;
         let transport = &mut self.transport;
         let methods = scope.methods;
         match self.protocol {
-            Protocol::Tcp if methods.has_tcp() => tcp::parse(octets, offset, len, transport),
-            Protocol::Udp => udp::parse(octets, offset, len, scope, transport),
-            Protocol::Icmp if methods.has(Method::IcmpEcho) => icmp::parse_v4(octets, offset, len, transport),
+            Protocol::Tcp if methods.has_tcp() => tcp::parse(bytes, offset, len, transport),
+            Protocol::Udp => udp::parse(bytes, offset, len, scope, transport),
+            Protocol::Icmp if methods.has(Method::IcmpEcho) => icmp::parse_v4(bytes, offset, len, transport),
             Protocol::Icmpv6 if methods.has(Method::IcmpEcho) => {
-                icmp::parse_v6(octets, offset, len, transport)
+                icmp::parse_v6(bytes, offset, len, transport)
             }
             _ => Err(Untracked::Unsupported),
         }
@@ -325,7 +321,7 @@ impl Frame {
 
     /// Where the transport header is, so that the verifier knows how far that can be.
     #[inline(always)]
-    fn transport_offset<O: Octets + ?Sized>(&self) -> usize {
+    fn transport_offset<O: Bytes + ?Sized>(&self) -> usize {
         O::below::<MAX_OFFSET>(self.transport_offset as usize)
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Untracked,
     tcp::{Segment, Timestamps},
 };
-use crate::{limits::MAX_TCP_OPTION_OCTETS, octets::Octets};
+use crate::{bytes::Bytes, limits::MAX_TCP_OPTION_BYTES};
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
@@ -13,14 +13,14 @@ const OPTION_SACK: u8 = 5;
 const OPTION_SACK_MIN_LEN: u8 = 10;
 const OPTION_TIMESTAMPS: u8 = 8;
 const OPTION_TIMESTAMPS_LEN: u8 = 10;
-/// Steps after which one that matters has begun, if it is there: that has ten octets, and of those before it each two steps
+/// Steps after which one that matters has begun, if it is there: that has ten bytes, and of those before it each two steps
 /// pass over at least three.
-const MOST_STEPS: usize = (MAX_TCP_OPTION_OCTETS - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
+const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
 /// What options are told apart as.
 const CLASSES: usize = 4;
 const CLASS_TIMESTAMPS: usize = 1;
 const CLASS_SACK: usize = 2;
-/// Of each kind of option its class, whether it is padding of one octet (bit 2), and whether it is the end (bit 3).
+/// Of each kind of option its class, whether it is padding of one byte (bit 2), and whether it is the end (bit 3).
 static KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
     kinds[OPTION_END as usize] = 1 << 3;
@@ -29,16 +29,16 @@ static KINDS: [u8; 256] = {
     kinds[OPTION_SACK as usize] = CLASS_SACK as u8;
     kinds
 };
-/// Two octets of padding, so that the values behind kind and length are aligned.
+/// Two bytes of padding, so that the values behind kind and length are aligned.
 pub(super) const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
-/// The options of a segment, while they are looked at. In memory of its own one octet can be read after the other, wherever
+/// The options of a segment, while they are looked at. In memory of its own one byte can be read after the other, wherever
 /// the one before says that the next is: in a packet the verifier would have to follow each place there could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(4))]
 pub(super) struct Options {
-    octets: [u8; Self::ROOM + Self::LONGEST],
-    /// How many octets there are.
+    bytes: [u8; Self::ROOM + Self::LONGEST],
+    /// How many bytes there are.
     len: u8,
     /// How many of those were copied.
     copied: u8,
@@ -52,8 +52,8 @@ pub(super) struct Options {
 
 impl Options {
     /// Where an option may begin: up to the next power of two, as the verifier is told.
-    const ROOM: usize = MAX_TCP_OPTION_OCTETS.next_power_of_two();
-    /// Octets of the longest that is read.
+    const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
+    /// Bytes of the longest that is read.
     const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
 
     pub(super) const NONE: Self = Self {
@@ -62,23 +62,23 @@ impl Options {
         looked_at: 0,
         last: [0; CLASSES],
         has_long: [0; CLASSES],
-        octets: [0; Self::ROOM + Self::LONGEST],
+        bytes: [0; Self::ROOM + Self::LONGEST],
     };
 
     /// Copies the options at `offset` as far as they are there.
     #[inline(always)]
-    fn copy<O: Octets + ?Sized>(&mut self, octets: &O, offset: usize, len: usize) {
+    fn copy<O: Bytes + ?Sized>(&mut self, bytes: &O, offset: usize, len: usize) {
         self.len = len as u8;
         self.copied = 0;
         self.looked_at = 0;
         self.last = [0; CLASSES];
         self.has_long = [0; CLASSES];
-        for at in (0..MAX_TCP_OPTION_OCTETS).step_by(4) {
+        for at in (0..MAX_TCP_OPTION_BYTES).step_by(4) {
             if at >= len {
                 return;
             }
-            let Some(word) = octets.read::<4>(offset + at) else { return };
-            self.octets[at..at + 4].copy_from_slice(&word);
+            let Some(word) = bytes.read::<4>(offset + at) else { return };
+            self.bytes[at..at + 4].copy_from_slice(&word);
             self.copied = (at + 4) as u8;
         }
     }
@@ -86,20 +86,20 @@ impl Options {
     /// Looks at the option at `looked_at`; `false` when there is no more to look at. Without a branch for each kind: the verifier
     /// would follow each in each step.
     #[inline(always)]
-    fn step<O: Octets + ?Sized>(&mut self) -> bool {
+    fn step<O: Bytes + ?Sized>(&mut self) -> bool {
         let at = O::below::<{ Self::ROOM }>(usize::from(self.looked_at));
-        // The last octet alone can only be padding.
+        // The last byte alone can only be padding.
         if at + 2 > usize::from(self.copied) {
             return false;
         }
-        let (kind, option_len) = (self.octets[at], u32::from(self.octets[at + 1]));
+        let (kind, option_len) = (self.bytes[at], u32::from(self.bytes[at + 1]));
         let traits = KINDS[usize::from(kind)];
         let class = O::below::<CLASSES>(usize::from(traits) % CLASSES);
         let is_nop = u32::from(traits >> 2) & 1;
         // What looks like the length of padding is the option behind it: often the same, and then both are passed over.
         let nops = 1 + ((option_len ^ u32::from(OPTION_NOP)).wrapping_sub(1) >> 31);
         let next = at as u32 + is_nop * nops + (1 - is_nop) * option_len;
-        // Each is negative where a length does not even cover its own two octets, where it leaves the header, where it is not
+        // Each is negative where a length does not even cover its own two bytes, where it leaves the header, where it is not
         // that of timestamps: nothing behind it can be trusted.
         let is_short = option_len.wrapping_sub(2);
         let is_long = u32::from(self.len).wrapping_sub(next);
@@ -125,27 +125,27 @@ impl Options {
 
     #[inline(always)]
     fn word(&self, at: usize) -> u32 {
-        let octets = &self.octets;
-        u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+        let bytes = &self.bytes;
+        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
     }
 }
 
-/// Finds what matters among the `len` octets of options at `offset`.
+/// Finds what matters among the `len` bytes of options at `offset`.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     segment: &mut Segment,
 ) -> Result<(), Untracked> {
     // Nearly every segment of an established connection has just this (RFC 7323, appendix A).
     if len == USUAL_OPTIONS.len() + 8 {
-        let start: [u8; 4] = octets.read(offset).ok_or(Untracked::Truncated)?;
+        let start: [u8; 4] = bytes.read(offset).ok_or(Untracked::Truncated)?;
         if start == USUAL_OPTIONS {
-            return take_timestamps(octets, offset + USUAL_OPTIONS.len(), segment);
+            return take_timestamps(bytes, offset + USUAL_OPTIONS.len(), segment);
         }
     }
-    segment.options.copy(octets, offset, len);
+    segment.options.copy(bytes, offset, len);
     // Written out: in a loop the verifier of Linux 6.18 compares more strictly, and so follows more ways.
     'walk: {
         const { assert!(MOST_STEPS == 21) };
@@ -179,13 +179,13 @@ pub(super) fn parse<O: Octets + ?Sized>(
 }
 
 #[inline(always)]
-fn take_timestamps<O: Octets + ?Sized>(
-    octets: &O,
+fn take_timestamps<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     segment: &mut Segment,
 ) -> Result<(), Untracked> {
-    let tsval = octets.read(offset).ok_or(Untracked::Truncated)?;
-    let tsecr = octets.read(offset + 4).ok_or(Untracked::Truncated)?;
+    let tsval = bytes.read(offset).ok_or(Untracked::Truncated)?;
+    let tsecr = bytes.read(offset + 4).ok_or(Untracked::Truncated)?;
     segment.timestamps = Timestamps { tsval: u32::from_be_bytes(tsval), tsecr: u32::from_be_bytes(tsecr) };
     segment.has_timestamps = true;
     Ok(())

@@ -1,13 +1,13 @@
-//! QUIC packets, as far as their invariants (RFC 8999) and the first octet tell.
+//! QUIC packets, as far as their invariants (RFC 8999) and the first byte tell.
 
 use super::Untracked;
-use crate::octets::Octets;
+use crate::bytes::Bytes;
 
-/// Octets of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).
+/// Bytes of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).
 const SHORTEST: usize = 21;
-/// Octets of the longest connection ID (RFC 9000, 17.2).
+/// Bytes of the longest connection ID (RFC 9000, 17.2).
 const LONGEST_ID: usize = 20;
-/// Octets in front of the destination connection ID: the first, the version and the length.
+/// Bytes in front of the destination connection ID: the first, the version and the length.
 const BEFORE_IDS: usize = 6;
 
 const LONG: u8 = 0x80;
@@ -22,7 +22,7 @@ const VERSION_2: u32 = 0x6b33_43cf;
 const INITIAL_2: u8 = 0x10;
 /// The first draft with the spin bit and the fixed bit where they are now.
 const DRAFT_17: u32 = 0xff00_0011;
-/// The last one with both lengths in one octet.
+/// The last one with both lengths in one byte.
 const DRAFT_21: u32 = 0xff00_0015;
 /// The last one.
 const DRAFT_34: u32 = 0xff00_0022;
@@ -52,7 +52,7 @@ pub struct Quic {
     pub is_known: bool,
     /// The version of a long header.
     pub version: u32,
-    /// A digest of the source connection ID of a long header, 0 if that has no octets.
+    /// A digest of the source connection ID of a long header, 0 if that has no bytes.
     pub source_id: u32,
     /// The same of its destination connection ID.
     pub destination_id: u32,
@@ -69,11 +69,11 @@ impl Quic {
     };
 }
 
-/// Parses the packet at `offset` of `len` octets. Unsupported if it cannot be QUIC, or ends less than the octets of the longest
+/// Parses the packet at `offset` of `len` bytes. Unsupported if it cannot be QUIC, or ends less than the bytes of the longest
 /// ID behind the place of the source ID: only version negotiation that offers little may be so short.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     quic: &mut Quic,
@@ -81,7 +81,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     if len < SHORTEST {
         return Err(Untracked::Unsupported);
     }
-    let head: [u8; 8] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let head: [u8; 8] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let [first, version @ .., lengths, _, _] = head;
     if first & LONG == 0 {
         if first & FIXED == 0 {
@@ -106,7 +106,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     if len < source_at + LONGEST_ID {
         return Err(Untracked::Unsupported);
     }
-    let [separate, _]: [u8; 2] = octets.read(offset + behind).ok_or(Untracked::Truncated)?;
+    let [separate, _]: [u8; 2] = bytes.read(offset + behind).ok_or(Untracked::Truncated)?;
     let source_len = usize::from(if is_packed { packed_len(lengths & 0x0f) } else { separate });
     if source_len > LONGEST_ID || len < source_at + source_len {
         return Err(Untracked::Unsupported);
@@ -122,8 +122,8 @@ pub(super) fn parse<O: Octets + ?Sized>(
     };
     quic.is_known = is_known;
     quic.version = version;
-    quic.destination_id = digest(octets, offset + BEFORE_IDS, destination_len).ok_or(Untracked::Truncated)?;
-    quic.source_id = digest(octets, offset + source_at, source_len).ok_or(Untracked::Truncated)?;
+    quic.destination_id = digest(bytes, offset + BEFORE_IDS, destination_len).ok_or(Untracked::Truncated)?;
+    quic.source_id = digest(bytes, offset + source_at, source_len).ok_or(Untracked::Truncated)?;
     Ok(())
 }
 
@@ -147,18 +147,18 @@ fn packed_len(bits: u8) -> u8 {
     if bits == 0 { 0 } else { bits + 3 }
 }
 
-/// A digest of the ID of `len` octets, at most [`LONGEST_ID`], at `offset`, behind which there must be as many as the longest has;
+/// A digest of the ID of `len` bytes, at most [`LONGEST_ID`], at `offset`, behind which there must be as many as the longest has;
 /// 0 if it has none, and never else. Without a loop and, in the main, without branches: the verifier would follow each of
 /// them.
 #[inline(always)]
-fn digest<O: Octets + ?Sized>(octets: &O, offset: usize, len: usize) -> Option<u32> {
+fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32> {
     let words = [
-        u64::from_be_bytes(octets.read(offset)?),
-        u64::from_be_bytes(octets.read(offset + 8)?),
-        u64::from(u32::from_be_bytes(octets.read(offset + 16)?)) << 32,
+        u64::from_be_bytes(bytes.read(offset)?),
+        u64::from_be_bytes(bytes.read(offset + 8)?),
+        u64::from(u32::from_be_bytes(bytes.read(offset + 16)?)) << 32,
     ];
     let len = len as u64 & 31;
-    // All ones from 8 octets on, and from 16 on; then those of the word in which the ID ends.
+    // All ones from 8 bytes on, and from 16 on; then those of the word in which the ID ends.
     let first_is_full = 0_u64.wrapping_sub((len + 24) >> 5);
     let second_is_full = 0_u64.wrapping_sub((len + 16) >> 5);
     let part = !(u64::MAX >> (8 * (len & 7)));

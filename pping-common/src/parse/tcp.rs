@@ -5,7 +5,7 @@ use super::{
     options::{self, Options},
 };
 use crate::{
-    octets::Octets,
+    bytes::Bytes,
     rtt::{Method, Methods},
 };
 
@@ -60,13 +60,13 @@ pub struct Segment {
     pub destination_port: u16,
     /// Control bits.
     pub flags: TcpFlags,
-    /// Sequence number of the first octet, or of the SYN.
+    /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// The next octet that the sender expects, where ACK is set.
+    /// The next byte that the sender expects, where ACK is set.
     pub acknowledgement: u32,
-    /// Octets of payload, by the IP header: padding of short frames is none.
+    /// Bytes of payload, by the IP header: padding of short frames is none.
     pub payload: u32,
-    /// Whether octets beyond `acknowledgement` are acknowledged, or some for a second time (RFC 2883).
+    /// Whether bytes beyond `acknowledgement` are acknowledged, or some for a second time (RFC 2883).
     pub has_sack: bool,
     /// Whether there is a well-formed timestamps option.
     pub has_timestamps: bool,
@@ -134,15 +134,15 @@ impl Segment {
     }
 }
 
-/// Parses the segment at `offset` that has `len` octets including its header.
+/// Parses the segment at `offset` that has `len` bytes including its header.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     transport: &mut Transport,
 ) -> Result<(), Untracked> {
-    let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let header_len = usize::from(header[12] >> 4) * 4;
     if header_len < HEADER || header_len > len {
         return Err(Untracked::Malformed);
@@ -155,5 +155,5 @@ pub(super) fn parse<O: Octets + ?Sized>(
     segment.sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
     segment.acknowledgement = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
     segment.payload = (len - header_len) as u32;
-    options::parse(octets, offset + HEADER, header_len - HEADER, segment)
+    options::parse(bytes, offset + HEADER, header_len - HEADER, segment)
 }

@@ -4,7 +4,7 @@ use super::{
     Frame, MAX_OFFSET, Protocol, Untracked,
     link::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
 };
-use crate::{limits::MAX_GTP_EXTENSION_HEADERS, octets::Octets};
+use crate::{bytes::Bytes, limits::MAX_GTP_EXTENSION_HEADERS};
 
 const IPV4: u8 = 4;
 const IPV6: u8 = 41;
@@ -68,35 +68,35 @@ enum Tunnel {
 
 /// Whether the packet is of a tunnel that is to be looked into.
 #[inline(always)]
-pub(super) fn is_tunnel<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn is_tunnel<O: Bytes + ?Sized>(
+    bytes: &O,
     frame: &Frame,
     decap: Decap,
 ) -> Result<bool, Untracked> {
-    Ok(tunnel(octets, frame, decap)? != Tunnel::None)
+    Ok(tunnel(bytes, frame, decap)? != Tunnel::None)
 }
 
 /// Goes on to the IP header inside the tunnel, if the packet is of one: whether it is.
 #[inline(always)]
-pub(super) fn enter<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn enter<O: Bytes + ?Sized>(
+    bytes: &O,
     frame: &mut Frame,
     decap: Decap,
 ) -> Result<bool, Untracked> {
     let offset = frame.transport_offset::<O>();
-    let inside = match tunnel(octets, frame, decap)? {
+    let inside = match tunnel(bytes, frame, decap)? {
         Tunnel::None => return Ok(false),
-        Tunnel::Ip => link::ip(octets, offset, frame),
-        Tunnel::Gre => gre(octets, offset, frame),
-        Tunnel::Vxlan => vxlan(octets, offset + UDP_HEADER, frame),
-        Tunnel::Geneve => geneve(octets, offset + UDP_HEADER, frame),
-        Tunnel::GtpU => gtp_u(octets, offset + UDP_HEADER, frame),
+        Tunnel::Ip => link::ip(bytes, offset, frame),
+        Tunnel::Gre => gre(bytes, offset, frame),
+        Tunnel::Vxlan => vxlan(bytes, offset + UDP_HEADER, frame),
+        Tunnel::Geneve => geneve(bytes, offset + UDP_HEADER, frame),
+        Tunnel::GtpU => gtp_u(bytes, offset + UDP_HEADER, frame),
     };
     inside.map(|()| true)
 }
 
 #[inline(always)]
-fn tunnel<O: Octets + ?Sized>(octets: &O, frame: &Frame, decap: Decap) -> Result<Tunnel, Untracked> {
+fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<Tunnel, Untracked> {
     match frame.next_header {
         IPV4 | IPV6 if decap.has(Decap::IPIP) => return Ok(Tunnel::Ip),
         GRE if decap.has(Decap::GRE) => return Ok(Tunnel::Gre),
@@ -107,7 +107,7 @@ fn tunnel<O: Octets + ?Sized>(octets: &O, frame: &Frame, decap: Decap) -> Result
     }
     // To the well-known port in both directions: the other one is only there to spread flows.
     let offset = frame.transport_offset::<O>();
-    let [_, _, high, low] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [_, _, high, low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     Ok(match u16::from_be_bytes([high, low]) {
         VXLAN_PORT | VXLAN_LINUX_PORT if decap.has(Decap::VXLAN) => Tunnel::Vxlan,
         GENEVE_PORT if decap.has(Decap::GENEVE) => Tunnel::Geneve,
@@ -118,27 +118,27 @@ fn tunnel<O: Octets + ?Sized>(octets: &O, frame: &Frame, decap: Decap) -> Result
 
 /// What an ethertype inside a tunnel announces.
 #[inline(always)]
-fn inside<O: Octets + ?Sized>(
-    octets: &O,
+fn inside<O: Bytes + ?Sized>(
+    bytes: &O,
     ethertype: u16,
     offset: usize,
     frame: &mut Frame,
 ) -> Result<(), Untracked> {
     match ethertype {
-        ETHERTYPE_ETHERNET => link::ethernet(octets, offset, frame),
-        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_MPLS => link::follow(octets, ethertype, offset, frame),
+        ETHERTYPE_ETHERNET => link::ethernet(bytes, offset, frame),
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_MPLS => link::follow(bytes, ethertype, offset, frame),
         _ => Err(Untracked::Unsupported),
     }
 }
 
 #[inline(always)]
-fn gre<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
     const SEQUENCE: u16 = 0x1000;
     const VERSION: u16 = 0x0007;
-    let [high, low, type_high, type_low] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [high, low, type_high, type_low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let flags = u16::from_be_bytes([high, low]);
     // Version 1 is that of PPTP, and routing is long gone (RFC 1701).
     if flags & (VERSION | ROUTING) != 0 {
@@ -146,35 +146,35 @@ fn gre<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Resu
     }
     let optional = |flag| if flags & flag == 0 { 0 } else { 4 };
     let header = 4 + optional(CHECKSUM) + optional(KEY) + optional(SEQUENCE);
-    inside(octets, u16::from_be_bytes([type_high, type_low]), offset + header, frame)
+    inside(bytes, u16::from_be_bytes([type_high, type_low]), offset + header, frame)
 }
 
 #[inline(always)]
-fn vxlan<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn vxlan<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const HEADER: usize = 8;
     /// The flag that says that there is a network identifier, without which it is no VXLAN (RFC 7348, 5).
     const HAS_IDENTIFIER: u8 = 0x08;
-    let [flags, _] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [flags, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     if flags & HAS_IDENTIFIER == 0 {
         return Err(Untracked::Unsupported);
     }
-    link::ethernet(octets, offset + HEADER, frame)
+    link::ethernet(bytes, offset + HEADER, frame)
 }
 
 #[inline(always)]
-fn geneve<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn geneve<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const HEADER: usize = 8;
     const CONTROL: u8 = 0x80;
-    let [start, flags, type_high, type_low] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [start, flags, type_high, type_low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     if start >> 6 != 0 || flags & CONTROL != 0 {
         return Err(Untracked::Unsupported);
     }
     let options = usize::from(start & 0x3f) * 4;
-    inside(octets, u16::from_be_bytes([type_high, type_low]), offset + HEADER + options, frame)
+    inside(bytes, u16::from_be_bytes([type_high, type_low]), offset + HEADER + options, frame)
 }
 
 #[inline(always)]
-fn gtp_u<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const HEADER: usize = 8;
     /// Sequence number, N-PDU number and the type of the first extension header: all there when one is.
     const OPTIONAL: usize = 4;
@@ -182,16 +182,16 @@ fn gtp_u<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Re
     const HAS_EXTENSION: u8 = 0x04;
     /// The type of a packet with user data.
     const G_PDU: u8 = 255;
-    let [flags, message] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let [flags, message] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     // Version 1 of GTP, not of GTP'.
     if flags >> 4 != 3 || message != G_PDU {
         return Err(Untracked::Unsupported);
     }
     let mut offset = offset + HEADER;
     if flags & HAS_OPTIONAL == 0 {
-        return link::ip(octets, offset, frame);
+        return link::ip(bytes, offset, frame);
     }
-    let [_, _, _, mut next] = octets.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
+    let [_, _, _, mut next] = bytes.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
     offset += OPTIONAL;
     // The type only counts where its own flag is set (TS 29.281, 5.1).
     if flags & HAS_EXTENSION == 0 {
@@ -201,14 +201,14 @@ fn gtp_u<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Re
         if next == 0 {
             break;
         }
-        let [words, _] = octets.read(offset).ok_or(Untracked::Truncated)?;
+        let [words, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
         if words == 0 {
             return Err(Untracked::Malformed);
         }
-        // The type of the next one is in the last octet. The verifier wants no offsets that count back.
+        // The type of the next one is in the last byte. The verifier wants no offsets that count back.
         let end = O::below::<MAX_OFFSET>(offset + usize::from(words) * 4 - 2);
-        [_, next] = octets.read(end).ok_or(Untracked::Truncated)?;
+        [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;
     }
-    if next == 0 { link::ip(octets, offset, frame) } else { Err(Untracked::Unsupported) }
+    if next == 0 { link::ip(bytes, offset, frame) } else { Err(Untracked::Unsupported) }
 }

@@ -1,7 +1,7 @@
 //! UDP datagrams (RFC 768), as far as something in them can be timed.
 
 use super::{Dns, Kind, Quic, Scope, Transport, Untracked, dns, quic};
-use crate::{octets::Octets, rtt::Method};
+use crate::{bytes::Bytes, rtt::Method};
 
 const HEADER: usize = 8;
 
@@ -12,7 +12,7 @@ pub struct Datagram {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// Octets of payload, by the IP header.
+    /// Bytes of payload, by the IP header.
     pub payload: u32,
     /// The DNS message, if it is one.
     pub dns: Dns,
@@ -28,10 +28,10 @@ impl Datagram {
     pub const NUMBER: u8 = super::ip::UDP;
 }
 
-/// Parses the datagram at `offset` that has `len` octets including its header.
+/// Parses the datagram at `offset` that has `len` bytes including its header.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     len: usize,
     scope: &Scope,
@@ -41,7 +41,7 @@ pub(super) fn parse<O: Octets + ?Sized>(
     if !methods.has_udp() {
         return Err(Untracked::Unsupported);
     }
-    let header: [u8; HEADER] = octets.read(offset).ok_or(Untracked::Truncated)?;
+    let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
     let datagram = &mut transport.datagram;
     datagram.source_port = u16::from_be_bytes([header[0], header[1]]);
@@ -51,11 +51,11 @@ pub(super) fn parse<O: Octets + ?Sized>(
         (scope.is_dns(datagram.source_port), scope.is_dns(datagram.destination_port));
     if methods.has(Method::Dns) && (from_server || to_server) {
         transport.kind = Kind::Dns;
-        return dns::parse(octets, offset + HEADER, payload, (from_server, to_server), &mut datagram.dns);
+        return dns::parse(bytes, offset + HEADER, payload, (from_server, to_server), &mut datagram.dns);
     }
     if methods.has_quic() {
         transport.kind = Kind::Quic;
-        return quic::parse(octets, offset + HEADER, payload, &mut datagram.quic);
+        return quic::parse(bytes, offset + HEADER, payload, &mut datagram.quic);
     }
     Err(Untracked::Unsupported)
 }

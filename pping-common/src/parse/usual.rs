@@ -9,8 +9,8 @@ use super::{
     options::USUAL_OPTIONS,
 };
 use crate::{
+    bytes::{Bytes, part},
     flow::Address,
-    octets::{Octets, part},
 };
 
 const ETHERNET_HEADER: usize = 14;
@@ -22,7 +22,7 @@ const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
 const IPV4_START: u8 = 0x45;
 /// What IPv4 says of a fragment: its offset, in network order.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// A header of 20 octets, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of an octet.
+/// A header of 20 bytes, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of a byte.
 const WITHOUT_OPTIONS: u8 = (TCP_HEADER / 4) as u8;
 const WITH_TIMESTAMPS: u8 = ((TCP_HEADER + TIMESTAMPS) / 4) as u8;
 const SYN_FIN_RST: u8 = 0x07;
@@ -32,16 +32,16 @@ impl Frame {
     /// `None` of any other frame, and of one that is cut short: [`Frame::parse`] knows what to say of it. Where
     /// there is something, that comes to the same.
     #[inline(always)]
-    pub fn usual<A: Address>(octets: &(impl Octets + ?Sized)) -> Option<Self> {
+    pub fn usual<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         match A::FAMILY {
-            Family::V4 => Self::usual_v4(octets),
-            Family::V6 => Self::usual_v6(octets),
+            Family::V4 => Self::usual_v4(bytes),
+            Family::V6 => Self::usual_v6(bytes),
         }
     }
 
     #[inline(always)]
-    fn usual_v4(octets: &(impl Octets + ?Sized)) -> Option<Self> {
-        let header: [u8; IPV4_HEADER + TCP_HEADER] = octets.read(ETHERNET_HEADER)?;
+    fn usual_v4(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
+        let header: [u8; IPV4_HEADER + TCP_HEADER] = bytes.read(ETHERNET_HEADER)?;
         let fragment = u16::from_be_bytes(part(&header, 6));
         if header[0] != IPV4_START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
             return None;
@@ -53,33 +53,33 @@ impl Frame {
         let options = ETHERNET_HEADER + IPV4_HEADER + TCP_HEADER;
         // A length of 0 is one that the field has no room for; it is less than that of the header, too.
         let len = u32::from(len).checked_sub(IPV4_HEADER as u32)?;
-        frame.transport.segment = segment(octets, &part(&header, IPV4_HEADER), options, len)?;
+        frame.transport.segment = segment(bytes, &part(&header, IPV4_HEADER), options, len)?;
         Some(frame)
     }
 
     #[inline(always)]
-    fn usual_v6(octets: &(impl Octets + ?Sized)) -> Option<Self> {
-        let header: [u8; IPV6_HEADER + TCP_HEADER] = octets.read(ETHERNET_HEADER)?;
+    fn usual_v6(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
+        let header: [u8; IPV6_HEADER + TCP_HEADER] = bytes.read(ETHERNET_HEADER)?;
         if header[0] >> 4 != 6 || header[6] != Segment::NUMBER {
             return None;
         }
         let len = u16::from_be_bytes(part(&header, 4));
         let traffic_class = header[0] << 4 | header[1] >> 4;
         let mut frame = Self { family: Family::V6, traffic_class, ..Self::USUAL };
-        frame.source = IpAddress::from_octets(part(&header, 8));
-        frame.destination = IpAddress::from_octets(part(&header, 24));
+        frame.source = IpAddress::from_bytes(part(&header, 8));
+        frame.destination = IpAddress::from_bytes(part(&header, 24));
         let options = ETHERNET_HEADER + IPV6_HEADER + TCP_HEADER;
-        frame.transport.segment = segment(octets, &part(&header, IPV6_HEADER), options, u32::from(len))?;
+        frame.transport.segment = segment(bytes, &part(&header, IPV6_HEADER), options, u32::from(len))?;
         Some(frame)
     }
 
     /// The traffic class of a frame of this family that has a UDP datagram as nearly all have one. Where nothing is measured by UDP
     /// and no tunnel is looked into, [`Frame::parse`] has no more to say of it than that it is [`super::Untracked::Unsupported`].
     #[inline(always)]
-    pub fn usual_udp<A: Address>(octets: &(impl Octets + ?Sized)) -> Option<u8> {
+    pub fn usual_udp<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<u8> {
         match A::FAMILY {
             Family::V4 => {
-                let header: [u8; IPV4_HEADER] = octets.read(ETHERNET_HEADER)?;
+                let header: [u8; IPV4_HEADER] = bytes.read(ETHERNET_HEADER)?;
                 let len = u16::from_be_bytes(part(&header, 2));
                 let fragment = u16::from_be_bytes(part(&header, 6));
                 let is_usual = header[0] == IPV4_START
@@ -89,7 +89,7 @@ impl Frame {
                 is_usual.then_some(header[1])
             }
             Family::V6 => {
-                let header: [u8; IPV6_HEADER] = octets.read(ETHERNET_HEADER)?;
+                let header: [u8; IPV6_HEADER] = bytes.read(ETHERNET_HEADER)?;
                 let is_usual = header[0] >> 4 == 6 && header[6] == Datagram::NUMBER;
                 is_usual.then_some(header[0] << 4 | header[1] >> 4)
             }
@@ -107,7 +107,7 @@ impl Frame {
         self.protocol = usual.protocol;
         self.traffic_class = usual.traffic_class;
         self.transport.kind = Kind::Tcp;
-        // One by one: the options, which do not matter, would be copied octet by octet in the kernel.
+        // One by one: the options, which do not matter, would be copied byte by byte in the kernel.
         let (to, from) = (&mut self.transport.segment, &usual.transport.segment);
         to.source_port = from.source_port;
         to.destination_port = from.destination_port;
@@ -121,10 +121,10 @@ impl Frame {
     }
 }
 
-/// A segment of `len` octets with its header, in the middle of a connection, and its options, at an offset.
+/// A segment of `len` bytes with its header, in the middle of a connection, and its options, at an offset.
 #[inline(always)]
 fn segment(
-    octets: &(impl Octets + ?Sized),
+    bytes: &(impl Bytes + ?Sized),
     header: &[u8; TCP_HEADER],
     options: usize,
     len: u32,
@@ -136,7 +136,7 @@ fn segment(
     }
     let mut timestamps = Segment::EMPTY.timestamps;
     if has_timestamps {
-        let options: [u8; TIMESTAMPS] = octets.read(options)?;
+        let options: [u8; TIMESTAMPS] = bytes.read(options)?;
         if part(&options, 0) != USUAL_OPTIONS {
             return None;
         }

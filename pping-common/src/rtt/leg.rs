@@ -24,7 +24,7 @@ pub struct Leg {
     pub(super) since: u64,
     /// What the reply acknowledges: the sequence number behind that of the SYN, or a digest of the connection ID.
     pub(super) number: u32,
-    /// Octets that came with the SYN (RFC 7413), which the reply may acknowledge as well.
+    /// Bytes that came with the SYN (RFC 7413), which the reply may acknowledge as well.
     pub(super) payload: u16,
     /// How far it is.
     pub(super) state: LegState,

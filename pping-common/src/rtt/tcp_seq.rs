@@ -1,6 +1,6 @@
 //! `tcp-seq`: a segment, and the first acknowledgement that covers it (RFC 9293, 3.4), of flows without timestamps.
 //!
-//! Karn's rule (RFC 6298, 3): an acknowledgement that covers octets sent twice may be that of either time, and what it covers
+//! Karn's rule (RFC 6298, 3): an acknowledgement that covers bytes sent twice may be that of either time, and what it covers
 //! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction. So does
 //! a SYN with which another connection begins: its numbers mean something else.
 
@@ -44,12 +44,12 @@ pub(super) fn concerns(
     if progress == Progress::Advance { Concern::Sequence } else { Concern::Nothing }
 }
 
-/// Whether the acknowledgement of a segment without RST can be timed: its octets are sent for the first time, as far as
+/// Whether the acknowledgement of a segment without RST can be timed: its bytes are sent for the first time, as far as
 /// anybody can know.
 #[inline(always)]
 pub(super) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
     match progress {
-        // The octets that were sent before do not matter: the acknowledgement of its last needs that to have arrived.
+        // The bytes that were sent before do not matter: the acknowledgement of its last needs that to have arrived.
         Progress::Advance | Progress::Overlap => true,
         // In mid-stream, it may have been sent before.
         Progress::First => flags.syn(),

@@ -1,4 +1,4 @@
-//! Frames, built octet by octet.
+//! Frames, built byte by byte.
 
 use std::{vec, vec::Vec};
 
@@ -24,11 +24,11 @@ pub(crate) struct Network {
     pub(crate) source: IpAddress,
     pub(crate) destination: IpAddress,
     pub(crate) traffic_class: u8,
-    /// IPv4: octets of options, a multiple of 4.
+    /// IPv4: bytes of options, a multiple of 4.
     pub(crate) options: Vec<u8>,
     /// IPv4: flags and fragment offset.
     pub(crate) fragment: u16,
-    /// IPv6: extension headers, each with its number and without its first octet.
+    /// IPv6: extension headers, each with its number and without its first byte.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
     /// What the length field says, when not the truth.
     pub(crate) len: Option<u16>,
@@ -37,13 +37,13 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn v4() -> Self {
         let mapped =
-            |last| IpAddress::from_octets([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
+            |last| IpAddress::from_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
         Self::between(Family::V4, mapped(1), mapped(2))
     }
 
     pub(crate) fn v6() -> Self {
         let documentation =
-            |last| IpAddress::from_octets([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
+            |last| IpAddress::from_bytes([0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last]);
         Self::between(Family::V6, documentation(1), documentation(2))
     }
 
@@ -71,7 +71,7 @@ impl Network {
         }
     }
 
-    /// Octets between link and transport header.
+    /// Bytes between link and transport header.
     pub(crate) fn header_len(&self) -> usize {
         match self.family {
             Family::V4 => 20 + self.options.len(),
@@ -99,8 +99,8 @@ impl Network {
         packet.extend([0x12, 0x34]);
         packet.extend(self.fragment.to_be_bytes());
         packet.extend([64, protocol, 0, 0]);
-        packet.extend(&self.source.to_octets()[12..]);
-        packet.extend(&self.destination.to_octets()[12..]);
+        packet.extend(&self.source.to_bytes()[12..]);
+        packet.extend(&self.destination.to_bytes()[12..]);
         packet.extend(&self.options);
         packet.extend(transport);
         packet
@@ -114,8 +114,8 @@ impl Network {
             Vec::from((6 << 28 | u32::from(self.traffic_class) << 20 | 0x000a_bcde).to_be_bytes());
         packet.extend(len.to_be_bytes());
         packet.extend([next(), 64]);
-        packet.extend(self.source.to_octets());
-        packet.extend(self.destination.to_octets());
+        packet.extend(self.source.to_bytes());
+        packet.extend(self.destination.to_bytes());
         for (_, rest) in &self.extensions {
             packet.push(next());
             packet.extend(rest);
@@ -125,7 +125,7 @@ impl Network {
     }
 }
 
-/// An IPv6 extension header of `8 * units` octets, zeroed but for its length.
+/// An IPv6 extension header of `8 * units` bytes, zeroed but for its length.
 pub(crate) fn extension(number: u8, units: usize) -> (u8, Vec<u8>) {
     let mut rest = vec![0; 8 * units - 1];
     rest[0] = (units - 1) as u8;
@@ -174,7 +174,7 @@ impl Tcp {
         20 + self.options.len().next_multiple_of(4)
     }
 
-    pub(crate) fn octets(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let words = self.data_offset.unwrap_or((self.header_len() / 4) as u8);
         let mut segment = Vec::from(self.source_port.to_be_bytes());
         segment.extend(self.destination_port.to_be_bytes());

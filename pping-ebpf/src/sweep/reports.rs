@@ -83,8 +83,8 @@ fn timeout(sweep: &Sweep, endpoints: Endpoints) -> bool {
 #[inline(always)]
 fn high_to_low<A: Flows>(key: &FlowKey<A>) -> Endpoints {
     Endpoints {
-        source: key.high.to_address().to_octets(),
-        destination: key.low.to_address().to_octets(),
+        source: key.high.to_address().to_bytes(),
+        destination: key.low.to_address().to_bytes(),
         source_port: key.high_port,
         destination_port: key.low_port,
         interface: key.interface,

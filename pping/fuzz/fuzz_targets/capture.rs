@@ -1,4 +1,4 @@
-//! Any octets through the reader of captures, and what is in them through the tracker.
+//! Any bytes through the reader of captures, and what is in them through the tracker.
 #![no_main]
 
 use std::alloc::System;

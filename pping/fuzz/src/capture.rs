@@ -1,4 +1,4 @@
-//! Any octets through everything that reads a capture and measures what is in it.
+//! Any bytes through everything that reads a capture and measures what is in it.
 
 use std::io::{self, Read};
 
@@ -13,17 +13,17 @@ use pping_common::{
     rtt::Rules,
 };
 
-/// Octets of an input before those of the capture: in what pieces it comes in, and settings.
+/// Bytes of an input before those of the capture: in what pieces it comes in, and settings.
 pub const HEADER: usize = 2;
 
-/// Octets in a piece; the first is all at once.
+/// Bytes in a piece; the first is all at once.
 const PIECES: [usize; 8] = [usize::MAX, 1, 2, 5, 16, 17, 100, 1000];
 
-/// Octets that are taken of what a compressed capture unpacks to. That can be a thousand times as long as the input,
+/// Bytes that are taken of what a compressed capture unpacks to. That can be a thousand times as long as the input,
 /// and would take a thousand times as long to measure.
 const UNPACKED: u64 = 1 << 20;
 
-/// Octets of the shortest record of a packet: its header in a pcap file, a simple packet block in a pcapng file.
+/// Bytes of the shortest record of a packet: its header in a pcap file, a simple packet block in a pcapng file.
 const RECORD: u64 = 16;
 
 /// What zstd says of a frame that refers back further than the reader lets it.
@@ -35,29 +35,29 @@ const WINDOW_TOO_LARGE: &str = "Frame requires too much memory";
 /// When there are more packets than the capture has room for, the pieces in which it comes in make a difference,
 /// packets are lost count of, more flows are kept than there is room for, or a sample is longer than the capture.
 pub fn check(input: &[u8]) {
-    let Some((&[pieces, settings], octets)) = input.split_first_chunk::<HEADER>() else { return };
+    let Some((&[pieces, settings], bytes)) = input.split_first_chunk::<HEADER>() else { return };
     let settings = Settings::new(
         Rules::UNLIMITED,
         if settings & 1 == 0 { 1_000 } else { 2 },
         if settings & 2 == 0 { Decap::NONE } else { Decap::ALL },
     );
-    let whole = Measurement::of(octets, usize::MAX, settings.clone());
+    let whole = Measurement::of(bytes, usize::MAX, settings.clone());
     let size = PIECES[usize::from(pieces) % PIECES.len()];
     // What an unpacker makes of damaged data before it notices depends on how much it is given.
-    if size == usize::MAX || is_compressed(octets) && whole.fault.is_some() {
+    if size == usize::MAX || is_compressed(bytes) && whole.fault.is_some() {
         return;
     }
-    let pieces = Measurement::of(octets, size, settings);
+    let pieces = Measurement::of(bytes, size, settings);
     // A zstd frame that is there as a whole, and unpacks into the room there is, needs no window. In pieces it does.
-    if is_compressed(octets) && pieces.fault.as_ref().is_some_and(|fault| fault.contains(WINDOW_TOO_LARGE)) {
+    if is_compressed(bytes) && pieces.fault.as_ref().is_some_and(|fault| fault.contains(WINDOW_TOO_LARGE)) {
         return;
     }
     assert_eq!(pieces, whole, "in pieces of {size}");
 }
 
 /// By what it begins with, so that what is taken for compressed by mistake is held to the rules of what is not.
-fn is_compressed(octets: &[u8]) -> bool {
-    matches!(octets, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+fn is_compressed(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
 /// A packet, as far as it tells whether another one is the same.
@@ -67,7 +67,7 @@ struct Seen {
     interface: u16,
     link: LinkType,
     hook: Option<Hook>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     frame_len: usize,
 }
 
@@ -81,20 +81,20 @@ struct Measurement {
 }
 
 impl Measurement {
-    fn of(octets: &[u8], size: usize, settings: Settings) -> Self {
+    fn of(bytes: &[u8], size: usize, settings: Settings) -> Self {
         let mut measurement = Self::default();
-        measurement.fault = measurement.read(octets, size, settings).err().map(|fault| fault.to_string());
+        measurement.fault = measurement.read(bytes, size, settings).err().map(|fault| fault.to_string());
         measurement
     }
 
-    fn read(&mut self, octets: &[u8], size: usize, settings: Settings) -> Result<(), Fault> {
-        let mut capture = Capture::new(undone(Pieces { octets, size })?.take(UNPACKED));
+    fn read(&mut self, bytes: &[u8], size: usize, settings: Settings) -> Result<(), Fault> {
+        let mut capture = Capture::new(undone(Pieces { bytes, size })?.take(UNPACKED));
         let max_flows = settings.max_flows;
         let mut engine = Engine::new(settings);
         let result = self.measure(&mut capture, &mut engine, max_flows);
         self.skipped = capture.skipped();
         assert_eq!(capture.packets(), self.packets.len() as u64 + self.skipped.total());
-        let room = if is_compressed(octets) { UNPACKED } else { octets.len() as u64 };
+        let room = if is_compressed(bytes) { UNPACKED } else { bytes.len() as u64 };
         assert!(capture.packets() <= room / RECORD);
         let counted: u64 = engine.tracker.report.counters.packets.as_flattened().iter().sum();
         assert_eq!(counted, self.packets.len() as u64);
@@ -130,27 +130,27 @@ impl Measurement {
 
 impl Seen {
     fn of(packet: &Packet<'_>) -> Self {
-        assert!(packet.octets.octets.len() <= packet.octets.frame_len);
+        assert!(packet.bytes.bytes.len() <= packet.bytes.frame_len);
         Self {
             time: packet.time,
             interface: packet.interface,
             link: packet.link,
             hook: packet.hook,
-            octets: packet.octets.octets.to_vec(),
-            frame_len: packet.octets.frame_len,
+            bytes: packet.bytes.bytes.to_vec(),
+            frame_len: packet.bytes.frame_len,
         }
     }
 }
 
-/// Octets that come in piece by piece.
+/// Bytes that come in piece by piece.
 struct Pieces<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     size: usize,
 }
 
 impl Read for Pieces<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = buffer.len().min(self.size);
-        self.octets.read(&mut buffer[..len])
+        self.bytes.read(&mut buffer[..len])
     }
 }

@@ -1,5 +1,5 @@
-//! What must hold whatever pping meets. A function per fuzz target: it takes any octets and panics where
-//! something does not hold. libFuzzer looks for such octets, and the tests replay those kept in `corpus/`.
+//! What must hold whatever pping meets. A function per fuzz target: it takes any bytes and panics where
+//! something does not hold. libFuzzer looks for such bytes, and the tests replay those kept in `corpus/`.
 //!
 //! [`parse`] is any frame, [`matching`] any packets of a few flows, [`capture`] any file.
 

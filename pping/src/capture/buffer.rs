@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-/// Octets that are asked for at a time.
+/// Bytes that are asked for at a time.
 const READ: usize = 256 << 10;
 
 /// The longest block that is held in memory as a whole: four times the longest packet that tcpdump captures. More would
@@ -12,33 +12,33 @@ pub(super) const LONGEST_BLOCK: usize = 1 << 20;
 /// A window that moves along a source. It grows with what has come in, never with what is said to come.
 pub(super) struct Buffer<R> {
     source: R,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Octets still to come that nobody wants.
+    /// Bytes still to come that nobody wants.
     unwanted: u64,
 }
 
 impl<R: Read> Buffer<R> {
     pub(super) fn new(source: R) -> Self {
-        Self { source, octets: vec![0; READ], start: 0, end: 0, unwanted: 0 }
+        Self { source, bytes: vec![0; READ], start: 0, end: 0, unwanted: 0 }
     }
 
     /// What is there.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
-        self.octets.get(self.start..self.end).unwrap_or_default()
+        self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Goes on by `count` octets, and returns those; they stay what they are until the next [`Buffer::fill`].
+    /// Goes on by `count` bytes, and returns those; they stay what they are until the next [`Buffer::fill`].
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> &[u8] {
         let start = self.start;
         self.start = (start + count).min(self.end);
-        self.octets.get(start..self.start).unwrap_or_default()
+        self.bytes.get(start..self.start).unwrap_or_default()
     }
 
-    /// Goes on by `count` octets, which need not be there yet.
+    /// Goes on by `count` bytes, which need not be there yet.
     pub(super) fn skip(&mut self, count: u64) {
         let here = count.min(self.data().len() as u64);
         self.start += here as usize;
@@ -55,14 +55,14 @@ impl<R: Read> Buffer<R> {
     /// # Errors
     /// Those of the source, but for interruptions.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
-        self.octets.copy_within(self.start..self.end, 0);
+        self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        if self.end == self.octets.len() {
-            self.octets.resize((2 * self.end).min(LONGEST_BLOCK + READ), 0);
+        if self.end == self.bytes.len() {
+            self.bytes.resize((2 * self.end).min(LONGEST_BLOCK + READ), 0);
         }
         let read = loop {
-            match self.source.read(self.octets.get_mut(self.end..).unwrap_or_default()) {
+            match self.source.read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 result => break result?,
             }
@@ -81,25 +81,25 @@ mod tests {
 
     #[test]
     fn it_grows_with_what_comes_in_and_only_then() {
-        let octets: Vec<u8> = (0..3 * READ).map(|at| at as u8).collect();
-        let mut buffer = Buffer::new(&octets[..]);
-        assert!(buffer.fill().unwrap() && buffer.octets.len() == READ);
+        let bytes: Vec<u8> = (0..3 * READ).map(|at| at as u8).collect();
+        let mut buffer = Buffer::new(&bytes[..]);
+        assert!(buffer.fill().unwrap() && buffer.bytes.len() == READ);
         buffer.take(7);
         // Room for what was used comes first.
-        assert!(buffer.fill().unwrap() && buffer.octets.len() == READ);
-        assert!(buffer.fill().unwrap() && buffer.octets.len() == 2 * READ);
-        assert_eq!(buffer.data(), &octets[7..][..buffer.data().len()]);
+        assert!(buffer.fill().unwrap() && buffer.bytes.len() == READ);
+        assert!(buffer.fill().unwrap() && buffer.bytes.len() == 2 * READ);
+        assert_eq!(buffer.data(), &bytes[7..][..buffer.data().len()]);
     }
 
     #[test]
     fn what_is_skipped_need_not_be_there() {
-        let octets = vec![1; 2 * READ + 5];
-        let mut buffer = Buffer::new(&octets[..]);
+        let bytes = vec![1; 2 * READ + 5];
+        let mut buffer = Buffer::new(&bytes[..]);
         buffer.skip(2 * READ as u64);
         assert!(!buffer.is_empty());
         while buffer.fill().unwrap() {}
         assert_eq!(buffer.data().len(), 5);
-        assert_eq!(buffer.octets.len(), READ);
+        assert_eq!(buffer.bytes.len(), READ);
         buffer.skip(6);
         assert!(!buffer.is_empty(), "one was missing");
     }

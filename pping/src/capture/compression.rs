@@ -6,7 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 
 use super::Fault;
 
-/// Compressed octets that are read at a time.
+/// Compressed bytes that are read at a time.
 const READ: usize = 128 << 10;
 
 /// The zstd tool's limit for how far back a file may refer, as a power of 2: 128 MiB, and that much memory.

@@ -32,7 +32,7 @@ pub enum Fault {
     Malformed(&'static str),
     /// A length that cannot be.
     #[error(
-        "it is damaged: a packet or block claims {0} octets, and more than {LONGEST_BLOCK} are not believed"
+        "it is damaged: a packet or block claims {0} bytes, and more than {LONGEST_BLOCK} are not believed"
     )]
     TooLong(u64),
     /// A version that came after this was written, or long before.

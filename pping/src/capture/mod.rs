@@ -1,7 +1,7 @@
 //! Capture files, packet by packet: pcap and pcapng, as they are or compressed by gzip or zstd.
 //!
 //! Whatever a file claims, memory stays bounded: a block is held only as far as it has come in and up to 1 MiB, and
-//! interfaces up to 65,536, each with 64 octets of its name. What cannot be is a [`Fault`]; packets that cannot be
+//! interfaces up to 65,536, each with 64 bytes of its name. What cannot be is a [`Fault`]; packets that cannot be
 //! looked into are left out and counted ([`Skipped`]).
 
 mod buffer;
@@ -17,7 +17,7 @@ use std::{io::Read, sync::Arc};
 
 pub use compression::undone;
 pub use fault::Fault;
-use pping_common::{abi::Hook, octets::Captured, parse::LinkType};
+use pping_common::{abi::Hook, bytes::Captured, parse::LinkType};
 
 use self::{
     buffer::Buffer,
@@ -26,7 +26,7 @@ use self::{
     places::Places,
 };
 
-/// Octets that a file begins with which tell its format.
+/// Bytes that a file begins with which tell its format.
 const MAGIC: usize = 4;
 
 /// A packet of a capture.
@@ -41,7 +41,7 @@ pub struct Packet<'a> {
     /// Whether it was coming in or going out, where the capture says so.
     pub hook: Option<Hook>,
     /// What was captured of it.
-    pub octets: Captured<'a>,
+    pub bytes: Captured<'a>,
 }
 
 /// Packets that were left out, by reason.
@@ -89,7 +89,7 @@ struct Found {
     interface: u16,
     link: LinkType,
     hook: Option<Hook>,
-    /// Octets of the block before the packet, those of the packet that were captured, and all of the block.
+    /// Bytes of the block before the packet, those of the packet that were captured, and all of the block.
     header: usize,
     captured: usize,
     block: usize,
@@ -99,7 +99,7 @@ struct Found {
 impl Found {
     /// The packet in its block.
     #[inline]
-    fn octets<'a>(&self, block: &'a [u8]) -> &'a [u8] {
+    fn bytes<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.header..self.header + self.captured).unwrap_or_default()
     }
 }
@@ -131,13 +131,13 @@ impl<R: Read> Capture<R> {
             self.buffer.take(found.block);
         };
         self.packets += 1;
-        let octets = found.octets(self.buffer.take(found.block));
+        let bytes = found.bytes(self.buffer.take(found.block));
         Ok(Some(Packet {
             time: found.time,
             interface: found.interface,
             link: found.link,
-            hook: found.link.hook(octets).or(found.hook),
-            octets: Captured { octets, frame_len: found.frame_len.max(octets.len()) },
+            hook: found.link.hook(bytes).or(found.hook),
+            bytes: Captured { bytes, frame_len: found.frame_len.max(bytes.len()) },
         }))
     }
 
@@ -231,8 +231,8 @@ impl<R: Read> Capture<R> {
 
     /// Finds the place of the interface that a packet of a cooked capture passed; `false` when there are too many.
     fn resolve(&mut self, found: &mut Found) -> bool {
-        let octets = found.octets(self.buffer.data());
-        let Some(ifindex) = found.link.interface(octets) else { return true };
+        let bytes = found.bytes(self.buffer.data());
+        let Some(ifindex) = found.link.interface(bytes) else { return true };
         let place = self.places.of_cooked(found.interface, ifindex);
         found.interface = place.unwrap_or(found.interface);
         place.is_some()
@@ -282,6 +282,6 @@ impl<R: Read> Capture<R> {
 
 /// What a file begins with that is no capture.
 fn foreign(data: &[u8]) -> Fault {
-    let start: Vec<String> = data.iter().take(MAGIC).map(|octet| format!("{octet:02x}")).collect();
+    let start: Vec<String> = data.iter().take(MAGIC).map(|byte| format!("{byte:02x}")).collect();
     Fault::Foreign(start.join(" "))
 }

@@ -8,7 +8,7 @@ use pping_common::parse::LinkType;
 
 use super::{Fault, buffer::LONGEST_BLOCK, link};
 
-/// The first octets of a file: micro- and nanoseconds in either byte order, and what some kernels of the last
+/// The first bytes of a file: micro- and nanoseconds in either byte order, and what some kernels of the last
 /// century wrote.
 pub(super) const MAGICS: [[u8; 4]; 5] = [
     [0xd4, 0xc3, 0xb2, 0xa1],
@@ -37,11 +37,11 @@ pub(super) struct Pcap {
 
 /// A packet: where it is, when it was, and how long.
 pub(super) struct Record {
-    /// Octets from the start of the record to the packet.
+    /// Bytes from the start of the record to the packet.
     pub(super) header: usize,
-    /// Octets of it that are there.
+    /// Bytes of it that are there.
     pub(super) captured: usize,
-    /// Octets it had.
+    /// Bytes it had.
     pub(super) frame_len: usize,
     /// Nanoseconds since 1970.
     pub(super) time: u64,

@@ -11,11 +11,11 @@ use pcap_parser::{
     parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le,
     parse_sectionheaderblock, traits::PcapNGPacketBlock as _,
 };
-use pping_common::{abi::Hook, octets::Octets as _, parse::LinkType};
+use pping_common::{abi::Hook, bytes::Bytes as _, parse::LinkType};
 
 use super::{Fault, buffer::LONGEST_BLOCK, link, places::Places, time::Clock};
 
-/// The first octets of a file, and of every section: the type of a section header, which reads the same in both
+/// The first bytes of a file, and of every section: the type of a section header, which reads the same in both
 /// byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
@@ -84,11 +84,11 @@ pub(super) enum Block {
 pub(super) struct Record {
     pub(super) place: u16,
     pub(super) link: LinkType,
-    /// Octets from the start of the block to the packet.
+    /// Bytes from the start of the block to the packet.
     pub(super) header: usize,
-    /// Octets of it that are there.
+    /// Bytes of it that are there.
     pub(super) captured: usize,
-    /// Octets it had.
+    /// Bytes it had.
     pub(super) frame_len: usize,
     /// Nanoseconds since 1970.
     pub(super) time: u64,
@@ -109,7 +109,7 @@ impl Pcapng {
     /// Looks at the start of a block.
     #[inline]
     pub(super) fn next(&mut self, data: &[u8]) -> Result<Next, Fault> {
-        let Some(mut number) = data.read(0).map(|octets| self.u32(octets)) else {
+        let Some(mut number) = data.read(0).map(|bytes| self.u32(bytes)) else {
             return Ok(Next::Incomplete);
         };
         if data.starts_with(&MAGIC) {
@@ -122,7 +122,7 @@ impl Pcapng {
             }
             number = SECTION_HEADER;
         }
-        let Some(len) = data.read(4).map(|octets| self.u32(octets)) else { return Ok(Next::Incomplete) };
+        let Some(len) = data.read(4).map(|bytes| self.u32(bytes)) else { return Ok(Next::Incomplete) };
         if (len as usize) < FRAME || !len.is_multiple_of(4) {
             return Err(Fault::Malformed("a block has a length that cannot be"));
         }
@@ -142,7 +142,7 @@ impl Pcapng {
     /// Reads a block that is there.
     #[inline]
     pub(super) fn read(&mut self, block: &[u8], places: &mut Places) -> Result<Block, Fault> {
-        match block.read(0).map(|octets| self.u32(octets)) {
+        match block.read(0).map(|bytes| self.u32(bytes)) {
             Some(ENHANCED_PACKET) => self.enhanced_packet(block),
             Some(OBSOLETE_PACKET) => self.obsolete_packet(block),
             // It has neither a time nor the number of its interface.
@@ -176,12 +176,12 @@ impl Pcapng {
         }
         if self.interfaces.len() < MOST_INTERFACES {
             let option = |code| option(&description.options, code);
-            let name = option(NAME).map(|octets| String::from_utf8_lossy(octets));
-            let clock = match option(RESOLUTION).and_then(|octets| octets.first()) {
+            let name = option(NAME).map(|bytes| String::from_utf8_lossy(bytes));
+            let clock = match option(RESOLUTION).and_then(|bytes| bytes.first()) {
                 Some(&resolution) => Clock::MICROSECONDS.with_resolution(resolution),
                 None => Clock::MICROSECONDS,
             };
-            let offset = option(OFFSET).and_then(|octets| octets.read(0)).map(|octets| self.i64(octets));
+            let offset = option(OFFSET).and_then(|bytes| bytes.read(0)).map(|bytes| self.i64(bytes));
             let position = self.interfaces.len() as u32;
             let name = name.as_deref().filter(|name: &&str| !name.is_empty());
             let place = link.ok().and_then(|_| places.of_described(position, name, number));
@@ -198,7 +198,7 @@ impl Pcapng {
             parse_enhancedpacketblock_le(block)
         };
         let packet = whole(parsed, "a packet's lengths")?;
-        let flags = option(&packet.options, FLAGS).and_then(|octets| octets.read(0)).map(|it| self.u32(it));
+        let flags = option(&packet.options, FLAGS).and_then(|bytes| bytes.read(0)).map(|it| self.u32(it));
         let hook = match flags.unwrap_or(0) & 3 {
             1 => Some(Hook::Ingress),
             2 => Some(Hook::Egress),
@@ -216,7 +216,7 @@ impl Pcapng {
         let interface = block.read(8).ok_or(LENGTHS)?;
         let interface =
             if self.is_big_endian { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };
-        let word = |at| block.read(at).map(|octets| self.u32(octets)).ok_or(LENGTHS);
+        let word = |at| block.read(at).map(|bytes| self.u32(bytes)).ok_or(LENGTHS);
         let time = u64::from(word(12)?) << 32 | u64::from(word(16)?);
         let (captured, frame_len) = (word(20)? as usize, word(24)? as usize);
         if captured > block.len().saturating_sub(HEADER + 4) {
@@ -247,12 +247,12 @@ impl Pcapng {
     }
 
     #[inline]
-    fn u32(&self, octets: [u8; 4]) -> u32 {
-        if self.is_big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+    fn u32(&self, bytes: [u8; 4]) -> u32 {
+        if self.is_big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
     }
 
-    fn i64(&self, octets: [u8; 8]) -> i64 {
-        if self.is_big_endian { i64::from_be_bytes(octets) } else { i64::from_le_bytes(octets) }
+    fn i64(&self, bytes: [u8; 8]) -> i64 {
+        if self.is_big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-/// Octets that are kept of an interface's name.
+/// Bytes that are kept of an interface's name.
 const LONGEST_NAME: usize = 64;
 
 /// What makes two interfaces of a file the same: files that were put together (`cat`) have a section each, in which

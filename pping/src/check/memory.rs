@@ -6,7 +6,7 @@ use std::{
 };
 
 use caps::Capability;
-use pping_common::limits::RING_OCTETS;
+use pping_common::limits::RING_BYTES;
 use procfs::{Current as _, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
@@ -62,7 +62,7 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     match is_enough {
         Some(true) => Check::ok("memlock", found),
         // The events alone take this.
-        None if limit >= u64::from(RING_OCTETS) => {
+        None if limit >= u64::from(RING_BYTES) => {
             Check::unknown("memlock", format!("{found}; nobody says what they would take"))
         }
         _ => {
@@ -73,7 +73,7 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     }
 }
 
-/// Octets that can be had, and what says so.
+/// Bytes that can be had, and what says so.
 fn available() -> (Option<u64>, &'static str) {
     let host = Meminfo::current().ok().and_then(|info| info.mem_available);
     match (host, cgroup_limit(Path::new("/sys/fs/cgroup"))) {

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::{Error, error::Fault, groups};
 
-/// What no configuration is longer than, octets: there is an end to reading what is none, like a device.
-const MAX_OCTETS: u64 = 1 << 20;
+/// What no configuration is longer than, bytes: there is an end to reading what is none, like a device.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// What a file says, and what is wrong with it.
 #[derive(Debug, Default)]
@@ -37,11 +37,11 @@ impl File {
     /// # Errors
     /// That there is none to be read. What is wrong with its text is in `faults`.
     pub(super) fn read(path: &Path, definitions: &[Definition]) -> Result<Self, Error> {
-        let octets = read(path).map_err(|source| Error::OpenConfig { path: path.to_owned(), source })?;
-        Ok(match std::str::from_utf8(&octets) {
+        let bytes = read(path).map_err(|source| Error::OpenConfig { path: path.to_owned(), source })?;
+        Ok(match std::str::from_utf8(&bytes) {
             Ok(text) => Self::parse(path, text, definitions),
             Err(error) => {
-                let valid = String::from_utf8_lossy(&octets[..error.valid_up_to()]);
+                let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
                 let place = Reader { path, text: &valid }.place(valid.len());
                 let reason = "this is no UTF-8; save the file as such".to_owned();
                 Self { settings: Vec::new(), faults: vec![Fault { place, reason }] }
@@ -74,15 +74,15 @@ impl File {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
-    fs::File::open(path)?.take(MAX_OCTETS + 1).read_to_end(&mut octets)?;
-    if octets.len() as u64 > MAX_OCTETS {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB, and so is none"));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
-/// A text that is being read. Faults of it are where, by octet, and what.
+/// A text that is being read. Faults of it are where, by byte, and what.
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,

@@ -37,7 +37,7 @@ impl Lookup {
         if address.is_mapped() {
             find(&self.v4, address.0[1] as u32)
         } else {
-            find(&self.v6, u128::from_be_bytes(address.to_octets()))
+            find(&self.v6, u128::from_be_bytes(address.to_bytes()))
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn address(address: IpAddr) -> IpAddress {
-        IpAddress::from_octets(match address {
+        IpAddress::from_bytes(match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
             IpAddr::V6(address) => address.octets(),
         })

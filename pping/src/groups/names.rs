@@ -128,12 +128,12 @@ fn add_known(more: &mut More, known: &More) {
 
 /// A prefix as people write it.
 fn prefix(address: IpAddress, len: u8) -> String {
-    let octets = Ipv6Addr::from(address.to_octets());
-    let net = match octets.to_ipv4_mapped() {
+    let bytes = Ipv6Addr::from(address.to_bytes());
+    let net = match bytes.to_ipv4_mapped() {
         Some(address) => Ipv4Net::new(address, len).map(IpNet::from),
-        None => Ipv6Net::new(octets, len).map(IpNet::from),
+        None => Ipv6Net::new(bytes, len).map(IpNet::from),
     };
-    net.map_or_else(|_| octets.to_canonical().to_string(), |net| net.to_string())
+    net.map_or_else(|_| bytes.to_canonical().to_string(), |net| net.to_string())
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
 
     fn address(text: &str) -> IpAddress {
         let address: std::net::IpAddr = text.parse().unwrap();
-        IpAddress::from_octets(match address {
+        IpAddress::from_bytes(match address {
             std::net::IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
             std::net::IpAddr::V6(address) => address.octets(),
         })

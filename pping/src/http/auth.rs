@@ -106,7 +106,7 @@ impl Gate {
 fn credentials(authorization: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, encoded) = authorization.to_str().ok()?.split_once(' ')?;
     let decoded = BASE64_STANDARD.decode(encoded.trim()).ok()?;
-    let colon = decoded.iter().position(|&octet| octet == b':')?;
+    let colon = decoded.iter().position(|&byte| byte == b':')?;
     let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
     scheme.eq_ignore_ascii_case("basic").then(|| (name, decoded[colon + 1..].to_vec()))
 }

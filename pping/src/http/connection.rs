@@ -30,13 +30,13 @@ const ANSWERING: Duration = Duration::from_mins(1);
 /// How long a client has to read the end of its answer before the connection is closed.
 const LINGERING: Duration = Duration::from_secs(1);
 
-/// What request line and headers together may be long, octets. A token in a header takes some.
-const HEAD_OCTETS: usize = 16 << 10;
+/// What request line and headers together may be long, bytes. A token in a header takes some.
+const HEAD_BYTES: usize = 16 << 10;
 
 /// How many headers a request may have; Prometheus sends six.
 const HEADERS: usize = 64;
 
-/// What is read at most of a request's body, or of whatever comes after it, to get the answer across, octets.
+/// What is read at most of a request's body, or of whatever comes after it, to get the answer across, bytes.
 const DISCARDED: u64 = 256 << 10;
 
 /// Serves a client. `is_answering` is set while an answer is under way.
@@ -66,7 +66,7 @@ where
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(ASKING)
-        .max_header_size(HEAD_OCTETS)
+        .max_header_size(HEAD_BYTES)
         .max_headers(HEADERS)
         // A scrape every few seconds can afford a connection. Those that wait for a next request cost everybody.
         .keep_alive(false)

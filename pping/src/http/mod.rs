@@ -1,7 +1,7 @@
 //! The HTTP server: metrics, health, and a page for people. It never touches the kernel's maps.
 //!
 //! It has a thread of its own, so that what drains the kernel never waits for whoever asks. That thread gives up all
-//! capabilities before it reads the first octet from a stranger.
+//! capabilities before it reads the first byte from a stranger.
 
 mod auth;
 mod connection;

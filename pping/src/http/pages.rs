@@ -53,7 +53,7 @@ async fn exposition(
     };
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static(content_type)),
-        (CONTENT_LENGTH, page.octets().into()),
+        (CONTENT_LENGTH, page.bytes().into()),
         (VARY, HeaderValue::from_static("accept, accept-encoding")),
     ];
     let encoded =

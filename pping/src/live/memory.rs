@@ -17,16 +17,16 @@ pub(super) fn log() {
         .map(|map| (map.id(), map.name_as_str().unwrap_or("?").to_owned()))
         .collect();
     let mut maps: Vec<Map> = maps::own().into_iter().filter(|map| !map.grows).collect();
-    maps.sort_unstable_by_key(|map| Reverse(map.octets));
-    let total: u64 = maps.iter().map(|map| map.octets).sum();
+    maps.sort_unstable_by_key(|map| Reverse(map.bytes));
+    let total: u64 = maps.iter().map(|map| map.bytes).sum();
     let largest: Vec<String> = maps
         .iter()
-        .take_while(|map| map.octets >= MEBIBYTE)
-        .map(|map| format!("{} {}", names.get(&map.id).map_or("?", String::as_str), in_mebibytes(map.octets)))
+        .take_while(|map| map.bytes >= MEBIBYTE)
+        .map(|map| format!("{} {}", names.get(&map.id).map_or("?", String::as_str), in_mebibytes(map.bytes)))
         .collect();
     tracing::info!("maps take {} of kernel memory: {}", in_mebibytes(total), largest.join(", "));
 }
 
-fn in_mebibytes(octets: u64) -> String {
-    format!("{:.1} MiB", octets as f64 / MEBIBYTE as f64)
+fn in_mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / MEBIBYTE as f64)
 }

@@ -56,7 +56,7 @@ pub(crate) enum OnFailure {
 /// Whole records, each with what separates it from the one before.
 #[derive(Default)]
 pub struct Batch {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     /// Where each record ends.
     ends: Vec<usize>,
 }
@@ -77,29 +77,29 @@ struct Counts {
 impl Batch {
     /// Adds a record, if the format has a place for it.
     pub fn push(&mut self, sink: &mut dyn Sink, record: &Record) {
-        let before = self.octets.len();
-        self.octets.extend_from_slice(sink.framing().separator);
-        let start = self.octets.len();
-        sink.write(record, &mut self.octets);
-        if self.octets.len() == start {
-            self.octets.truncate(before);
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(sink.framing().separator);
+        let start = self.bytes.len();
+        sink.write(record, &mut self.bytes);
+        if self.bytes.len() == start {
+            self.bytes.truncate(before);
         } else {
-            self.ends.push(self.octets.len());
+            self.ends.push(self.bytes.len());
         }
     }
 
     /// The records as they are written.
-    pub fn octets(&self) -> &[u8] {
-        &self.octets
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     fn lines(&self) -> u64 {
         self.ends.len() as u64
     }
 
-    /// How long it is, in octets.
+    /// How long it is, in bytes.
     pub(crate) fn len(&self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 
     /// What it holds, which it no longer does.

@@ -23,7 +23,7 @@ pub(crate) struct Target {
 /// Not everything could be written.
 #[derive(Debug)]
 pub(crate) struct Torn {
-    /// Of how many octets, which end where a record does, somebody will read all.
+    /// Of how many bytes, which end where a record does, somebody will read all.
     pub(crate) kept: usize,
     /// Why there are no more.
     pub(crate) error: io::Error,
@@ -63,19 +63,19 @@ impl Target {
         self.is_regular
     }
 
-    /// Writes octets in which records end at `ends`.
-    pub(crate) fn write(&mut self, octets: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
+    /// Writes bytes in which records end at `ends`.
+    pub(crate) fn write(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
         let (written, done) = write(&mut self.file, &self.unfinished);
         self.unfinished.drain(..written);
         done.map_err(|error| Torn { kept: 0, error })?;
-        let (written, done) = write(&mut self.file, octets);
-        done.map_err(|error| Torn { kept: self.settle(octets, ends, written), error })
+        let (written, done) = write(&mut self.file, bytes);
+        done.map_err(|error| Torn { kept: self.settle(bytes, ends, written), error })
     }
 
-    /// Takes back the record that was torn after `written` octets, or sees to its end. Returns what is kept.
+    /// Takes back the record that was torn after `written` bytes, or sees to its end. Returns what is kept.
     pub(super) fn settle(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         ends: impl Iterator<Item = usize>,
         written: usize,
     ) -> usize {
@@ -84,7 +84,7 @@ impl Target {
             if end <= written {
                 whole = end;
             } else if whole < written && self.take_back(written - whole).is_err() {
-                self.unfinished = octets[written..end].to_vec();
+                self.unfinished = bytes[written..end].to_vec();
                 return end;
             } else {
                 break;
@@ -93,14 +93,14 @@ impl Target {
         whole
     }
 
-    /// Takes back the last octets.
+    /// Takes back the last bytes.
     ///
     /// # Errors
     /// When it is no file, or has been written to by somebody else since.
-    pub(super) fn take_back(&mut self, octets: usize) -> io::Result<()> {
+    pub(super) fn take_back(&mut self, bytes: usize) -> io::Result<()> {
         // Of a file that is appended to, too, this is where the last write ended.
         let end = self.file.stream_position()?;
-        let before = end.checked_sub(octets as u64);
+        let before = end.checked_sub(bytes as u64);
         match before {
             Some(before) if self.is_regular && self.file.metadata()?.len() == end => {
                 self.file.set_len(before)?;
@@ -113,10 +113,10 @@ impl Target {
 }
 
 /// Writes as much as can be written: how much that was, and why it is not all.
-fn write(file: &mut File, octets: &[u8]) -> (usize, io::Result<()>) {
+fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
-    while written < octets.len() {
-        match file.write(&octets[written..]) {
+    while written < bytes.len() {
+        match file.write(&bytes[written..]) {
             Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
             Ok(more) => written += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

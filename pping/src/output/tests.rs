@@ -109,13 +109,13 @@ fn what_cannot_be_taken_back_is_finished_before_anything_new() {
     let path = directory.path().join("file");
     fs::write(&path, "").unwrap();
     let mut target = Target::open(&path, Framing::LINES).unwrap();
-    let octets = b"one\ntwo\nthree\n";
+    let bytes = b"one\ntwo\nthree\n";
     let ends = || [4, 8, 14].into_iter();
-    target.write(&octets[..6], std::iter::empty()).unwrap();
+    target.write(&bytes[..6], std::iter::empty()).unwrap();
     // Somebody else writes too, so that nothing may be cut off.
     let mut other = fs::OpenOptions::new().append(true).open(&path).unwrap();
     std::io::Write::write_all(&mut other, b"!").unwrap();
-    assert_eq!(target.settle(octets, ends(), 6), 8);
+    assert_eq!(target.settle(bytes, ends(), 6), 8);
     target.write(b"four\n", [5].into_iter()).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\n");
     // Now nobody else has.
@@ -172,7 +172,7 @@ mod disk {
 
     #[test]
     fn a_full_disk_costs_records_and_tears_no_line() {
-        let one = String::from_utf8(batch(Format::Jsonl, 1).octets).unwrap();
+        let one = String::from_utf8(batch(Format::Jsonl, 1).bytes).unwrap();
         fill_and_make_room(Format::Jsonl, |path| {
             let text = fs::read_to_string(path).unwrap();
             assert!(text.split_inclusive('\n').all(|line| line == one), "{text}");

@@ -28,7 +28,7 @@ pub(super) struct Writer {
     has_begun: bool,
     /// Records in the file.
     records: u64,
-    /// Octets of the last of them, with what separates it from the one before.
+    /// Bytes of the last of them, with what separates it from the one before.
     last: usize,
 }
 
@@ -90,8 +90,8 @@ impl Writer {
         // The separator in front of the first record of all.
         let skipped = if self.records == 0 { self.framing.separator.len() } else { 0 };
         let ends = batch.ends.iter().map(|end| end - skipped);
-        let (kept, torn) = match self.target.write(&batch.octets[skipped..], ends.clone()) {
-            Ok(()) => (batch.octets.len() - skipped, None),
+        let (kept, torn) = match self.target.write(&batch.bytes[skipped..], ends.clone()) {
+            Ok(()) => (batch.bytes.len() - skipped, None),
             Err(torn) => (torn.kept, Some(torn)),
         };
         let mut records = 0;

@@ -52,11 +52,11 @@ pub struct AggregateRecord {
     pub histogram: Vec<(u64, u64)>,
     /// Packets sent by the hosts whose packets are timed.
     pub sent_packets: u64,
-    /// Octets of payload that they sent.
+    /// Bytes of payload that they sent.
     pub sent_bytes: u64,
     /// Packets that they received.
     pub rec_packets: u64,
-    /// Octets of payload that they received.
+    /// Bytes of payload that they received.
     pub rec_bytes: u64,
     /// TCP segments that they sent again.
     pub sent_retransmissions: u64,

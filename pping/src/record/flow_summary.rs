@@ -28,11 +28,11 @@ pub struct FlowSummaryRecord {
     pub end: u64,
     /// Packets that `dest_ip` sent.
     pub sent_packets: u64,
-    /// Octets of payload that `dest_ip` sent.
+    /// Bytes of payload that `dest_ip` sent.
     pub sent_bytes: u64,
     /// Packets that `dest_ip` received.
     pub rec_packets: u64,
-    /// Octets of payload that `dest_ip` received.
+    /// Bytes of payload that `dest_ip` received.
     pub rec_bytes: u64,
     /// TCP segments that `dest_ip` sent again.
     pub sent_retransmissions: u32,

@@ -62,11 +62,11 @@ pub struct RttRecord {
     pub min_rtt: u64,
     /// Packets that `dest_ip` sent.
     pub sent_packets: u64,
-    /// Octets of payload that `dest_ip` sent.
+    /// Bytes of payload that `dest_ip` sent.
     pub sent_bytes: u64,
     /// Packets that `dest_ip` received.
     pub rec_packets: u64,
-    /// Octets of payload that `dest_ip` received.
+    /// Bytes of payload that `dest_ip` received.
     pub rec_bytes: u64,
     /// Where the echo was seen, if that is known.
     #[serde(
@@ -198,7 +198,7 @@ impl FlowRecord {
 
 impl Tuple {
     pub(crate) fn new(endpoints: &Endpoints) -> Option<Self> {
-        let address = |octets| Ipv6Addr::from(octets).to_canonical();
+        let address = |bytes| Ipv6Addr::from(bytes).to_canonical();
         Some(Self {
             src_ip: address(endpoints.source),
             src_port: endpoints.source_port,

@@ -21,12 +21,12 @@ use crate::Error;
 /// How often to look whether to stop, while nothing comes in.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// What octets come from.
+/// What bytes come from.
 pub(super) struct Input {
     file: File,
     /// Its length, if it has one.
     pub(super) len: Option<u64>,
-    /// Octets read so far.
+    /// Bytes read so far.
     pub(super) read: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
@@ -75,9 +75,9 @@ impl Input {
 }
 
 impl Read for Input {
-    fn read(&mut self, octets: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.wait()?;
-        let read = self.file.read(octets)?;
+        let read = self.file.read(bytes)?;
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }

@@ -45,7 +45,7 @@ use crate::{
     summary::Replayed,
 };
 
-/// Octets of records that are handed over at a time.
+/// Bytes of records that are handed over at a time.
 const BATCH: usize = 64 << 10;
 
 /// Packets after which distributions are taken, whether or not an interval is over: fewer than a bin counts to.

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::event::Event;
 
-/// What is known of a packet beside its octets.
+/// What is known of a packet beside its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) hook: Option<Hook>,
@@ -252,8 +252,8 @@ fn of_sample(
 pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
     let (source_port, destination_port) = frame.transport.ports();
     Endpoints {
-        source: frame.source.to_octets(),
-        destination: frame.destination.to_octets(),
+        source: frame.source.to_bytes(),
+        destination: frame.destination.to_bytes(),
         source_port,
         destination_port,
         interface: place,
@@ -265,8 +265,8 @@ pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
 /// A flow, whose lower end is the one that is timed.
 fn endpoints_of_low<A: Address>(key: &FlowKey<A>) -> Endpoints {
     Endpoints {
-        source: key.high.to_address().to_octets(),
-        destination: key.low.to_address().to_octets(),
+        source: key.high.to_address().to_bytes(),
+        destination: key.low.to_address().to_bytes(),
         source_port: key.high_port,
         destination_port: key.low_port,
         interface: key.interface,

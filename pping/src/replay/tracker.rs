@@ -107,11 +107,11 @@ impl Tracker {
     pub fn packet(&mut self, packet: &Packet<'_>, second: u32) {
         let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
         queries.elapsed.advance(packet.time);
-        let parsed = frame.parse(&packet.octets, packet.link, Vlan::NONE, settings.decap, scope);
+        let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
         let (hook, protocol) = (packet.hook.unwrap_or(Hook::Ingress) as usize, frame.protocol as usize);
         let counters = &mut report.counters;
         counters.packets[hook][protocol] += 1;
-        counters.bytes[hook][protocol] += packet.octets.frame_len as u64;
+        counters.bytes[hook][protocol] += packet.bytes.frame_len as u64;
         if frame.protocol != Protocol::NonIp {
             counters.ecn[hook][usize::from(frame.traffic_class & 3)] += 1;
         }
@@ -286,7 +286,7 @@ impl Tracked<'_> {
     }
 
     fn is_local(&self, address: IpAddress) -> bool {
-        address.is_loopback() || self.local.contains(&address.to_octets())
+        address.is_loopback() || self.local.contains(&address.to_bytes())
     }
 
     /// The rare packet that matches, records, opens or closes.

@@ -91,8 +91,7 @@ impl HdrLog {
         let failed = |path: &Path, source| Error::Output { target: path.display().to_string(), source };
         let header =
             self.format(series, began, interval, &mut out).map_err(|source| failed(&self.path, source))?;
-        let newlines =
-            out.iter().enumerate().filter(|&(_, &octet)| octet == b'\n').map(|(place, _)| place + 1);
+        let newlines = out.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(place, _)| place + 1);
         // Without all of its header a file would be read as one of other times.
         let ends = newlines.filter(|&end| end >= header);
         let Err(torn) = self.target.write(&out, ends.clone()) else {
@@ -145,7 +144,7 @@ impl HdrLog {
                 .map_err(|error| io::Error::other(error.to_string()))?;
         }
         out.extend(
-            lines.split_inclusive(|&octet| octet == b'\n').filter(|line| !line.starts_with(b"#")).flatten(),
+            lines.split_inclusive(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#")).flatten(),
         );
         Ok(header_length)
     }
@@ -165,10 +164,10 @@ fn tag(name: &SeriesName) -> String {
         }
         for c in part.chars() {
             if c.is_whitespace() || c.is_control() || [',', '%', SEPARATOR].contains(&c) {
-                let mut octets = [0; 4];
-                for octet in c.encode_utf8(&mut octets).bytes() {
+                let mut bytes = [0; 4];
+                for byte in c.encode_utf8(&mut bytes).bytes() {
                     // Writing to a string cannot fail.
-                    write!(tag, "%{octet:02X}").ok();
+                    write!(tag, "%{byte:02X}").ok();
                 }
             } else {
                 tag.push(c);
@@ -238,8 +237,8 @@ mod tests {
         log.reopen();
         log.write([(&name, &distribution)].into_iter(), second, second).unwrap();
         for (path, lines) in [(rotated, 2), (path, 1)] {
-            let octets = fs::read(path).unwrap();
-            let entries: Vec<_> = IntervalLogIterator::new(&octets).map(Result::unwrap).collect();
+            let bytes = fs::read(path).unwrap();
+            let entries: Vec<_> = IntervalLogIterator::new(&bytes).map(Result::unwrap).collect();
             let (mut starts, mut intervals) = (0, 0);
             for entry in &entries {
                 match entry {

@@ -1,4 +1,4 @@
-//! Where records go, one format a file: values in, octets out.
+//! Where records go, one format a file: values in, bytes out.
 
 mod hdr_log;
 mod json;

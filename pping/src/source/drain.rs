@@ -13,19 +13,19 @@ use crate::{aggregate::Answers, groups::Names, record::Record};
 const BATCH: usize = 65_536;
 
 /// Reads an event as the kernel wrote it; `None` for one of a kind or length unknown here.
-fn decode(octets: &[u8]) -> Option<Event> {
-    match EventKind::from_number(*octets.first()?)? {
-        EventKind::Rtt if octets.len() >= size_of::<RttEvent>() => {
+fn decode(bytes: &[u8]) -> Option<Event> {
+    match EventKind::from_number(*bytes.first()?)? {
+        EventKind::Rtt if bytes.len() >= size_of::<RttEvent>() => {
             // SAFETY: long enough, and every pattern of its integers is a valid value.
-            Some(Event::Rtt(unsafe { octets.as_ptr().cast::<RttEvent>().read_unaligned() }))
+            Some(Event::Rtt(unsafe { bytes.as_ptr().cast::<RttEvent>().read_unaligned() }))
         }
-        EventKind::Flow if octets.len() >= size_of::<FlowEvent>() => {
+        EventKind::Flow if bytes.len() >= size_of::<FlowEvent>() => {
             // SAFETY: as above.
-            Some(Event::Flow(unsafe { octets.as_ptr().cast::<FlowEvent>().read_unaligned() }))
+            Some(Event::Flow(unsafe { bytes.as_ptr().cast::<FlowEvent>().read_unaligned() }))
         }
-        EventKind::End if octets.len() >= size_of::<EndEvent>() => {
+        EventKind::End if bytes.len() >= size_of::<EndEvent>() => {
             // SAFETY: as above.
-            Some(Event::End(unsafe { octets.as_ptr().cast::<EndEvent>().read_unaligned() }))
+            Some(Event::End(unsafe { bytes.as_ptr().cast::<EndEvent>().read_unaligned() }))
         }
         EventKind::Rtt | EventKind::Flow | EventKind::End => None,
     }

@@ -47,7 +47,7 @@ pub fn keep(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> R
 /// # Errors
 /// When the kernel does not say what is there.
 pub fn keep_generation(map: &mut Prefixes, generation: u32) -> Result<(), MapError> {
-    let kept = LabelKey::new(generation, IpAddress::from_octets([0; 16])).generation;
+    let kept = LabelKey::new(generation, IpAddress::from_bytes([0; 16])).generation;
     retain(map, |key| key.data().generation == kept)
 }
 
@@ -79,7 +79,7 @@ fn key(generation: u32, prefix: IpNet) -> Key<LabelKey> {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
     };
-    let key = LabelKey::new(generation, IpAddress::from_octets(address));
+    let key = LabelKey::new(generation, IpAddress::from_bytes(address));
     let len = match prefix {
         // A mapped address is an IPv4 address to the programs.
         IpNet::V6(prefix) if key.version == 4 => prefix.prefix_len().saturating_sub(96),

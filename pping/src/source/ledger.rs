@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use pping_common::abi::{Account, Balance, LABEL_OCTETS};
+use pping_common::abi::{Account, Balance, LABEL_BYTES};
 
 use super::memory::Elements;
 
@@ -61,7 +61,7 @@ impl Ledger {
     /// The labels of accounts.
     pub fn labels(&self) -> Vec<String> {
         let text = |account: Account| {
-            let len = account.label.iter().position(|&octet| octet == 0).unwrap_or(LABEL_OCTETS);
+            let len = account.label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
             String::from_utf8_lossy(&account.label[..len]).into_owned()
         };
         let mut labels: Vec<_> =
@@ -86,8 +86,8 @@ impl Ledger {
         self.write(index, |account| {
             account.balances = [nothing; 2];
             account.is_labelled = 0;
-            account.label = [0; LABEL_OCTETS];
-            if label.len() <= LABEL_OCTETS {
+            account.label = [0; LABEL_BYTES];
+            if label.len() <= LABEL_BYTES {
                 account.label[..label.len()].copy_from_slice(label.as_bytes());
             }
         });

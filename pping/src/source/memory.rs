@@ -80,7 +80,7 @@ pub(super) struct Elements<T> {
     first: NonNull<T>,
     len: usize,
     mapping: NonNull<libc::c_void>,
-    octets: usize,
+    bytes: usize,
     /// Kept open, where nobody else does.
     _map: Option<MapData>,
 }
@@ -96,37 +96,37 @@ impl<T> Elements<T> {
     }
 
     fn map(descriptor: RawFd, elements: Range<usize>, keeping: Option<MapData>) -> io::Result<Self> {
-        // The kernel rounds each element up to 8 octets.
+        // The kernel rounds each element up to 8 bytes.
         const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8) };
         // SAFETY: it takes no pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let start = elements.start * size_of::<T>();
         let (skipped, len) = (start % page, elements.len());
-        let octets = skipped + len * size_of::<T>();
+        let bytes = skipped + len * size_of::<T>();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, of which the kernel chooses the place.
         let mapping = unsafe {
             let offset = (start - skipped) as libc::off_t;
-            libc::mmap(ptr::null_mut(), octets, access, libc::MAP_SHARED, descriptor, offset)
+            libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, descriptor, offset)
         };
         if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
         let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of 8 octets.
+        // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of 8 bytes.
         let first = unsafe { mapping.byte_add(skipped) }.cast();
-        Ok(Self { first, len, mapping, octets, _map: keeping })
+        Ok(Self { first, len, mapping, bytes, _map: keeping })
     }
 
     /// As many elements of zeroes that no kernel program knows of.
     #[cfg(test)]
     pub(super) fn anonymous(len: usize) -> io::Result<Self> {
-        let octets = len * size_of::<T>();
+        let bytes = len * size_of::<T>();
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping, of which the kernel chooses the place.
-        let mapping = unsafe { libc::mmap(ptr::null_mut(), octets, access, flags, -1, 0) };
+        let mapping = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
         let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { first: mapping.cast(), len, mapping, octets, _map: None })
+        Ok(Self { first: mapping.cast(), len, mapping, bytes, _map: None })
     }
 
     /// How many elements there are.
@@ -154,6 +154,6 @@ impl<T> Elements<T> {
 impl<T> Drop for Elements<T> {
     fn drop(&mut self) {
         // SAFETY: mapped by `map`, and nobody has a pointer that outlives this.
-        unsafe { libc::munmap(self.mapping.as_ptr(), self.octets) };
+        unsafe { libc::munmap(self.mapping.as_ptr(), self.bytes) };
     }
 }

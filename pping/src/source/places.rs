@@ -156,15 +156,15 @@ impl Places {
 
 fn note(name: &str) -> PlaceName {
     let mut note = PlaceName::default();
-    // The kernel's names have 15 octets at most.
-    for (octet, of_name) in note.name.iter_mut().zip(name.bytes()) {
-        *octet = of_name;
+    // The kernel's names have 15 bytes at most.
+    for (byte, of_name) in note.name.iter_mut().zip(name.bytes()) {
+        *byte = of_name;
     }
     note
 }
 
 fn name(note: &PlaceName) -> Option<String> {
-    let len = note.name.iter().position(|&octet| octet == 0).unwrap_or(note.name.len());
+    let len = note.name.iter().position(|&byte| byte == 0).unwrap_or(note.name.len());
     (len > 0).then(|| String::from_utf8_lossy(&note.name[..len]).into_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Frames, built octet by octet. Every field can lie.
+//! Frames, built byte by byte. Every field can lie.
 
 #![expect(
     clippy::panic,
@@ -35,7 +35,7 @@ pub(crate) const RST: u8 = 0x04;
 pub(crate) const PSH: u8 = 0x08;
 pub(crate) const ACK: u8 = 0x10;
 
-/// Octets before the network header where there is no tag.
+/// Bytes before the network header where there is no tag.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
 /// An IPv4 host of a network for documentation (RFC 5737).
@@ -77,19 +77,19 @@ pub(crate) fn mpls(labels: u32, network: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 extension header: its number, and all of it but its first octet, which names the next.
+/// An IPv6 extension header: its number, and all of it but its first byte, which names the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension(pub(super) u8, pub(super) Vec<u8>);
 
 impl Extension {
-    /// One of `8 * units` octets.
+    /// One of `8 * units` bytes.
     pub(crate) fn of(number: u8, units: u8) -> Self {
         let mut rest = vec![0; 8 * usize::from(units) - 1];
         rest[0] = if number == FRAGMENT { 0 } else { units - 1 };
         Self(number, rest)
     }
 
-    /// A fragment header; `offset` in units of 8 octets.
+    /// A fragment header; `offset` in units of 8 bytes.
     pub(crate) fn fragment(offset: u16, more: bool) -> Self {
         let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
         Self(FRAGMENT, vec![0, high, low, 0, 0, 0, 9])
@@ -102,7 +102,7 @@ pub(crate) struct Ip {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     pub(crate) traffic_class: u8,
-    /// IPv4: options, a multiple of 4 octets.
+    /// IPv4: options, a multiple of 4 bytes.
     pub(crate) options: Vec<u8>,
     /// IPv4: flags and fragment offset.
     pub(crate) fragment: u16,
@@ -238,7 +238,7 @@ impl Tcp {
         Self::with_options([&[1, 1][..], &timestamps(tsval, tsecr)].concat())
     }
 
-    pub(crate) fn octets(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let header_len = 20 + self.options.len().next_multiple_of(4);
         let words = self.words.unwrap_or((header_len / 4) as u8);
         let mut segment = Vec::from(self.ports.0.to_be_bytes());
@@ -268,9 +268,9 @@ pub(crate) fn udp(payload: usize) -> Vec<u8> {
     datagram
 }
 
-/// A UDP datagram with as many octets of a DNS message, four of which are not 0.
-pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], octets: usize) -> Vec<u8> {
-    let len = 8 + octets as u16;
+/// A UDP datagram with as many bytes of a DNS message, four of which are not 0.
+pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], bytes: usize) -> Vec<u8> {
+    let len = 8 + bytes as u16;
     let mut datagram: Vec<u8> =
         [source, destination, len, 0, id].into_iter().flat_map(u16::to_be_bytes).collect();
     datagram.extend(flags);
@@ -288,7 +288,7 @@ pub(crate) fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// An ICMP or `ICMPv6` message in the form of an echo, with `payload` octets behind its header.
+/// An ICMP or `ICMPv6` message in the form of an echo, with `payload` bytes behind its header.
 pub(crate) fn icmp(kind: u8, code: u8, id: u16, sequence: u16, payload: usize) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0];
     message.extend(id.to_be_bytes());

@@ -88,7 +88,7 @@ fn events_that_nobody_reads_are_counted() {
     let program: &mut SchedClassifier =
         kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
     program.load().unwrap();
-    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).octets());
+    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
     let options = TestRunOptions { data_in: Some(&packet), repeat: SAMPLES, ..TestRunOptions::new() };
     program.test_run(options).unwrap();
 

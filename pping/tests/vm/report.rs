@@ -16,6 +16,6 @@ pub(super) fn feature(name: &str, value: &str) {
 pub(super) fn verified(program: &str, features: &str, info: &ProgramInfo) {
     // Linux 5.16 and newer count.
     let instructions = info.verified_instruction_count().map_or("-".to_owned(), |count| count.to_string());
-    let octets = info.size_translated().unwrap_or_default();
-    println!("\nPPING-VERIFIED {program} {features} {instructions} {octets}");
+    let bytes = info.size_translated().unwrap_or_default();
+    println!("\nPPING-VERIFIED {program} {features} {instructions} {bytes}");
 }

@@ -1,7 +1,7 @@
 """The packets of a capture, as tshark takes them apart.
 
 tshark is told to look at each packet for itself, and at no protocol but those below: what is left has the layers that
-the octets say, not what a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
+the bytes say, not what a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
 field that several layers have is listed in the same order, so the fields of the first IP header come first.
 """
 
@@ -56,7 +56,7 @@ class Line:
 
     def text(self, name, occurrence=0):
         values = self.fields[name].split(",")
-        # tshark calls a field of no octets missing.
+        # tshark calls a field of no bytes missing.
         return values[occurrence].replace("<MISSING>", "") if occurrence < len(values) else ""
 
     def number(self, name, occurrence=0):

@@ -60,7 +60,7 @@ class Header(NamedTuple):
     family: str
     # Which of its family it is.
     occurrence: int
-    # Octets behind the header and its extensions, by its length field.
+    # Bytes behind the header and its extensions, by its length field.
     payload: int
     # The protocols behind them.
     inside: list[str]

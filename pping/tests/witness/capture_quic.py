@@ -1,14 +1,14 @@
 """The QUIC packets in a capture.
 
-20. The first packet of a datagram counts, and only its first octet and what RFC 8999 fixes. Datagrams from or to port
-    53 are left to DNS. A packet has at least 21 octets by the length of the IP header (RFC 9001, section 5.4.2). A
+20. The first packet of a datagram counts, and only its first byte and what RFC 8999 fixes. Datagrams from or to port
+    53 are left to DNS. A packet has at least 21 bytes by the length of the IP header (RFC 9001, section 5.4.2). A
     short header has 0x80 clear and 0x40 set; its spin bit is 0x20.
 21. A long header has 0x80 set, and 0x40 unless its version is 0 (version negotiation). Both connection IDs have at most
-    20 octets, and there are at least 20 octets from where the source ID begins. Drafts 17 to 21 have both lengths in
-    one octet, each either 0 or less by 3.
+    20 bytes, and there are at least 20 bytes from where the source ID begins. Drafts 17 to 21 have both lengths in
+    one byte, each either 0 or less by 3.
 22. Known versions are 1, 2 (RFC 9369), drafts 17 to 34, and those of the pattern 0x?a?a?a?a. An Initial has type 0 in
     them, but 1 in version 2.
-23. If the capture ends before the 8th octet, or in a long header before the 20 octets of the source ID, the packet is
+23. If the capture ends before the 8th byte, or in a long header before the 20 bytes of the source ID, the packet is
     not measured.
 """
 
@@ -18,7 +18,7 @@ FIELDS = ["udp.srcport", "udp.payload"]
 UDP_HEADER = 8
 DNS_PORT = 53
 LONG_BIT, FIXED_BIT, SPIN_BIT = 0x80, 0x40, 0x20
-FEWEST_OCTETS, LONGEST_ID, FEWEST_CAPTURED = 21, 20, 8
+FEWEST_BYTES, LONGEST_ID, FEWEST_CAPTURED = 21, 20, 8
 VERSION_2 = 0x6B3343CF
 PACKED = range(0xFF000011, 0xFF000016)
 DRAFTS = range(0xFF000011, 0xFF000023)
@@ -37,8 +37,8 @@ def quic_of(line, header):
 
 
 def packet_in(captured, size):
-    """The packet at the beginning of a payload of `size` octets, some of which were captured; None if there is none."""
-    if size < FEWEST_OCTETS or len(captured) < FEWEST_CAPTURED:
+    """The packet at the beginning of a payload of `size` bytes, some of which were captured; None if there is none."""
+    if size < FEWEST_BYTES or len(captured) < FEWEST_CAPTURED:
         return None
     first = captured[0]
     if not first & LONG_BIT:

@@ -1,7 +1,7 @@
 """The segments in a capture.
 
 19. A segment is measured if its data offset is at least 5 and within the IP length, and if the capture holds its 20
-    octets of fixed header. The first timestamps option counts, and any SACK option of at least one block. The search
+    bytes of fixed header. The first timestamps option counts, and any SACK option of at least one block. The search
     for them ends where the end is marked, and at a bad length: less than 2, beyond the header, or other than 10 for the
     timestamps themselves. If the capture ends before the search does, the segment is not measured, unless its
     timestamps have been found; then there is no SACK option beyond.

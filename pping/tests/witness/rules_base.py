@@ -156,5 +156,5 @@ class Clock:
 
 
 def is_newer(value, than):
-    """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or one of an octet."""
+    """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or one of a byte."""
     return 0 < (value - than) % 2**32 < 2**31

@@ -1,6 +1,6 @@
 """dns
 
-D1. A UDP datagram with at least 12 octets of payload is a query if it goes to a port of the list and its QR bit is 0,
+D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a port of the list and its QR bit is 0,
     and a response if it comes from one and the bit is 1.
 D2. A query waits by interface, client, server (each with its port) and ID. One that waits already is void, and waits
     from then.

@@ -25,8 +25,8 @@ def run():
     check("without timestamps", [*BEGIN, from_a(3, ACK, 100, 10)], 0)
     check("a RST", [*BEGIN, from_a(3, RST, 100, 10, tsval=9)], 0)
     check("a keep-alive", [*BEGIN, from_a(3, ACK, 119, 1, tsval=9)], 0)
-    check("one octet elsewhere", [*BEGIN, from_a(3, ACK, 118, 1, tsval=9)], 1)
-    check("more than an octet at the end", [*BEGIN, from_a(3, ACK, 118, 2, tsval=9)], 1)
+    check("one byte elsewhere", [*BEGIN, from_a(3, ACK, 118, 1, tsval=9)], 1)
+    check("more than a byte at the end", [*BEGIN, from_a(3, ACK, 118, 2, tsval=9)], 1)
     check("a FIN at the end", [*BEGIN, from_a(3, FIN | ACK, 119, tsval=9)], 1)
     check(
         "a pure ACK had a newer TSval", [BEGIN[0], from_a(1, ACK, 110, tsval=15), from_a(2, ACK, 100, 9, tsval=11)], 1

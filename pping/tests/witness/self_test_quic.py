@@ -75,9 +75,9 @@ def check_packets():
     """Rules 20 to 23."""
     ids = bytes([4, *b"dest", 2, *b"so"]) + bytes(30)
 
-    def check_form(expected, octets, size=None):
-        found = packet_in(octets, len(octets) if size is None else size)
-        assert (found and found.form) == expected, f"{octets.hex()}: expected {expected}, found {found}"
+    def check_form(expected, bytes, size=None):
+        found = packet_in(bytes, len(bytes) if size is None else size)
+        assert (found and found.form) == expected, f"{bytes.hex()}: expected {expected}, found {found}"
 
     check_form(SHORT, b"\x60" + bytes(20))
     check_form(None, b"\x60" + bytes(19))

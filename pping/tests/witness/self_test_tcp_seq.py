@@ -75,7 +75,7 @@ def check_repetition():
     check("what is behind it goes", [*two, a(3, 100), b(22, 120)])
     check("a repetition with more is recorded", [BEGIN, a(1, 100), a(2, 105), b(22, 115)], sample(115, 20))
     check("and its first part is not measured", [BEGIN, a(1, 100), a(2, 105), b(22, 110)])
-    check("a keep-alive with an octet repeats it", [*two, a(3, 119, 1), b(22, 120)])
+    check("a keep-alive with a byte repeats it", [*two, a(3, 119, 1), b(22, 120)])
     check("one without does not", [*two, a(3, 119, 0), b(22, 120)], sample(120, 20))
     check("what fills a hole makes all behind it doubtful", [BEGIN, a(1, 110), a(2, 100), b(22, 120)])
     check("a repeated FIN", [BEGIN, a(1, 100, 0, FIN | ACK), a(2, 100, 0, FIN | ACK), b(22, 101)])

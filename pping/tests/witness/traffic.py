@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the packets, octets and retransmissions of pping's summaries of flows against what tshark finds in a capture.
+"""Holds the packets, bytes and retransmissions of pping's summaries of flows against what tshark finds in a capture.
 
 Reads records of `pping --format jsonl --flow-summary -r CAPTURE`. Prints how many directions of TCP flows were compared.
 
@@ -28,7 +28,7 @@ CE = "3"
 
 
 def seen_by_tshark(capture):
-    """Packets, octets, retransmissions, those out of order and congestion marks by sender and receiver; `None` where
+    """Packets, bytes, retransmissions, those out of order and congestion marks by sender and receiver; `None` where
     not all have timestamps, or there is a tunnel."""
     command = ["tshark", "-n", "-r", capture, "-Y", "tcp", "-T", "fields", *(f"-e{field}" for field in FIELDS)]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
@@ -68,12 +68,12 @@ def main():
             if f"{way}_out_of_order" in record:
                 said_disordered[ends] = said_disordered.get(ends, 0) + record[f"{way}_out_of_order"]
     compared = 0
-    for ends, (packets, octets, again, marked) in said.items():
+    for ends, (packets, bytes, again, marked) in said.items():
         back = ends[2:] + ends[:2]
         if seen.get(ends) is None or seen.get(back, 0) is None:
             continue
         expected = seen[ends]
-        assert [packets, octets] == expected[:2], f"{ends}: {packets} packets, {octets} octets instead of {expected}"
+        assert [packets, bytes] == expected[:2], f"{ends}: {packets} packets, {bytes} bytes instead of {expected}"
         assert expected[2] <= again <= expected[2] + expected[3], f"{ends}: {again} sent again instead of {expected}"
         out_of_order, there_are = said_disordered.get(ends), disordered[in_numbers(ends)]
         assert out_of_order in (None, there_are), f"{ends}: {out_of_order} out of order instead of {there_are}"

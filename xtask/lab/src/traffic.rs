@@ -223,7 +223,7 @@ fn told(stream: &TcpStream) -> io::Result<Told> {
     // SAFETY: plain numbers, for all of which 0 is valid.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` octets to `info`; an old one knows fewer fields, none of them used here.
+    // SAFETY: the kernel writes at most `length` bytes to `info`; an old one knows fewer fields, none of them used here.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

@@ -128,7 +128,7 @@ impl Load {
             let (length, from) = server.recv_from(&mut buffer)?;
             server.send_to(&buffer[..length], from)?;
             let back = client.recv(&mut buffer)?;
-            ensure!(back == length, "{back} octets came back of {length}");
+            ensure!(back == length, "{back} bytes came back of {length}");
             self.datagrams.fetch_add(2, Relaxed);
             if findings.is_over() {
                 break;

@@ -85,7 +85,7 @@ impl Soak<'_> {
 
     fn count(&self, records: &Path) -> Result<()> {
         let records = BufReader::new(File::open(records).context("could not open the records")?);
-        // Octets, since whoever is killed may leave a line that is cut anywhere.
+        // Bytes, since whoever is killed may leave a line that is cut anywhere.
         let lines = records.split(b'\n').count() as u64;
         self.tallies.lines.fetch_add(lines, Relaxed);
         Ok(())

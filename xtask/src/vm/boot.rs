@@ -93,6 +93,6 @@ pub(super) fn run(
 
 /// What is on the serial console.
 pub(super) fn console(log: &Path) -> Result<String> {
-    let octets = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
-    Ok(String::from_utf8_lossy(&octets).replace('\r', ""))
+    let bytes = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))
 }

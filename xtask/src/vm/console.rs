@@ -29,8 +29,8 @@ pub(super) struct Verified {
     pub(super) features: String,
     /// Instructions that the verifier looked at; not every kernel tells.
     pub(super) instructions: Option<u32>,
-    /// Octets of the program as the kernel has it.
-    pub(super) octets: u32,
+    /// Bytes of the program as the kernel has it.
+    pub(super) bytes: u32,
 }
 
 /// All of it.
@@ -120,15 +120,15 @@ fn ended(mut test: Test, rest: &str) -> Test {
     test
 }
 
-/// Reads `program features instructions octets`.
+/// Reads `program features instructions bytes`.
 fn verified(rest: &str) -> Option<Verified> {
     let fields: Vec<&str> = rest.split(' ').collect();
-    let [program, features, instructions, octets] = fields[..] else { return None };
+    let [program, features, instructions, bytes] = fields[..] else { return None };
     Some(Verified {
         program: program.to_owned(),
         features: features.to_owned(),
         instructions: instructions.parse().ok(),
-        octets: octets.parse().ok()?,
+        bytes: bytes.parse().ok()?,
     })
 }
 
@@ -177,6 +177,6 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_count_instructions_tells_a_size() {
         let console = Console::read("PPING-VERIFIED pping_xdp samples - 8192\n");
-        assert_eq!((console.verified[0].instructions, console.verified[0].octets), (None, 8192));
+        assert_eq!((console.verified[0].instructions, console.verified[0].bytes), (None, 8192));
     }
 }

@@ -19,33 +19,29 @@ const MOST_OF_PAIRS: &str = "pairs";
 struct Cost {
     /// Not every kernel tells.
     instructions: Option<u32>,
-    octets: u32,
+    bytes: u32,
 }
 
 impl Cost {
     fn most(self, other: Self) -> Self {
-        Self {
-            instructions: self.instructions.max(other.instructions),
-            octets: self.octets.max(other.octets),
-        }
+        Self { instructions: self.instructions.max(other.instructions), bytes: self.bytes.max(other.bytes) }
     }
 
     fn has_outgrown(self, before: Self) -> bool {
         let outgrows = |now: u32, before: u32| u64::from(now) * 100 > u64::from(before) * (100 + LEEWAY);
         let instructions = self.instructions.zip(before.instructions);
-        instructions.is_some_and(|(now, before)| outgrows(now, before))
-            || outgrows(self.octets, before.octets)
+        instructions.is_some_and(|(now, before)| outgrows(now, before)) || outgrows(self.bytes, before.bytes)
     }
 
     fn text(self) -> String {
         let instructions = self.instructions.map_or("-".to_owned(), thousands);
-        format!("{instructions} · {}", thousands(self.octets))
+        format!("{instructions} · {}", thousands(self.bytes))
     }
 
     fn read(text: &str) -> Option<Self> {
-        let (instructions, octets) = text.split_once(" · ")?;
+        let (instructions, bytes) = text.split_once(" · ")?;
         let number = |text: &str| text.replace(',', "").parse().ok();
-        Some(Self { instructions: number(instructions), octets: number(octets)? })
+        Some(Self { instructions: number(instructions), bytes: number(bytes)? })
     }
 }
 
@@ -148,7 +144,7 @@ impl Costs {
             _ => "sweep",
         };
         let row = if verified.features.starts_with(PAIR) { MOST_OF_PAIRS } else { &verified.features };
-        self.note(program, row, line, Cost { instructions: verified.instructions, octets: verified.octets });
+        self.note(program, row, line, Cost { instructions: verified.instructions, bytes: verified.bytes });
     }
 
     fn note(&mut self, program: &str, row: &str, line: &str, cost: Cost) {
@@ -179,8 +175,8 @@ fn thousands(number: u32) -> String {
 mod tests {
     use super::*;
 
-    fn verified(program: &str, features: &str, instructions: Option<u32>, octets: u32) -> Verified {
-        Verified { program: program.to_owned(), features: features.to_owned(), instructions, octets }
+    fn verified(program: &str, features: &str, instructions: Option<u32>, bytes: u32) -> Verified {
+        Verified { program: program.to_owned(), features: features.to_owned(), instructions, bytes }
     }
 
     fn costs(instructions: u32) -> Costs {

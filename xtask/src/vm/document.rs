@@ -21,7 +21,7 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     let complaints = costs.complaints(&Costs::read(&before));
     ensure!(
         complaints.is_empty(),
-        "{}\n(instructions that the verifier looks at, and octets; if that is how it has to be, run \
+        "{}\n(instructions that the verifier looks at, and bytes; if that is how it has to be, run \
          `cargo xtask vm --write`)",
         complaints.join("\n")
     );

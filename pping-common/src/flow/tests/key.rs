@@ -7,11 +7,11 @@ use crate::{
 };
 
 fn v4(last: u8) -> IpAddress {
-    IpAddress::from_octets([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 198, 51, 100, last])
+    IpAddress::from_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 198, 51, 100, last])
 }
 
 fn v6(last: u8) -> IpAddress {
-    IpAddress::from_octets([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last])
+    IpAddress::from_bytes([0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last])
 }
 
 fn frame(source: (IpAddress, u16), destination: (IpAddress, u16), mut transport: Transport) -> Frame {
@@ -116,10 +116,10 @@ fn key_is_found_in_memory_and_no_other() {
         unsafe { memory.as_mut_ptr().cast::<FlowKey<A>>().write(key(3, 443)) };
         assert!(key(3, 443).is_in(&memory));
         assert!(!key(4, 443).is_in(&memory) && !key(3, 444).is_in(&memory));
-        for octet in 0..size_of::<FlowKey<A>>() {
+        for byte in 0..size_of::<FlowKey<A>>() {
             let mut other = memory;
-            other[octet / 8] ^= 1 << (octet % 8 * 8);
-            assert!(!key(3, 443).is_in(&other), "octet {octet}");
+            other[byte / 8] ^= 1 << (byte % 8 * 8);
+            assert!(!key(3, 443).is_in(&other), "byte {byte}");
         }
     }
     check::<Ipv4>(v4(1), v4(2));

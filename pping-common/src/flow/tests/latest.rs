@@ -40,7 +40,7 @@ fn at(sequence: u32, flags: u8, payload: u32, tsval: u32) -> Transport {
     transport
 }
 
-/// 100 octets at a sequence number.
+/// 100 bytes at a sequence number.
 fn data(sequence: u32, tsval: u32) -> Transport {
     at(sequence, ACK | PSH, 100, tsval)
 }
@@ -95,11 +95,11 @@ fn a_keep_alive_asks_for_nothing_new() {
     let mut sender = Sender::new();
     sender.sends_again(data(1_000, 1));
     for tsval in 2..5 {
-        assert!(!sender.sends_again(at(1_099, ACK, 1, tsval)), "with the octet before the next");
+        assert!(!sender.sends_again(at(1_099, ACK, 1, tsval)), "with the byte before the next");
         assert!(!sender.sends_again(at(1_099, ACK, 0, tsval)), "without");
     }
-    assert!(sender.sends_again(at(1_098, ACK, 1, 5)), "an octet further back");
-    assert!(sender.sends_again(at(1_098, ACK, 2, 6)), "two octets");
+    assert!(sender.sends_again(at(1_098, ACK, 1, 5)), "a byte further back");
+    assert!(sender.sends_again(at(1_098, ACK, 2, 6)), "two bytes");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn syn_and_fin_are_sent_again_as_data_is() {
     assert!(!sender.sends_again(data(1_000, 1_002)));
     assert!(!sender.sends_again(at(1_100, FIN | ACK, 0, 1_003)));
     assert!(sender.sends_again(at(1_100, FIN | ACK, 0, 1_203)));
-    assert!(sender.sends_again(at(1_099, FIN | ACK, 1, 1_403)), "with the last octet");
+    assert!(sender.sends_again(at(1_099, FIN | ACK, 1, 1_403)), "with the last byte");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! once (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of <https://www.tcpdump.org/linktypes.html>).
 
 use super::{Frame, Untracked, follow};
-use crate::{abi::Hook, octets::Octets};
+use crate::{abi::Hook, bytes::Bytes};
 
 /// Packet type, ARPHRD, address length, address, protocol.
 const HEADER: usize = 16;
@@ -15,29 +15,29 @@ const PACKET_TYPE_V2: usize = 10;
 const OUTGOING: u8 = 4;
 
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
-    let protocol = u16::from_be_bytes(octets.read(HEADER - 2).ok_or(Untracked::Truncated)?);
-    follow(octets, protocol, HEADER, frame)
+pub(super) fn parse<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Result<(), Untracked> {
+    let protocol = u16::from_be_bytes(bytes.read(HEADER - 2).ok_or(Untracked::Truncated)?);
+    follow(bytes, protocol, HEADER, frame)
 }
 
 #[inline(always)]
-pub(super) fn parse_v2<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
-    let protocol = u16::from_be_bytes(octets.read(0).ok_or(Untracked::Truncated)?);
-    follow(octets, protocol, HEADER_V2, frame)
+pub(super) fn parse_v2<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Result<(), Untracked> {
+    let protocol = u16::from_be_bytes(bytes.read(0).ok_or(Untracked::Truncated)?);
+    follow(bytes, protocol, HEADER_V2, frame)
 }
 
-pub(super) fn hook<O: Octets + ?Sized>(octets: &O) -> Option<Hook> {
-    let [_, packet_type] = octets.read(0)?;
+pub(super) fn hook<O: Bytes + ?Sized>(bytes: &O) -> Option<Hook> {
+    let [_, packet_type] = bytes.read(0)?;
     Some(of_packet_type(packet_type))
 }
 
-pub(super) fn hook_v2<O: Octets + ?Sized>(octets: &O) -> Option<Hook> {
-    let [packet_type, _] = octets.read(PACKET_TYPE_V2)?;
+pub(super) fn hook_v2<O: Bytes + ?Sized>(bytes: &O) -> Option<Hook> {
+    let [packet_type, _] = bytes.read(PACKET_TYPE_V2)?;
     Some(of_packet_type(packet_type))
 }
 
-pub(super) fn interface_v2<O: Octets + ?Sized>(octets: &O) -> Option<u32> {
-    octets.read(INTERFACE_V2).map(u32::from_be_bytes)
+pub(super) fn interface_v2<O: Bytes + ?Sized>(bytes: &O) -> Option<u32> {
+    bytes.read(INTERFACE_V2).map(u32::from_be_bytes)
 }
 
 fn of_packet_type(packet_type: u8) -> Hook {

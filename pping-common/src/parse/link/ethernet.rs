@@ -3,8 +3,8 @@
 
 use super::{super::Family, Frame, Untracked, ip, point_to_point::ethertype_of_ppp};
 use crate::{
+    bytes::Bytes,
     limits::{MAX_MPLS_LABELS, MAX_VLAN_TAGS},
-    octets::Octets,
 };
 
 const HEADER: usize = 14;
@@ -34,19 +34,19 @@ const MPLS_BOTTOM: u32 = 0x100;
 
 /// Finds the IP header behind the Ethernet header at `offset`.
 #[inline(always)]
-pub(in super::super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(in super::super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     offset: usize,
     frame: &mut Frame,
 ) -> Result<(), Untracked> {
-    let ethertype = u16::from_be_bytes(octets.read(offset + HEADER - 2).ok_or(Untracked::Truncated)?);
-    follow(octets, ethertype, offset + HEADER, frame)
+    let ethertype = u16::from_be_bytes(bytes.read(offset + HEADER - 2).ok_or(Untracked::Truncated)?);
+    follow(bytes, ethertype, offset + HEADER, frame)
 }
 
 /// Finds the IP header in what an ethertype announces at `offset`.
 #[inline(always)]
-pub(in super::super) fn follow<O: Octets + ?Sized>(
-    octets: &O,
+pub(in super::super) fn follow<O: Bytes + ?Sized>(
+    bytes: &O,
     mut ethertype: u16,
     mut offset: usize,
     frame: &mut Frame,
@@ -55,13 +55,13 @@ pub(in super::super) fn follow<O: Octets + ?Sized>(
         if !is_vlan(ethertype) {
             break;
         }
-        let tag = u32::from_be_bytes(octets.read(offset).ok_or(Untracked::Truncated)?);
+        let tag = u32::from_be_bytes(bytes.read(offset).ok_or(Untracked::Truncated)?);
         frame.vlan.push((tag >> 16) as u16);
         ethertype = tag as u16;
         offset += VLAN_TAG;
     }
     if ethertype == ETHERTYPE_PPPOE_SESSION {
-        let header = octets.read::<PPPOE_HEADER>(offset).ok_or(Untracked::Truncated)?;
+        let header = bytes.read::<PPPOE_HEADER>(offset).ok_or(Untracked::Truncated)?;
         if u16::from_be_bytes([header[0], header[1]]) != PPPOE_DATA {
             return Err(Untracked::Unsupported);
         }
@@ -71,7 +71,7 @@ pub(in super::super) fn follow<O: Octets + ?Sized>(
     match ethertype {
         ETHERTYPE_IPV4 => frame.found(Family::V4, offset),
         ETHERTYPE_IPV6 => frame.found(Family::V6, offset),
-        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(octets, offset, frame),
+        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(bytes, offset, frame),
         _ if is_vlan(ethertype) => return Err(Untracked::Unsupported),
         _ => return Err(Untracked::NonIp),
     }
@@ -86,12 +86,12 @@ fn is_vlan(ethertype: u16) -> bool {
 /// A stack of MPLS labels. They do not say what they carry: IP is known by its version, as routers do that
 /// choose among equal paths (RFC 4928).
 #[inline(always)]
-fn mpls<O: Octets + ?Sized>(octets: &O, mut offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn mpls<O: Bytes + ?Sized>(bytes: &O, mut offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     for _ in 0..MAX_MPLS_LABELS {
-        let label = u32::from_be_bytes(octets.read(offset).ok_or(Untracked::Truncated)?);
+        let label = u32::from_be_bytes(bytes.read(offset).ok_or(Untracked::Truncated)?);
         offset += MPLS_LABEL;
         if label & MPLS_BOTTOM != 0 {
-            return ip(octets, offset, frame);
+            return ip(bytes, offset, frame);
         }
     }
     Err(Untracked::Unsupported)

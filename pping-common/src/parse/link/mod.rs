@@ -9,7 +9,7 @@ pub use vlan::Vlan;
 
 pub(super) use self::ethernet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, follow, parse as ethernet};
 use super::{Family, Frame, Untracked};
-use crate::{abi::Hook, octets::Octets};
+use crate::{abi::Hook, bytes::Bytes};
 
 /// What the frames of an interface, or of a capture file, begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,18 +35,18 @@ impl LinkType {
         [Self::Ethernet, Self::Ip, Self::Cooked, Self::CookedV2, Self::Loopback, Self::Ppp];
 
     /// Whether a frame was coming in or going out, where its header says that.
-    pub fn hook<O: Octets + ?Sized>(self, octets: &O) -> Option<Hook> {
+    pub fn hook<O: Bytes + ?Sized>(self, bytes: &O) -> Option<Hook> {
         match self {
-            Self::Cooked => cooked::hook(octets),
-            Self::CookedV2 => cooked::hook_v2(octets),
+            Self::Cooked => cooked::hook(bytes),
+            Self::CookedV2 => cooked::hook_v2(bytes),
             Self::Ethernet | Self::Ip | Self::Loopback | Self::Ppp => None,
         }
     }
 
     /// The number of the interface that a frame passed, where its header says that.
-    pub fn interface<O: Octets + ?Sized>(self, octets: &O) -> Option<u32> {
+    pub fn interface<O: Bytes + ?Sized>(self, bytes: &O) -> Option<u32> {
         match self {
-            Self::CookedV2 => cooked::interface_v2(octets),
+            Self::CookedV2 => cooked::interface_v2(bytes),
             Self::Ethernet | Self::Ip | Self::Cooked | Self::Loopback | Self::Ppp => None,
         }
     }
@@ -54,25 +54,25 @@ impl LinkType {
 
 /// Finds the IP header: its version and its offset are put down.
 #[inline(always)]
-pub(super) fn parse<O: Octets + ?Sized>(
-    octets: &O,
+pub(super) fn parse<O: Bytes + ?Sized>(
+    bytes: &O,
     link: LinkType,
     frame: &mut Frame,
 ) -> Result<(), Untracked> {
     match link {
-        LinkType::Ethernet => ethernet(octets, 0, frame),
-        LinkType::Ip => ip(octets, 0, frame),
-        LinkType::Cooked => cooked::parse(octets, frame),
-        LinkType::CookedV2 => cooked::parse_v2(octets, frame),
-        LinkType::Loopback => point_to_point::parse_loopback(octets, frame),
-        LinkType::Ppp => point_to_point::parse_ppp(octets, frame),
+        LinkType::Ethernet => ethernet(bytes, 0, frame),
+        LinkType::Ip => ip(bytes, 0, frame),
+        LinkType::Cooked => cooked::parse(bytes, frame),
+        LinkType::CookedV2 => cooked::parse_v2(bytes, frame),
+        LinkType::Loopback => point_to_point::parse_loopback(bytes, frame),
+        LinkType::Ppp => point_to_point::parse_ppp(bytes, frame),
     }
 }
 
 /// An IP header, of the version that its first four bits say.
 #[inline(always)]
-pub(super) fn ip<O: Octets + ?Sized>(octets: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
-    let [first, _] = octets.read(offset).ok_or(Untracked::Truncated)?;
+pub(super) fn ip<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+    let [first, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     match first >> 4 {
         4 => frame.found(Family::V4, offset),
         6 => frame.found(Family::V6, offset),

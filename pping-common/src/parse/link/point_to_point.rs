@@ -1,7 +1,7 @@
 //! Link headers of captures between two ends: BSD loopback, and PPP.
 
 use super::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, Family, Frame, Untracked, follow};
-use crate::octets::Octets;
+use crate::bytes::Bytes;
 
 /// An address family.
 const LOOPBACK_HEADER: usize = 4;
@@ -19,8 +19,8 @@ const PPP_MPLS: u16 = 0x0281;
 
 /// The family is in the byte order of the host that captured, or, on OpenBSD, in that of the network.
 #[inline(always)]
-pub(super) fn parse_loopback<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
-    let family = octets.read(0).ok_or(Untracked::Truncated)?;
+pub(super) fn parse_loopback<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Result<(), Untracked> {
+    let family = bytes.read(0).ok_or(Untracked::Truncated)?;
     for number in [u32::from_be_bytes(family), u32::from_le_bytes(family)] {
         if number == AF_INET {
             frame.found(Family::V4, LOOPBACK_HEADER);
@@ -35,18 +35,18 @@ pub(super) fn parse_loopback<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) 
 }
 
 #[inline(always)]
-pub(super) fn parse_ppp<O: Octets + ?Sized>(octets: &O, frame: &mut Frame) -> Result<(), Untracked> {
+pub(super) fn parse_ppp<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Result<(), Untracked> {
     let mut offset = 0;
-    let mut start: [u8; 2] = octets.read(0).ok_or(Untracked::Truncated)?;
+    let mut start: [u8; 2] = bytes.read(0).ok_or(Untracked::Truncated)?;
     if start == PPP_ADDRESS_AND_CONTROL {
         offset = 2;
-        start = octets.read(offset).ok_or(Untracked::Truncated)?;
+        start = bytes.read(offset).ok_or(Untracked::Truncated)?;
     }
-    // Protocol numbers are even in their first octet and odd in their second, so that the first can be left
+    // Protocol numbers are even in their first byte and odd in their second, so that the first can be left
     // out where it is 0 (RFC 1661, 6.5).
     let (protocol, len) =
         if start[0] & 1 == 0 { (u16::from_be_bytes(start), 2) } else { (u16::from(start[0]), 1) };
-    follow(octets, ethertype_of_ppp(protocol), offset + len, frame)
+    follow(bytes, ethertype_of_ppp(protocol), offset + len, frame)
 }
 
 /// The ethertype for what a PPP protocol number announces; 0, which is none, for what is not followed.

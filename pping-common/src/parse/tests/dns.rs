@@ -3,7 +3,7 @@
 use std::{vec, vec::Vec};
 
 use crate::{
-    octets::Captured,
+    bytes::Captured,
     parse::{Decap, Dns, Frame, Kind, LinkType, Protocol, Scope, Untracked, Vlan},
     rtt::{Method, Methods},
     testing::{Network, TCP, Tcp, parse, parse_anyway},
@@ -22,7 +22,7 @@ fn datagram((source, destination): (u16, u16), payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-/// A message with these two octets of flags, and some octets of questions.
+/// A message with these two bytes of flags, and some bytes of questions.
 fn message(id: u16, flags: [u8; 2]) -> Vec<u8> {
     let mut message = Vec::from(id.to_be_bytes());
     message.extend(flags);
@@ -31,16 +31,16 @@ fn message(id: u16, flags: [u8; 2]) -> Vec<u8> {
     message
 }
 
-fn parse_in(octets: &[u8], scope: &Scope) -> (Frame, Result<(), Untracked>) {
+fn parse_in(bytes: &[u8], scope: &Scope) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE, scope);
+    let parsed = frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::NONE, scope);
     (frame, parsed)
 }
 
 /// What a message from one port to another is found to be, if only DNS is wanted.
 fn found(ports: (u16, u16), flags: [u8; 2]) -> Result<Dns, Untracked> {
-    let octets = Network::v4().frame(UDP, &datagram(ports, &message(0x1234, flags)));
-    let (frame, parsed) = parse_in(&octets, &Scope::of(DNS));
+    let bytes = Network::v4().frame(UDP, &datagram(ports, &message(0x1234, flags)));
+    let (frame, parsed) = parse_in(&bytes, &Scope::of(DNS));
     parsed.map(|()| frame.transport.datagram.dns)
 }
 
@@ -75,8 +75,8 @@ fn d1_ports_can_be_others() {
         ((40_000, 0), false),
         ((0, 0), false),
     ] {
-        let octets = Network::v6().frame(UDP, &datagram(ports, &message(1, [0x01, 0])));
-        let parsed = parse_in(&octets, &scope).1;
+        let bytes = Network::v6().frame(UDP, &datagram(ports, &message(1, [0x01, 0])));
+        let parsed = parse_in(&bytes, &scope).1;
         assert_eq!(parsed, if is_dns { Ok(()) } else { Err(Untracked::Unsupported) }, "{ports:?}");
     }
 }
@@ -85,9 +85,9 @@ fn d1_ports_can_be_others() {
 fn d1_a_message_has_a_whole_header() {
     for len in 0..20 {
         let payload = vec![0; len];
-        let octets = Network::v4().frame(UDP, &datagram((40_000, 53), &payload));
+        let bytes = Network::v4().frame(UDP, &datagram((40_000, 53), &payload));
         let expected = if len < 12 { Err(Untracked::Malformed) } else { Ok(()) };
-        assert_eq!(parse_in(&octets, &Scope::of(DNS)).1, expected, "{len}");
+        assert_eq!(parse_in(&bytes, &Scope::of(DNS)).1, expected, "{len}");
     }
 }
 
@@ -121,27 +121,27 @@ fn datagram_is_parsed_to_what_was_sent() {
 #[test]
 fn padding_of_short_frames_is_no_message() {
     let network = Network::v4();
-    let mut octets = network.frame(UDP, &datagram((40_000, 53), &[0; 11]));
-    octets.extend([0; 20]);
-    assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed));
+    let mut bytes = network.frame(UDP, &datagram((40_000, 53), &[0; 11]));
+    bytes.extend([0; 20]);
+    assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed));
 }
 
 #[test]
 fn datagram_shorter_than_its_header_is_malformed() {
     for len in 20..28 {
         let network = Network { len: Some(len), ..Network::v4() };
-        let octets = network.frame(UDP, &datagram((40_000, 53), &message(1, [0, 0])));
-        assert_eq!(parse_in(&octets, &Scope::of(DNS)).1, Err(Untracked::Malformed), "{len}");
+        let bytes = network.frame(UDP, &datagram((40_000, 53), &message(1, [0, 0])));
+        assert_eq!(parse_in(&bytes, &Scope::of(DNS)).1, Err(Untracked::Malformed), "{len}");
     }
 }
 
 #[test]
-fn nothing_of_a_message_is_read_behind_its_first_four_octets() {
+fn nothing_of_a_message_is_read_behind_its_first_four_bytes() {
     for network in [Network::v4(), Network::v6()] {
-        let octets = network.frame(UDP, &datagram((40_000, 53), &message(1, [0, 0])));
+        let bytes = network.frame(UDP, &datagram((40_000, 53), &message(1, [0, 0])));
         let needed = 14 + network.header_len() + 8 + 4;
-        for len in 0..octets.len() {
-            let captured = Captured { octets: &octets[..len], frame_len: octets.len() };
+        for len in 0..bytes.len() {
+            let captured = Captured { bytes: &bytes[..len], frame_len: bytes.len() };
             let mut frame = Frame::EMPTY;
             let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::of(DNS));
             assert_eq!(parsed, if len < needed { Err(Untracked::Truncated) } else { Ok(()) }, "{len}");
@@ -161,7 +161,7 @@ fn datagrams_are_left_alone_without_a_method_for_them() {
     // And where DNS is not wanted, they are no DNS.
     let (frame, _) = parse_in(&dns, &Scope::of(Methods::ALL.without(Method::Dns)));
     assert_ne!(frame.transport.kind, Kind::Dns);
-    let segment = Network::v4().frame(TCP, &Tcp::usual(1, 2).octets());
+    let segment = Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes());
     assert_eq!(parse_in(&segment, &Scope::of(DNS)).1, Err(Untracked::Unsupported));
 }
 

@@ -17,8 +17,8 @@ fn families() -> [(Network, u8, u8, u8, Protocol); 2] {
 fn request_and_reply() {
     for (network, number, request, reply, protocol) in families() {
         for (kind, is_reply) in [(request, false), (reply, true)] {
-            let octets = network.frame(number, &echo(kind, 0, 0x1234, 0xabcd, &[0; 56]));
-            let frame = parse(&octets).unwrap();
+            let bytes = network.frame(number, &echo(kind, 0, 0x1234, 0xabcd, &[0; 56]));
+            let frame = parse(&bytes).unwrap();
             assert_eq!((frame.transport.kind, frame.protocol), (Kind::Echo, protocol));
             let expected = Echo { id: 0x1234, sequence: 0xabcd, is_reply, payload: 56 };
             assert_eq!(frame.transport.echo, expected);
@@ -38,8 +38,8 @@ fn other_types_and_codes_are_unsupported() {
             let (frame, parsed) = parse_anyway(&network.frame(number, &echo(kind, 0, 1, 1, &[])));
             assert_eq!(parsed.is_ok(), is_echo, "{kind}");
             assert_eq!(frame.protocol, protocol);
-            let octets = network.frame(number, &echo(kind, 1, 1, 1, &[]));
-            assert_eq!(parse_anyway(&octets).1, Err(Untracked::Unsupported), "{kind}");
+            let bytes = network.frame(number, &echo(kind, 1, 1, 1, &[]));
+            assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Unsupported), "{kind}");
         }
     }
 }
@@ -50,8 +50,8 @@ fn error_that_quotes_an_echo_is_no_reply() {
         let quoted = network.packet(number, &echo(request, 0, 7, 1, &[0; 8]));
         let unreachable = if number == ICMP { 3 } else { 1 };
         for code in 0..4 {
-            let octets = network.frame(number, &echo(unreachable, code, 7, 1, &quoted));
-            assert_eq!(parse_anyway(&octets).1, Err(Untracked::Unsupported));
+            let bytes = network.frame(number, &echo(unreachable, code, 7, 1, &quoted));
+            assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Unsupported));
         }
     }
 }
@@ -60,17 +60,17 @@ fn error_that_quotes_an_echo_is_no_reply() {
 fn message_shorter_than_its_header_is_malformed() {
     for (network, number, request, _, _) in families() {
         let short = network.header_len() as u16 % 40 + 7;
-        let octets = Network { len: Some(short), ..network }.frame(number, &echo(request, 0, 7, 1, &[0; 8]));
-        assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed));
+        let bytes = Network { len: Some(short), ..network }.frame(number, &echo(request, 0, 7, 1, &[0; 8]));
+        assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed));
     }
 }
 
 #[test]
 fn echo_after_a_segment_has_no_ports_of_it() {
-    let mut frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
-    let octets: Vec<u8> = Network::v4().frame(ICMP, &echo(8, 0, 7, 1, &[]));
+    let mut frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
+    let bytes: Vec<u8> = Network::v4().frame(ICMP, &echo(8, 0, 7, 1, &[]));
     let parsed = frame.parse(
-        &octets[..],
+        &bytes[..],
         crate::parse::LinkType::Ethernet,
         crate::parse::Vlan::NONE,
         Decap::NONE,

@@ -12,7 +12,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// A fragment header: `field` is the offset in octets, plus 1 when more follow.
+/// A fragment header: `field` is the offset in bytes, plus 1 when more follow.
 fn fragment(field: u16) -> (u8, Vec<u8>) {
     let [high, low] = field.to_be_bytes();
     (FRAGMENT, vec![0, high, low, 0, 0, 0, 1])
@@ -22,7 +22,7 @@ fn fragment(field: u16) -> (u8, Vec<u8>) {
 fn addresses_and_traffic_class() {
     for network in [Network::v4(), Network::v6()] {
         let network = Network { traffic_class: 0xb9, ..network };
-        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
+        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
         assert_eq!((frame.source, frame.destination), (network.source, network.destination));
         assert_eq!((frame.family, frame.protocol), (network.family, Protocol::Tcp));
         assert_eq!(frame.traffic_class, 0xb9);
@@ -33,7 +33,7 @@ fn addresses_and_traffic_class() {
 fn v4_options_are_skipped() {
     for words in 0..=10 {
         let network = Network { options: vec![7; 4 * words], ..Network::v4() };
-        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
+        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
         assert_eq!(frame.transport.segment.destination_port, 443);
         assert_eq!(frame.transport.payload(), 5);
     }
@@ -42,9 +42,9 @@ fn v4_options_are_skipped() {
 #[test]
 fn v4_header_length_below_its_minimum_is_malformed() {
     for words in 0..5 {
-        let mut octets = Network::v4().frame(TCP, &Tcp::usual(1, 2).octets());
-        octets[14] = 0x40 | words;
-        assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed));
+        let mut bytes = Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes());
+        bytes[14] = 0x40 | words;
+        assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed));
     }
 }
 
@@ -52,17 +52,17 @@ fn v4_header_length_below_its_minimum_is_malformed() {
 fn v4_total_length_below_its_header_is_malformed() {
     for len in 1..20 {
         let network = Network { len: Some(len), ..Network::v4() };
-        let octets = network.frame(TCP, &Tcp::usual(1, 2).octets());
-        assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed));
+        let bytes = network.frame(TCP, &Tcp::usual(1, 2).bytes());
+        assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed));
     }
 }
 
 #[test]
 fn padding_of_short_frames_is_no_payload() {
     for network in [Network::v4(), Network::v6()] {
-        let mut octets = network.frame(TCP, &Tcp { payload: 0, ..Tcp::usual(1, 2) }.octets());
-        octets.extend([0; 24]);
-        let frame = parse(&octets).unwrap();
+        let mut bytes = network.frame(TCP, &Tcp { payload: 0, ..Tcp::usual(1, 2) }.bytes());
+        bytes.extend([0; 24]);
+        let frame = parse(&bytes).unwrap();
         assert_eq!(frame.transport.payload(), 0);
         assert!(!frame.transport.segment.consumes_sequence_space());
     }
@@ -72,16 +72,16 @@ fn padding_of_short_frames_is_no_payload() {
 fn length_zero_means_the_rest_of_the_frame() {
     for network in [Network::v4(), Network::v6()] {
         let network = Network { len: Some(0), ..network };
-        let octets = network.frame(TCP, &Tcp { payload: 70_000, ..Tcp::usual(1, 2) }.octets());
-        assert_eq!(parse(&octets).unwrap().transport.payload(), 70_000);
+        let bytes = network.frame(TCP, &Tcp { payload: 70_000, ..Tcp::usual(1, 2) }.bytes());
+        assert_eq!(parse(&bytes).unwrap().transport.payload(), 70_000);
     }
 }
 
 #[test]
 fn payload_is_what_the_header_says_even_when_the_capture_is_shorter() {
     for network in [Network::v4(), Network::v6()] {
-        let octets = network.frame(TCP, &Tcp { payload: 1000, ..Tcp::usual(1, 2) }.octets());
-        let frame = parse(&octets[..octets.len() - 990]).unwrap();
+        let bytes = network.frame(TCP, &Tcp { payload: 1000, ..Tcp::usual(1, 2) }.bytes());
+        let frame = parse(&bytes[..bytes.len() - 990]).unwrap();
         assert_eq!(frame.transport.payload(), 1000);
     }
 }
@@ -90,7 +90,7 @@ fn payload_is_what_the_header_says_even_when_the_capture_is_shorter() {
 fn first_fragment_is_parsed() {
     let fragments = [Network { fragment: 0x2000, ..Network::v4() }, Network::with_extensions(&[fragment(1)])];
     for network in fragments {
-        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
+        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
         assert_eq!(frame.transport.segment.timestamps.tsval, 1);
     }
 }
@@ -98,7 +98,7 @@ fn first_fragment_is_parsed() {
 #[test]
 fn whole_packet_that_must_not_be_fragmented_is_no_fragment() {
     let network = Network { fragment: 0x4000, ..Network::v4() };
-    assert!(parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).is_ok());
+    assert!(parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).is_ok());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn later_fragment_is_counted_by_its_protocol_and_left_alone() {
         (Network::with_extensions(&[extension(HOP_BY_HOP, 1), fragment(8)]), Protocol::Tcp),
     ];
     for (network, protocol) in fragments {
-        let (frame, parsed) = parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).octets()));
+        let (frame, parsed) = parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).bytes()));
         assert_eq!(parsed, Err(Untracked::Fragment), "{network:?}");
         assert_eq!(frame.protocol, protocol);
     }
@@ -122,7 +122,7 @@ fn each_extension_header_is_skipped() {
     for number in [HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS] {
         for units in [1, 2, 32, 256] {
             let network = Network::with_extensions(&[extension(number, units)]);
-            let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
+            let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
             assert_eq!(frame.protocol, Protocol::Tcp);
             assert_eq!(frame.transport.segment.timestamps.tsval, 1);
             assert_eq!(frame.transport.payload(), 5);
@@ -132,11 +132,11 @@ fn each_extension_header_is_skipped() {
 
 #[test]
 fn fragment_header_has_no_length() {
-    // The octet in the place of the length is reserved.
+    // The byte in the place of the length is reserved.
     let (number, mut rest) = fragment(0);
     rest[0] = 0xff;
     let network = Network::with_extensions(&[(number, rest)]);
-    assert!(parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).is_ok());
+    assert!(parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).is_ok());
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn six_extension_headers_are_followed_and_seven_are_not() {
         .collect();
     for len in 0..=6 {
         let network = Network::with_extensions(&chain[..len]);
-        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
+        let frame = parse(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
         assert_eq!(frame.transport.segment.timestamps.tsval, 1);
     }
     let network = Network::with_extensions(&[&chain[..], &[extension(DESTINATION_OPTIONS, 1)]].concat());
-    let (frame, parsed) = parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).octets()));
+    let (frame, parsed) = parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).bytes()));
     assert_eq!(parsed, Err(Untracked::Unsupported));
     assert_eq!(frame.protocol, Protocol::Other);
 }
@@ -159,15 +159,15 @@ fn six_extension_headers_are_followed_and_seven_are_not() {
 #[test]
 fn longest_chain_in_the_deepest_tags_is_found() {
     let network = Network::with_extensions(&[(); 6].map(|()| extension(DESTINATION_OPTIONS, 256)));
-    let packet = network.packet(TCP, &Tcp::usual(1, 2).octets());
-    let octets = crate::testing::ethernet(&[(crate::testing::VLAN, 1); 4], 0x86dd, &packet);
-    assert_eq!(parse(&octets).unwrap().transport.segment.timestamps.tsval, 1);
+    let packet = network.packet(TCP, &Tcp::usual(1, 2).bytes());
+    let bytes = crate::testing::ethernet(&[(crate::testing::VLAN, 1); 4], 0x86dd, &packet);
+    assert_eq!(parse(&bytes).unwrap().transport.segment.timestamps.tsval, 1);
 }
 
 #[test]
 fn payload_length_that_ends_inside_the_extension_headers_is_malformed() {
     let network = Network { len: Some(8), ..Network::with_extensions(&[extension(ROUTING, 2)]) };
-    assert_eq!(parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).octets())).1, Err(Untracked::Malformed));
+    assert_eq!(parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).1, Err(Untracked::Malformed));
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn authentication_header_is_skipped() {
     for words in [1, 4, 255_u8] {
         let mut authenticated = Vec::from([TCP, words]);
         authenticated.resize((usize::from(words) + 2) * 4, 0);
-        authenticated.extend(Tcp::usual(6, 7).octets());
+        authenticated.extend(Tcp::usual(6, 7).bytes());
         for network in [Network::v4(), Network::v6(), Network::with_extensions(&[extension(ROUTING, 1)])] {
             let frame = parse(&network.frame(51, &authenticated)).unwrap();
             assert_eq!(frame.transport.segment.timestamps.tsval, 6);
@@ -205,18 +205,18 @@ fn other_protocols_are_counted_and_unsupported() {
 }
 
 #[test]
-fn address_goes_to_octets_and_back() {
-    let octets = core::array::from_fn(|position| position as u8 + 1);
-    assert_eq!(IpAddress::from_octets(octets).to_octets(), octets);
-    let frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).octets())).unwrap();
-    assert_eq!(frame.source.to_octets(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1]);
+fn address_goes_to_bytes_and_back() {
+    let bytes = core::array::from_fn(|position| position as u8 + 1);
+    assert_eq!(IpAddress::from_bytes(bytes).to_bytes(), bytes);
+    let frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
+    assert_eq!(frame.source.to_bytes(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 192, 0, 2, 1]);
     assert_eq!(frame.family, Family::V4);
 }
 
 #[test]
 fn loopback_is_127_slash_8_and_the_one_of_v6() {
     let mapped =
-        |first, last| IpAddress::from_octets([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, first, 0, 0, last]);
+        |first, last| IpAddress::from_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, first, 0, 0, last]);
     assert!(mapped(127, 1).is_loopback() && mapped(127, 255).is_loopback());
     assert!(!mapped(126, 1).is_loopback() && !mapped(128, 1).is_loopback());
     assert!(IpAddress([0, 1]).is_loopback());

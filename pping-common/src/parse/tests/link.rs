@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn tagged(tags: &[(u16, u16)]) -> Vec<u8> {
-    ethernet(tags, ETHERTYPE_IPV4, &Network::v4().packet(TCP, &Tcp::usual(1, 2).octets()))
+    ethernet(tags, ETHERTYPE_IPV4, &Network::v4().packet(TCP, &Tcp::usual(1, 2).bytes()))
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn of_five_tags_the_offloaded_one_is_forgotten() {
     let mut offloaded = Vlan::NONE;
     offloaded.push(100);
     let mut frame = Frame::EMPTY;
-    let octets = tagged(&[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)]);
-    frame.parse(&octets[..], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL).unwrap();
+    let bytes = tagged(&[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)]);
+    frame.parse(&bytes[..], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL).unwrap();
     assert_eq!(identifiers(&frame), [1, 2, 3, 4]);
 }
 
@@ -89,14 +89,14 @@ fn other_ethertypes_are_no_ip() {
 
 #[test]
 fn link_without_a_header_begins_with_ip() {
-    let segment = Tcp::usual(3, 4).octets();
+    let segment = Tcp::usual(3, 4).bytes();
     for network in [Network::v4(), Network::v6()] {
         let frame = parse_on(&network.packet(TCP, &segment), LinkType::Ip).unwrap();
         assert_eq!(frame.family, network.family);
         assert_eq!(frame.source, network.source);
         assert_eq!(frame.transport.segment.timestamps.tsval, 3);
     }
-    let error = |octets: &[u8]| parse_on(octets, LinkType::Ip).unwrap_err();
+    let error = |bytes: &[u8]| parse_on(bytes, LinkType::Ip).unwrap_err();
     assert_eq!(error(&[0x54; 80]), Untracked::NonIp);
     assert_eq!(error(&[]), Untracked::Truncated);
     assert_eq!(error(&[0x45]), Untracked::Truncated);
@@ -104,11 +104,11 @@ fn link_without_a_header_begins_with_ip() {
 
 #[test]
 fn version_must_agree_with_the_ethertype() {
-    let segment = Tcp::usual(1, 2).octets();
+    let segment = Tcp::usual(1, 2).bytes();
     let v4 = ethernet(&[], Network::v6().ethertype(), &Network::v4().packet(TCP, &segment));
     let v6 = ethernet(&[], Network::v4().ethertype(), &Network::v6().packet(TCP, &segment));
-    for octets in [v4, v6] {
-        let (frame, parsed) = parse_anyway(&octets);
+    for bytes in [v4, v6] {
+        let (frame, parsed) = parse_anyway(&bytes);
         assert_eq!(parsed, Err(Untracked::Malformed));
         assert_eq!(frame.protocol, Protocol::Other);
     }
@@ -116,9 +116,9 @@ fn version_must_agree_with_the_ethertype() {
 
 #[test]
 fn nothing_of_an_earlier_frame_is_left() {
-    let rich = Network { traffic_class: 0xff, ..Network::v6() }.packet(TCP, &Tcp::usual(1, 2).octets());
+    let rich = Network { traffic_class: 0xff, ..Network::v6() }.packet(TCP, &Tcp::usual(1, 2).bytes());
     let rich = ethernet(&[(VLAN, 5)], Network::v6().ethertype(), &rich);
-    let plain = Network::v4().frame(TCP, &Tcp::with_options(&[]).octets());
+    let plain = Network::v4().frame(TCP, &Tcp::with_options(&[]).bytes());
     let mut frame = Frame::EMPTY;
     frame.parse(&rich[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
     frame.parse(&plain[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
@@ -137,32 +137,32 @@ fn nothing_of_an_earlier_frame_is_left() {
 
 /// IPv4 and IPv6, each with its ethertype and its PPP protocol number.
 fn packets() -> [(u16, u16, Vec<u8>); 2] {
-    let segment = Tcp::usual(3, 4).octets();
+    let segment = Tcp::usual(3, 4).bytes();
     [(Network::v4(), 0x0021), (Network::v6(), 0x0057)]
         .map(|(network, ppp)| (network.ethertype(), ppp, network.packet(TCP, &segment)))
 }
 
 #[track_caller]
-fn assert_found(octets: &[u8], link: LinkType) {
-    let frame = parse_on(octets, link).unwrap();
+fn assert_found(bytes: &[u8], link: LinkType) {
+    let frame = parse_on(bytes, link).unwrap();
     assert_eq!(frame.transport.segment.timestamps.tsval, 3);
-    for len in 0..octets.len() - 5 {
-        assert_eq!(parse_on(&octets[..len], link).unwrap_err(), Untracked::Truncated, "{len} octets");
+    for len in 0..bytes.len() - 5 {
+        assert_eq!(parse_on(&bytes[..len], link).unwrap_err(), Untracked::Truncated, "{len} bytes");
     }
 }
 
 fn mpls(labels: usize, packet: &[u8]) -> Vec<u8> {
-    let mut octets = [0, 1, 0x20, 64].repeat(labels);
-    octets[4 * (labels - 1) + 2] |= 1;
-    octets.extend(packet);
-    octets
+    let mut bytes = [0, 1, 0x20, 64].repeat(labels);
+    bytes[4 * (labels - 1) + 2] |= 1;
+    bytes.extend(packet);
+    bytes
 }
 
 fn pppoe(protocol: u16, packet: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::from([0x11, 0, 0, 9, 0, 0]);
-    octets.extend(protocol.to_be_bytes());
-    octets.extend(packet);
-    octets
+    let mut bytes = Vec::from([0x11, 0, 0, 9, 0, 0]);
+    bytes.extend(protocol.to_be_bytes());
+    bytes.extend(packet);
+    bytes
 }
 
 #[test]

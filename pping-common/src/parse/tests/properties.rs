@@ -1,4 +1,4 @@
-//! What holds for any octets and for any frame.
+//! What holds for any bytes and for any frame.
 
 use core::cell::RefCell;
 use std::{vec, vec::Vec};
@@ -7,39 +7,39 @@ use proptest::{collection::vec, prelude::*, sample::subsequence};
 
 use super::tunnel::tunnels;
 use crate::{
-    octets::Octets,
+    bytes::Bytes,
     parse::{Decap, Frame, IpAddress, Kind, LinkType, Protocol, Scope, Timestamps, Untracked, Vlan},
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, ethernet, extension, identifiers, parse},
 };
 
 /// A frame that writes down what is read of it: offset, length, and whether that was inside.
 struct Watched<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     reads: RefCell<Vec<(usize, usize, bool)>>,
 }
 
-impl Octets for Watched<'_> {
+impl Bytes for Watched<'_> {
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        let read = self.octets.read(offset);
-        assert_eq!(read.is_some(), offset + N <= self.octets.len());
+        let read = self.bytes.read(offset);
+        assert_eq!(read.is_some(), offset + N <= self.bytes.len());
         self.reads.borrow_mut().push((offset, N, read.is_some()));
         read
     }
 
     fn frame_len(&self) -> usize {
-        self.octets.len()
+        self.bytes.len()
     }
 }
 
 /// Parses, and checks that a read which fails is the last, and ends the parse with that reason unless it was of TCP options that
 /// were no longer needed. Returns how far reads went.
-fn parse_watched(octets: &[u8], link: LinkType) -> (Result<(), Untracked>, usize) {
-    parse_watched_inside(octets, link, Decap::NONE)
+fn parse_watched(bytes: &[u8], link: LinkType) -> (Result<(), Untracked>, usize) {
+    parse_watched_inside(bytes, link, Decap::NONE)
 }
 
 /// The same, looking into tunnels.
-fn parse_watched_inside(octets: &[u8], link: LinkType, decap: Decap) -> (Result<(), Untracked>, usize) {
-    let watched = Watched { octets, reads: RefCell::default() };
+fn parse_watched_inside(bytes: &[u8], link: LinkType, decap: Decap) -> (Result<(), Untracked>, usize) {
+    let watched = Watched { bytes, reads: RefCell::default() };
     let mut frame = Frame::EMPTY;
     let parsed = frame.parse(&watched, link, Vlan::NONE, decap, &Scope::ALL);
     let reads = watched.reads.into_inner();
@@ -97,15 +97,15 @@ fn other_options() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 fn network() -> impl Strategy<Value = Network> {
-    let v4 = (any::<[u8; 8]>(), 0..=10_usize).prop_map(|(octets, words)| {
+    let v4 = (any::<[u8; 8]>(), 0..=10_usize).prop_map(|(bytes, words)| {
         let mapped = |half: &[u8]| {
             let mut address = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0];
             address[12..].copy_from_slice(half);
-            IpAddress::from_octets(address)
+            IpAddress::from_bytes(address)
         };
         Network {
-            source: mapped(&octets[..4]),
-            destination: mapped(&octets[4..]),
+            source: mapped(&bytes[..4]),
+            destination: mapped(&bytes[4..]),
             options: vec![1; 4 * words],
             ..Network::v4()
         }
@@ -113,8 +113,8 @@ fn network() -> impl Strategy<Value = Network> {
     let headers = vec((prop_oneof![Just(0), Just(43), Just(60)], 1..5_usize), 0..=6);
     let v6 =
         (any::<[u8; 16]>(), any::<[u8; 16]>(), headers).prop_map(|(source, destination, headers)| Network {
-            source: IpAddress::from_octets(source),
-            destination: IpAddress::from_octets(destination),
+            source: IpAddress::from_bytes(source),
+            destination: IpAddress::from_bytes(destination),
             extensions: headers.into_iter().map(|(number, units)| extension(number, units)).collect(),
             ..Network::v6()
         });
@@ -136,11 +136,11 @@ fn assert_lower_layers(frame: &Frame, network: &Network, tags: &[(u16, u16)]) {
 
 proptest! {
     #[test]
-    fn any_octets_are_parsed_without_leaving_the_frame(octets in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_are_parsed_without_leaving_the_frame(bytes in vec(any::<u8>(), 0..200)) {
         for link in LinkType::ALL {
             for decap in [Decap::NONE, Decap::ALL] {
-                let (_, furthest) = parse_watched_inside(&octets, link, decap);
-                prop_assert!(furthest <= octets.len());
+                let (_, furthest) = parse_watched_inside(&bytes, link, decap);
+                prop_assert!(furthest <= bytes.len());
             }
         }
     }
@@ -152,16 +152,16 @@ proptest! {
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
     ) {
-        let packet = network.packet(TCP, &Tcp::usual(1, 2).octets());
-        let mut octets = ethernet(&tags, network.ethertype(), &packet);
-        for (position, octet) in changes {
-            let position = position.index(octets.len());
-            octets[position] = octet;
+        let packet = network.packet(TCP, &Tcp::usual(1, 2).bytes());
+        let mut bytes = ethernet(&tags, network.ethertype(), &packet);
+        for (position, byte) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
-        let prefix = &octets[..cut.index(octets.len())];
-        for octets in [&octets[..], prefix] {
-            let (_, furthest) = parse_watched(octets, LinkType::Ethernet);
-            prop_assert!(furthest <= octets.len());
+        let prefix = &bytes[..cut.index(bytes.len())];
+        for bytes in [&bytes[..], prefix] {
+            let (_, furthest) = parse_watched(bytes, LinkType::Ethernet);
+            prop_assert!(furthest <= bytes.len());
         }
     }
 
@@ -172,16 +172,16 @@ proptest! {
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
     ) {
-        let tunnels = tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets()));
-        let mut octets = tunnels[kind.index(tunnels.len())].octets.clone();
-        for (position, octet) in changes {
-            let position = position.index(octets.len());
-            octets[position] = octet;
+        let tunnels = tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).bytes()));
+        let mut bytes = tunnels[kind.index(tunnels.len())].bytes.clone();
+        for (position, byte) in changes {
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
         }
-        let prefix = &octets[..cut.index(octets.len())];
-        for octets in [&octets[..], prefix] {
-            let (_, furthest) = parse_watched_inside(octets, LinkType::Ethernet, Decap::ALL);
-            prop_assert!(furthest <= octets.len());
+        let prefix = &bytes[..cut.index(bytes.len())];
+        for bytes in [&bytes[..], prefix] {
+            let (_, furthest) = parse_watched_inside(bytes, LinkType::Ethernet, Decap::ALL);
+            prop_assert!(furthest <= bytes.len());
         }
     }
 
@@ -197,11 +197,11 @@ proptest! {
     ) {
         let (source_port, destination_port) = ports;
         let tcp = Tcp { source_port, destination_port, flags, payload, ..Tcp::usual(tsval, tsecr) };
-        let packet = network.packet(TCP, &tcp.octets());
-        let mut octets = ethernet(&tags, network.ethertype(), &packet);
-        let header_end = octets.len() - payload;
-        octets.resize(octets.len() + padding, 0);
-        let frame = parse(&octets).unwrap();
+        let packet = network.packet(TCP, &tcp.bytes());
+        let mut bytes = ethernet(&tags, network.ethertype(), &packet);
+        let header_end = bytes.len() - payload;
+        bytes.resize(bytes.len() + padding, 0);
+        let frame = parse(&bytes).unwrap();
         assert_lower_layers(&frame, &network, &tags);
         let segment = frame.transport.segment;
         prop_assert_eq!((frame.protocol, frame.transport.kind), (Protocol::Tcp, Kind::Tcp));
@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(segment.flags.0, flags);
         prop_assert_eq!(segment.payload as usize, payload);
         prop_assert_eq!(segment.timestamps(), Some(Timestamps { tsval, tsecr }));
-        let (parsed, furthest) = parse_watched(&octets, LinkType::Ethernet);
+        let (parsed, furthest) = parse_watched(&bytes, LinkType::Ethernet);
         prop_assert_eq!(parsed, Ok(()));
         prop_assert_eq!(furthest, header_end);
     }
@@ -229,15 +229,15 @@ proptest! {
             (_, true) => (ICMPV6, 129),
         };
         let packet = network.packet(number, &echo(kind, 0, id, sequence, &vec![0; payload]));
-        let mut octets = ethernet(&tags, network.ethertype(), &packet);
-        let header_end = octets.len() - payload;
-        octets.resize(octets.len() + padding, 0);
-        let frame = parse(&octets).unwrap();
+        let mut bytes = ethernet(&tags, network.ethertype(), &packet);
+        let header_end = bytes.len() - payload;
+        bytes.resize(bytes.len() + padding, 0);
+        let frame = parse(&bytes).unwrap();
         assert_lower_layers(&frame, &network, &tags);
         let parsed = frame.transport.echo;
         prop_assert_eq!((parsed.id, parsed.sequence, parsed.is_reply), (id, sequence, is_reply));
         prop_assert_eq!(parsed.payload as usize, payload);
-        prop_assert_eq!(parse_watched(&octets, LinkType::Ethernet), (Ok(()), header_end));
+        prop_assert_eq!(parse_watched(&bytes, LinkType::Ethernet), (Ok(()), header_end));
     }
 
     #[test]
@@ -247,25 +247,25 @@ proptest! {
             Just(options).prop_shuffle()
         }),
     ) {
-        let octets = Network::v6().frame(TCP, &Tcp::with_options(&options.concat()).octets());
+        let bytes = Network::v6().frame(TCP, &Tcp::with_options(&options.concat()).bytes());
         let expected = Timestamps { tsval: 0xdead_beef, tsecr: 0x0bad_cafe };
-        let segment = parse(&octets).unwrap().transport.segment;
+        let segment = parse(&bytes).unwrap().transport.segment;
         prop_assert_eq!(segment.timestamps(), Some(expected));
         prop_assert_eq!(segment.has_sack, options.iter().any(|option| option[0] == 5));
     }
 
     #[test]
     fn any_options_are_read_by_the_rfc_and_not_beyond(
-        // Mostly octets that mean something as a kind or as a length.
+        // Mostly bytes that mean something as a kind or as a length.
         options in vec(prop_oneof![0..=12_u8, Just(8), Just(10), any::<u8>()], 0..=40),
     ) {
         let tcp = Tcp::with_options(&options);
         let mut padded = options;
         padded.resize(tcp.header_len() - 20, 0);
-        let octets = Network::v4().frame(TCP, &tcp.octets());
-        let segment = parse(&octets).unwrap().transport.segment;
+        let bytes = Network::v4().frame(TCP, &tcp.bytes());
+        let segment = parse(&bytes).unwrap().transport.segment;
         prop_assert_eq!((segment.timestamps(), segment.has_sack), find(&padded));
-        let (_, furthest) = parse_watched(&octets, LinkType::Ethernet);
-        prop_assert!(furthest <= octets.len() - tcp.payload);
+        let (_, furthest) = parse_watched(&bytes, LinkType::Ethernet);
+        prop_assert!(furthest <= bytes.len() - tcp.payload);
     }
 }

@@ -5,7 +5,7 @@ use std::{vec, vec::Vec};
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
-    octets::Captured,
+    bytes::Captured,
     parse::{Decap, Frame, Kind, LinkType, Quic, QuicForm, Scope, Untracked, Vlan},
     rtt::{Method, Methods},
     testing::{Network, parse},
@@ -31,7 +31,7 @@ fn found(payload: &[u8]) -> Result<Quic, Untracked> {
     Ok(transport.datagram.quic)
 }
 
-/// A long header with lengths of their own, and 30 octets behind it.
+/// A long header with lengths of their own, and 30 bytes behind it.
 fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     let mut packet = vec![first];
     packet.extend(version.to_be_bytes());
@@ -111,12 +111,12 @@ fn versions_are_known_or_greased() {
 }
 
 #[test]
-fn ids_are_told_apart_by_octets_and_length() {
-    let octets: Vec<u8> = (1..=20).collect();
-    let mut digests: Vec<u32> = (0..=20).map(|len| digest(&octets[..len])).collect();
+fn ids_are_told_apart_by_bytes_and_length() {
+    let bytes: Vec<u8> = (1..=20).collect();
+    let mut digests: Vec<u32> = (0..=20).map(|len| digest(&bytes[..len])).collect();
     assert_eq!(digests[0], 0);
     for at in 0..20 {
-        let mut other = octets.clone();
+        let mut other = bytes.clone();
         other[at] ^= 1;
         digests.push(digest(&other));
     }
@@ -127,7 +127,7 @@ fn ids_are_told_apart_by_octets_and_length() {
 }
 
 #[test]
-fn drafts_pack_both_lengths_in_one_octet() {
+fn drafts_pack_both_lengths_in_one_byte() {
     for version in [0xff00_0011, DRAFT_18, 0xff00_0015] {
         for (destination, source) in [(8, 4), (18, 18), (4, 0), (0, 4)] {
             let (destination, source) = (vec![3; destination], vec![4; source]);
@@ -142,16 +142,16 @@ fn drafts_pack_both_lengths_in_one_octet() {
 #[test]
 fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
     let packet = long(INITIAL, 1, &[1; 8], &[2; 5]);
-    // The place of the source ID and 20 octets.
+    // The place of the source ID and 20 bytes.
     for len in 0..15 + 20 {
         assert_eq!(found(&packet[..len]), Err(Untracked::Unsupported), "{len}");
     }
     assert!(found(&packet[..35]).is_ok());
-    let octets = frame(&packet);
-    let needed = octets.len() - packet.len() + 35;
-    for len in needed - 35..octets.len() {
+    let bytes = frame(&packet);
+    let needed = bytes.len() - packet.len() + 35;
+    for len in needed - 35..bytes.len() {
         let mut frame = Frame::EMPTY;
-        let captured = Captured { octets: &octets[..len], frame_len: octets.len() };
+        let captured = Captured { bytes: &bytes[..len], frame_len: bytes.len() };
         let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
         assert_eq!(parsed, if len < needed { Err(Untracked::Truncated) } else { Ok(()) }, "{len}");
     }

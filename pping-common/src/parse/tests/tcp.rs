@@ -20,7 +20,7 @@ fn timestamps() -> [u8; 10] {
 }
 
 fn segment(tcp: &Tcp) -> Segment {
-    parse(&Network::v4().frame(TCP, &tcp.octets())).unwrap().transport.segment
+    parse(&Network::v4().frame(TCP, &tcp.bytes())).unwrap().transport.segment
 }
 
 #[track_caller]
@@ -78,7 +78,7 @@ fn timestamps_that_end_with_the_header() {
     // As long as the usual options, but not the same.
     assert_found(&[&SACK_PERMITTED, &timestamps()]);
     let tcp = Tcp { payload: 0, ..Tcp::with_options(&[&SACK_PERMITTED[..], &timestamps()].concat()) };
-    assert_eq!(tcp.octets().len(), 32);
+    assert_eq!(tcp.bytes().len(), 32);
     assert!(segment(&tcp).has_timestamps);
 }
 
@@ -94,7 +94,7 @@ fn options_without_timestamps() {
     assert_none(&[]);
     assert_none(&[&MSS, &SACK_PERMITTED]);
     assert_none(&[&[1; 40]]);
-    // A kind that needs a length, in the last octet.
+    // A kind that needs a length, in the last byte.
     assert_none(&[&NOP, &NOP, &NOP, &[2]]);
     assert_none(&[&NOP, &NOP, &NOP, &[8]]);
 }
@@ -127,9 +127,9 @@ fn timestamps_of_another_length_are_none() {
 
 #[test]
 fn timestamps_beyond_the_header_are_none() {
-    let mut octets = Tcp { payload: 40, ..Tcp::with_options(&timestamps()[..8]) }.octets();
-    octets[28..30].copy_from_slice(&[5, 6]);
-    let frame = parse(&Network::v4().frame(TCP, &octets)).unwrap();
+    let mut bytes = Tcp { payload: 40, ..Tcp::with_options(&timestamps()[..8]) }.bytes();
+    bytes[28..30].copy_from_slice(&[5, 6]);
+    let frame = parse(&Network::v4().frame(TCP, &bytes)).unwrap();
     assert_eq!(frame.transport.segment.timestamps(), None);
     assert_eq!(frame.transport.payload(), 40);
 }
@@ -151,8 +151,8 @@ fn values_of_another_option_are_no_timestamps() {
 #[test]
 fn data_offset_below_the_header_is_malformed() {
     for words in 0..5 {
-        let octets = Tcp { data_offset: Some(words), ..Tcp::usual(1, 2) }.octets();
-        assert_eq!(parse_anyway(&Network::v4().frame(TCP, &octets)).1, Err(Untracked::Malformed), "{words}");
+        let bytes = Tcp { data_offset: Some(words), ..Tcp::usual(1, 2) }.bytes();
+        assert_eq!(parse_anyway(&Network::v4().frame(TCP, &bytes)).1, Err(Untracked::Malformed), "{words}");
     }
 }
 
@@ -161,8 +161,8 @@ fn data_offset_beyond_the_segment_is_malformed() {
     for words in 9..=15 {
         let tcp = Tcp { data_offset: Some(words), payload: 0, ..Tcp::usual(1, 2) };
         // Even where Ethernet padding fills the gap.
-        let octets: Vec<u8> = [Network::v4().frame(TCP, &tcp.octets()), Vec::from([1; 60])].concat();
-        assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed), "{words}");
+        let bytes: Vec<u8> = [Network::v4().frame(TCP, &tcp.bytes()), Vec::from([1; 60])].concat();
+        assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed), "{words}");
     }
 }
 
@@ -170,14 +170,14 @@ fn data_offset_beyond_the_segment_is_malformed() {
 fn segment_shorter_than_its_header_is_malformed() {
     for len in 20..52 {
         let network = Network { len: Some(len), ..Network::v4() };
-        let octets = network.frame(TCP, &Tcp::usual(1, 2).octets());
-        assert_eq!(parse_anyway(&octets).1, Err(Untracked::Malformed), "{len}");
+        let bytes = network.frame(TCP, &Tcp::usual(1, 2).bytes());
+        assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed), "{len}");
     }
 }
 
 fn begins(methods: Methods, flags: u8, options: &[u8]) -> Result<(), Untracked> {
-    let octets = Tcp { flags, ..Tcp::with_options(options) }.octets();
-    parse(&Network::v4().frame(TCP, &octets)).unwrap().transport.begins_flow(methods)
+    let bytes = Tcp { flags, ..Tcp::with_options(options) }.bytes();
+    parse(&Network::v4().frame(TCP, &bytes)).unwrap().transport.begins_flow(methods)
 }
 
 #[test]
@@ -225,10 +225,10 @@ fn t3_by_handshakes_a_syn_begins_a_flow() {
 
 #[test]
 fn segments_are_left_alone_without_a_method_for_them() {
-    let octets = Network::v4().frame(TCP, &Tcp::usual(1, 2).octets());
+    let bytes = Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes());
     let parsed = |methods| {
         let mut frame = Frame::EMPTY;
-        frame.parse(&octets[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::of(methods))
+        frame.parse(&bytes[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::of(methods))
     };
     for method in [Method::TcpTs, Method::TcpSeq, Method::TcpHandshake] {
         assert_eq!(parsed(Methods::NONE.and(method)), Ok(()));
@@ -239,11 +239,11 @@ fn segments_are_left_alone_without_a_method_for_them() {
 
 #[test]
 fn sequence_and_acknowledgement_numbers() {
-    let mut octets = Tcp::usual(1, 2).octets();
-    octets[4..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4]);
-    let segment = parse(&Network::v6().frame(TCP, &octets)).unwrap().transport.segment;
+    let mut bytes = Tcp::usual(1, 2).bytes();
+    bytes[4..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4]);
+    let segment = parse(&Network::v6().frame(TCP, &bytes)).unwrap().transport.segment;
     assert_eq!((segment.sequence, segment.acknowledgement), (0xffff_fffe, 0x0102_0304));
-    // 5 octets of payload, beyond where the numbers wrap around.
+    // 5 bytes of payload, beyond where the numbers wrap around.
     assert_eq!(segment.sequence_end(), 3);
 }
 
@@ -298,10 +298,10 @@ fn s4_sack_that_cannot_be_is_none() {
 
 #[test]
 fn sack_of_an_earlier_segment_is_not_seen() {
-    let with = Network::v4().frame(TCP, &Tcp::with_options(&SACK).octets());
+    let with = Network::v4().frame(TCP, &Tcp::with_options(&SACK).bytes());
     let usual = [&[1, 1][..], &timestamps()].concat();
     for options in [&usual[..], &[], &MSS, &timestamps()] {
-        let without = Network::v4().frame(TCP, &Tcp::with_options(options).octets());
+        let without = Network::v4().frame(TCP, &Tcp::with_options(options).bytes());
         let mut frame = parse(&with).unwrap();
         assert!(frame.transport.segment.has_sack);
         let parsed = frame.parse(&without[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);

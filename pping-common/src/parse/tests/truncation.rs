@@ -11,23 +11,23 @@ use crate::{
 struct Case {
     name: String,
     link: LinkType,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     needed: usize,
 }
 
-/// Transport headers: protocol number, octets, and how many of those are needed.
+/// Transport headers: protocol number, bytes, and how many of those are needed.
 fn transports(is_v4: bool) -> Vec<(&'static str, u8, Vec<u8>, usize)> {
     let syn = [&[2, 4, 5, 0xb4, 4, 2][..], &Tcp::timestamps(1, 0), &[1, 3, 3, 7]].concat();
     let (number, request) = if is_v4 { (ICMP, 8) } else { (ICMPV6, 128) };
     vec![
-        ("no options", TCP, Tcp::with_options(&[]).octets(), 20),
-        ("usual", TCP, Tcp::usual(1, 2).octets(), 32),
-        ("syn", TCP, Tcp::with_options(&syn).octets(), 36),
-        ("last", TCP, Tcp::with_options(&[&[1; 30][..], &Tcp::timestamps(1, 2)].concat()).octets(), 60),
+        ("no options", TCP, Tcp::with_options(&[]).bytes(), 20),
+        ("usual", TCP, Tcp::usual(1, 2).bytes(), 32),
+        ("syn", TCP, Tcp::with_options(&syn).bytes(), 36),
+        ("last", TCP, Tcp::with_options(&[&[1; 30][..], &Tcp::timestamps(1, 2)].concat()).bytes(), 60),
         // Options are read by the word.
-        ("first", TCP, Tcp::with_options(&[&Tcp::timestamps(1, 2)[..], &[0; 2]].concat()).octets(), 32),
-        // The end of options is read together with the octet behind it.
-        ("end", TCP, Tcp::with_options(&[1, 1, 0, 0]).octets(), 24),
+        ("first", TCP, Tcp::with_options(&[&Tcp::timestamps(1, 2)[..], &[0; 2]].concat()).bytes(), 32),
+        // The end of options is read together with the byte behind it.
+        ("end", TCP, Tcp::with_options(&[1, 1, 0, 0]).bytes(), 24),
         ("echo", number, echo(request, 0, 1, 2, &[9; 16]), 8),
     ]
 }
@@ -48,13 +48,13 @@ fn cases() -> Vec<Case> {
             cases.push(Case {
                 name: std::format!("{network_name}, {name}, without link header"),
                 link: LinkType::Ip,
-                octets: packet.clone(),
+                bytes: packet.clone(),
                 needed,
             });
             cases.extend((0..=4).map(|depth| Case {
                 name: std::format!("{network_name}, {name}, {depth} tags"),
                 link: LinkType::Ethernet,
-                octets: ethernet(&tags[..depth], network.ethertype(), &packet),
+                bytes: ethernet(&tags[..depth], network.ethertype(), &packet),
                 needed: 14 + 4 * depth + needed,
             }));
         }
@@ -64,20 +64,20 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_frame() {
-    for Case { name, link, octets, needed } in cases() {
-        let whole = parse_on(&octets, link).unwrap();
-        for len in 0..octets.len() {
-            match parse_on(&octets[..len], link) {
+    for Case { name, link, bytes, needed } in cases() {
+        let whole = parse_on(&bytes, link).unwrap();
+        for len in 0..bytes.len() {
+            match parse_on(&bytes[..len], link) {
                 Ok(mut frame) => {
                     // What is behind the timestamps may not be there to look at.
                     frame.transport.segment.options = whole.transport.segment.options;
-                    assert!(len >= needed, "{name}: {len} octets are not enough");
-                    assert_eq!(frame.transport, whole.transport, "{name}: {len} octets");
-                    assert_eq!(frame.vlan, whole.vlan, "{name}: {len} octets");
+                    assert!(len >= needed, "{name}: {len} bytes are not enough");
+                    assert_eq!(frame.transport, whole.transport, "{name}: {len} bytes");
+                    assert_eq!(frame.vlan, whole.vlan, "{name}: {len} bytes");
                 }
                 Err(reason) => {
-                    assert!(len < needed, "{name}: {len} octets are enough, but {reason:?}");
-                    assert_eq!(reason, Untracked::Truncated, "{name}: {len} octets");
+                    assert!(len < needed, "{name}: {len} bytes are enough, but {reason:?}");
+                    assert_eq!(reason, Untracked::Truncated, "{name}: {len} bytes");
                 }
             }
         }
@@ -88,11 +88,11 @@ fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_
 fn offloaded_tag_stays_outermost_however_short_the_frame_is() {
     let mut offloaded = Vlan::NONE;
     offloaded.push(99);
-    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
-    let octets = ethernet(&[(VLAN, 2), (VLAN, 3)], Network::v4().ethertype(), &packet);
-    for len in 0..=octets.len() {
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).bytes());
+    let bytes = ethernet(&[(VLAN, 2), (VLAN, 3)], Network::v4().ethertype(), &packet);
+    for len in 0..=bytes.len() {
         let mut frame = Frame::EMPTY;
-        let parsed = frame.parse(&octets[..len], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL);
+        let parsed = frame.parse(&bytes[..len], LinkType::Ethernet, offloaded, Decap::NONE, &Scope::ALL);
         let tags: Vec<u16> = frame.vlan.identifiers().collect();
         assert!([99, 2, 3].starts_with(&tags) && !tags.is_empty(), "{tags:?}");
         assert!(parsed.is_err() || tags.len() == 3);

@@ -14,7 +14,7 @@ const UDP: u8 = 17;
 
 /// A frame with a tunnel.
 pub(super) struct Tunnelled {
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
     kind: Decap,
 }
 
@@ -27,11 +27,11 @@ fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn gre(flags: u16, ethertype: u16, words: usize, inside: &[u8]) -> Vec<u8> {
-    let mut octets = Vec::from(flags.to_be_bytes());
-    octets.extend(ethertype.to_be_bytes());
-    octets.resize(4 + 4 * words, 0xee);
-    octets.extend(inside);
-    octets
+    let mut bytes = Vec::from(flags.to_be_bytes());
+    bytes.extend(ethertype.to_be_bytes());
+    bytes.resize(4 + 4 * words, 0xee);
+    bytes.extend(inside);
+    bytes
 }
 
 fn vxlan(inside: &[u8]) -> Vec<u8> {
@@ -72,24 +72,24 @@ pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
         .flat_map(|outer| {
             kinds
                 .iter()
-                .map(|(kind, number, octets)| Tunnelled { octets: outer.frame(*number, octets), kind: *kind })
+                .map(|(kind, number, bytes)| Tunnelled { bytes: outer.frame(*number, bytes), kind: *kind })
         })
         .collect()
 }
 
-fn parse(octets: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
+fn parse(bytes: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
-    let parsed = frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL);
+    let parsed = frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL);
     (frame, parsed)
 }
 
 #[test]
 fn what_is_inside_is_as_without_the_tunnel() {
     for network in [Network { traffic_class: 1, ..Network::v4() }, Network::v6()] {
-        let packet = network.packet(TCP, &Tcp::usual(10, 20).octets());
+        let packet = network.packet(TCP, &Tcp::usual(10, 20).bytes());
         for tunnel in tunnels(&network, &packet) {
             for decap in [tunnel.kind, Decap::ALL] {
-                let (frame, parsed) = parse(&tunnel.octets, decap);
+                let (frame, parsed) = parse(&tunnel.bytes, decap);
                 assert_eq!(parsed, Ok(()), "{:?}", tunnel.kind);
                 assert_eq!((frame.source, frame.destination), (network.source, network.destination));
                 assert_eq!((frame.family, frame.protocol), (network.family, Protocol::Tcp));
@@ -104,9 +104,9 @@ fn what_is_inside_is_as_without_the_tunnel() {
 #[test]
 fn a_tunnel_that_is_off_is_a_packet_of_its_own() {
     let network = Network::v6();
-    for tunnel in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets())) {
+    for tunnel in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).bytes())) {
         for decap in [Decap::NONE, Decap(Decap::ALL.0 & !tunnel.kind.0)] {
-            let (frame, parsed) = parse(&tunnel.octets, decap);
+            let (frame, parsed) = parse(&tunnel.bytes, decap);
             assert_eq!(parsed, Err(Untracked::Unsupported));
             assert!(matches!(frame.protocol, Protocol::Udp | Protocol::Other));
         }
@@ -116,14 +116,14 @@ fn a_tunnel_that_is_off_is_a_packet_of_its_own() {
 #[test]
 fn one_tunnel_is_entered_and_not_a_second() {
     let network = Network::v4();
-    for inner in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).octets())) {
-        let packet = &inner.octets[14..];
+    for inner in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).bytes())) {
+        let packet = &inner.bytes[14..];
         let around = if packet[0] >> 4 == 4 { Network::v4() } else { Network::v6() };
         for outer in tunnels(&around, packet) {
-            assert_eq!(parse(&outer.octets, Decap::ALL).1, Err(Untracked::NestedTunnel));
+            assert_eq!(parse(&outer.bytes, Decap::ALL).1, Err(Untracked::NestedTunnel));
             // What is not looked into is no tunnel.
             if inner.kind != outer.kind {
-                assert_eq!(parse(&outer.octets, outer.kind).1, Err(Untracked::Unsupported));
+                assert_eq!(parse(&outer.bytes, outer.kind).1, Err(Untracked::Unsupported));
             }
         }
     }
@@ -131,11 +131,11 @@ fn one_tunnel_is_entered_and_not_a_second() {
 
 #[test]
 fn tags_inside_a_tunnel_come_behind_those_outside() {
-    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).bytes());
     let inside = ethernet(&[(VLAN, 30), (VLAN, 40)], ETHERTYPE_IPV4, &packet);
-    let octets =
+    let bytes =
         ethernet(&[(VLAN, 10), (VLAN, 20)], ETHERTYPE_IPV4, &Network::v4().packet(UDP, &vxlan(&inside)));
-    let (frame, parsed) = parse(&octets, Decap::VXLAN);
+    let (frame, parsed) = parse(&bytes, Decap::VXLAN);
     assert_eq!(parsed, Ok(()));
     assert_eq!(identifiers(&frame), [10, 20, 30, 40]);
 }
@@ -144,7 +144,7 @@ fn tags_inside_a_tunnel_come_behind_those_outside() {
 fn deepest_tunnel_is_found() {
     // As far into a frame as a header can begin.
     let network = Network::with_extensions(&[(); 6].map(|()| extension(60, 256)));
-    let packet = network.packet(TCP, &Tcp::usual(7, 8).octets());
+    let packet = network.packet(TCP, &Tcp::usual(7, 8).bytes());
     let header: Vec<u8> = [&[255; 1020 - 1][..], &[0x85]].concat();
     let headers = [&[0, 1, 0, 0x85], &header[..], &header, &header, &header[..1019], &[0]].concat();
     let outer = network.packet(UDP, &gtp_u(0x34, &headers, &packet));
@@ -155,7 +155,7 @@ fn deepest_tunnel_is_found() {
 
 #[test]
 fn fragments_of_a_tunnel_are_entered_if_they_are_the_first() {
-    let packet = Network::v6().packet(TCP, &Tcp::usual(1, 2).octets());
+    let packet = Network::v6().packet(TCP, &Tcp::usual(1, 2).bytes());
     for (fragment, expected) in [(0x2000, Ok(())), (0x2001, Err(Untracked::Fragment))] {
         let outer = Network { fragment, ..Network::v4() };
         assert_eq!(parse(&outer.frame(IPV6_IN_IP, &packet), Decap::ALL).1, expected);

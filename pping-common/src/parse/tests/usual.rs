@@ -15,21 +15,21 @@ use crate::{
 fn usual(network: &Network, with_timestamps: bool) -> Vec<u8> {
     let tcp = Tcp { payload: 30, ..Tcp::usual(3, 4) };
     let options = if with_timestamps { tcp.options.clone() } else { Vec::new() };
-    let packet = network.packet(TCP, &Tcp { options, ..tcp }.octets());
+    let packet = network.packet(TCP, &Tcp { options, ..tcp }.bytes());
     ethernet(&[], network.ethertype(), &packet)
 }
 
 /// Takes the short way, and if it came to something compares that with the long one.
-fn take(octets: &[u8]) -> bool {
+fn take(bytes: &[u8]) -> bool {
     let mut taken = false;
     for family in Family::ALL {
         let short = match family {
-            Family::V4 => Frame::usual::<Ipv4>(octets),
-            Family::V6 => Frame::usual::<Ipv6>(octets),
+            Family::V4 => Frame::usual::<Ipv4>(bytes),
+            Family::V6 => Frame::usual::<Ipv6>(bytes),
         };
         let Some(short) = short else { continue };
         let mut long = Frame::EMPTY;
-        let parsed = long.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::ALL, &Scope::ALL);
+        let parsed = long.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::ALL, &Scope::ALL);
         // The other family was asked for.
         if long.family != family {
             continue;
@@ -49,23 +49,23 @@ fn take(octets: &[u8]) -> bool {
     taken
 }
 
-/// A datagram as most are, with 30 octets of payload.
+/// A datagram as most are, with 30 bytes of payload.
 fn usual_udp(network: &Network) -> Vec<u8> {
     let datagram = [&[0x30, 0x39, 0, 53, 0, 38, 0, 0][..], &[7; 30]].concat();
     ethernet(&[], network.ethertype(), &network.packet(Datagram::NUMBER, &datagram))
 }
 
 /// Takes the short way of datagrams that nothing is measured by, and if it came to something compares that with the long one.
-fn take_udp(octets: &[u8]) -> bool {
+fn take_udp(bytes: &[u8]) -> bool {
     let scope = Scope::of(Methods::NONE.and(Method::TcpTs));
     let mut taken = false;
     for family in Family::ALL {
         let short = match family {
-            Family::V4 => Frame::usual_udp::<Ipv4>(octets),
-            Family::V6 => Frame::usual_udp::<Ipv6>(octets),
+            Family::V4 => Frame::usual_udp::<Ipv4>(bytes),
+            Family::V6 => Frame::usual_udp::<Ipv6>(bytes),
         };
         let mut long = Frame::EMPTY;
-        let parsed = long.parse(octets, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &scope);
+        let parsed = long.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &scope);
         if let Some(traffic_class) = short.filter(|_| long.family == family) {
             assert_eq!(parsed, Err(Untracked::Unsupported));
             assert_eq!((long.protocol, long.traffic_class), (Protocol::Udp, traffic_class));
@@ -101,7 +101,7 @@ fn other_datagrams_do_not() {
     }
     for len in [0, 19] {
         let network = Network { len: Some(len), ..Network::v4() };
-        assert!(!take_udp(&usual_udp(&network)), "{len} octets by the header");
+        assert!(!take_udp(&usual_udp(&network)), "{len} bytes by the header");
     }
     assert!(!take_udp(&usual_udp(&Network { options: std::vec![1; 4], ..Network::v4() })), "options of IPv4");
     for (network, header) in [(Network::v4(), 34), (Network::v6(), 54)] {
@@ -116,16 +116,16 @@ fn others_do_not() {
     let v4 = Network { options: std::vec![1; 4], ..Network::v4() };
     assert!(!take(&usual(&v4, true)), "options of IPv4");
     for flags in [0x02, 0x12, 0x11, 0x14] {
-        let packet = Network::v4().packet(TCP, &Tcp { flags, ..Tcp::usual(1, 2) }.octets());
+        let packet = Network::v4().packet(TCP, &Tcp { flags, ..Tcp::usual(1, 2) }.bytes());
         assert!(!take(&ethernet(&[], 0x0800, &packet)), "flags {flags:#x}");
     }
-    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).octets());
+    let packet = Network::v4().packet(TCP, &Tcp::usual(1, 2).bytes());
     assert!(!take(&ethernet(&[(0x8100, 5)], 0x0800, &packet)), "a tag");
     for network in [Network::v4(), Network::v6()] {
         let frame = usual(&network, true);
         let header = frame.len() - 30;
         for len in 0..header {
-            assert!(!take(&frame[..len]), "cut to {len} octets");
+            assert!(!take(&frame[..len]), "cut to {len} bytes");
         }
         assert!(take(&frame[..header]), "no more than the header");
     }
@@ -140,13 +140,13 @@ proptest! {
         cut in 0..30_usize,
     ) {
         let network = if is_v6 { Network::v6() } else { Network::v4() };
-        let mut octets = usual(&network, with_timestamps);
-        let header = octets.len() - 30;
-        for (position, octet) in changes {
+        let mut bytes = usual(&network, with_timestamps);
+        let header = bytes.len() - 30;
+        for (position, byte) in changes {
             // What the link header says is up to the caller.
-            octets[14 + position.index(header - 14)] = octet;
+            bytes[14 + position.index(header - 14)] = byte;
         }
-        take(&octets[..octets.len() - cut]);
+        take(&bytes[..bytes.len() - cut]);
     }
 
     #[test]
@@ -156,10 +156,10 @@ proptest! {
         cut in 0..60_usize,
     ) {
         let network = if is_v6 { Network::v6() } else { Network::v4() };
-        let mut octets = usual_udp(&network);
-        for (position, octet) in changes {
-            octets[14 + position.index(network.header_len())] = octet;
+        let mut bytes = usual_udp(&network);
+        for (position, byte) in changes {
+            bytes[14 + position.index(network.header_len())] = byte;
         }
-        take_udp(&octets[..octets.len() - cut.min(octets.len())]);
+        take_udp(&bytes[..bytes.len() - cut.min(bytes.len())]);
     }
 }

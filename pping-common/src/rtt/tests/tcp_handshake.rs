@@ -381,7 +381,7 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
 fn h5_what_follows_is_timed_as_ever() {
     let mut talk = Conversation::by(ONLY.and(Method::TcpSeq));
     talk.low(1, syn());
-    // 100 octets come with the SYN-ACK of a server that knows the client.
+    // 100 bytes come with the SYN-ACK of a server that knows the client.
     talk.high(2, bare(SYN | ACK, 4_999, 100, 1_000));
     assert_eq!(talk.flow.high.slots.waiting(), 0);
     talk.high(4, bare(ACK, 5_100, 50, 1_000));

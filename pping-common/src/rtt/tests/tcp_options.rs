@@ -130,7 +130,7 @@ fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
     talk
 }
 
-/// What is measured of 100 octets and their acknowledgement 20 ms later.
+/// What is measured of 100 bytes and their acknowledgement 20 ms later.
 fn measured(talk: &mut Conversation, has_timestamps: bool) -> Vec<(Method, u32, u64)> {
     let (mut sent, mut back) = (bare(ACK, 1_000, 100, 5_000), bare(ACK, 5_000, 0, 1_100));
     if has_timestamps {

@@ -28,7 +28,7 @@ fn in_progress_from(sequence: u32) -> Conversation {
     talk
 }
 
-/// Octets of the low side.
+/// Bytes of the low side.
 fn data(sequence: u32, payload: u32) -> Transport {
     bare(ACK | PSH, sequence, payload, 5_000)
 }
@@ -75,7 +75,7 @@ fn both_directions_are_timed() {
 #[test]
 fn s1_highest_end_is_of_all_that_takes_sequence_numbers() {
     let mut talk = begun();
-    // 50 octets with the SYN (RFC 7413), and 10 with the FIN.
+    // 50 bytes with the SYN (RFC 7413), and 10 with the FIN.
     talk.low(1, bare(SYN, 999, 50, 0));
     assert_eq!(talk.flow.low.latest.sequence_end, 1_050);
     talk.low(2, bare(ACK, 1_050, 0, 5_000));
@@ -130,7 +130,7 @@ fn s1_highest_end_outlives_the_connection() {
 }
 
 #[test]
-fn s2_octets_sent_again_are_not_timed() {
+fn s2_bytes_sent_again_are_not_timed() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(210, data(1_000, 100));
@@ -139,7 +139,7 @@ fn s2_octets_sent_again_are_not_timed() {
 }
 
 #[test]
-fn s2_octets_sent_again_void_all_that_waits() {
+fn s2_bytes_sent_again_void_all_that_waits() {
     let mut talk = in_progress();
     for (sequence, ms) in [1_000, 1_100, 1_200, 1_300].into_iter().zip(10..) {
         talk.low(ms, data(sequence, 100));
@@ -154,7 +154,7 @@ fn s2_octets_sent_again_void_all_that_waits() {
 }
 
 #[test]
-fn s2_a_segment_is_sent_again_if_its_first_octet_was() {
+fn s2_a_segment_is_sent_again_if_its_first_byte_was() {
     // The last two begin half the circle away, where what is newer turns round.
     let far = 1_100_u32.wrapping_sub(1 << 31);
     for (sequence, waiting) in [(1_099, 1), (1_100, 2), (1_101, 2), (far + 1, 0), (far, 0)] {
@@ -166,7 +166,7 @@ fn s2_a_segment_is_sent_again_if_its_first_octet_was() {
 }
 
 #[test]
-fn s2_partly_new_octets_void_the_rest_and_are_timed_themselves() {
+fn s2_partly_new_bytes_void_the_rest_and_are_timed_themselves() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(210, data(1_050, 100));

@@ -74,10 +74,10 @@ pub(crate) fn seeds() -> Vec<Seed> {
         ("pcapng", section),
     ];
     let mut seeds: Vec<Seed> = Vec::new();
-    for (position, (name, octets)) in all.drain(..).enumerate() {
+    for (position, (name, bytes)) in all.drain(..).enumerate() {
         let header = [position as u8, (position / 8) as u8];
         assert_eq!(header.len(), HEADER);
-        seeds.push((name.to_owned(), [&header[..], &octets].concat()));
+        seeds.push((name.to_owned(), [&header[..], &bytes].concat()));
     }
     seeds
 }
@@ -156,25 +156,25 @@ fn interface(order: Order, link_type: u32, options: &[u8]) -> Vec<u8> {
 }
 
 /// An enhanced packet block, or with 2 as its number the one of before 2004.
-fn packet(order: Order, number: u32, interface: u32, time: u64, octets: &[u8], options: &[u8]) -> Vec<u8> {
-    let len = octets.len() as u32;
+fn packet(order: Order, number: u32, interface: u32, time: u64, bytes: &[u8], options: &[u8]) -> Vec<u8> {
+    let len = bytes.len() as u32;
     let interface = if number == 2 {
         [order.u16(interface as u16), order.u16(0)].concat()
     } else {
         order.u32(interface).to_vec()
     };
     let words = [(time >> 32) as u32, time as u32, len, len].map(|number| order.u32(number)).concat();
-    let padding = vec![0; octets.len().next_multiple_of(4) - octets.len()];
-    block(order, number, &[&interface[..], &words, octets, &padding, options].concat())
+    let padding = vec![0; bytes.len().next_multiple_of(4) - bytes.len()];
+    block(order, number, &[&interface[..], &words, bytes, &padding, options].concat())
 }
 
 /// The conversation on an interface with a name and nanoseconds, with directions.
 fn pcapng(order: Order) -> Vec<u8> {
     let described = [option(order, 2, b"wan0"), option(order, 9, &[9])].concat();
     let mut file = [section_header(order), interface(order, RAW, &described)].concat();
-    for (position, (time, octets)) in conversation().into_iter().enumerate() {
+    for (position, (time, bytes)) in conversation().into_iter().enumerate() {
         let flags = option(order, 2, &order.u32(1 + position as u32 % 2));
-        file.extend(packet(order, 6, 0, time, &octets, &[&flags[..], &[0; 4]].concat()));
+        file.extend(packet(order, 6, 0, time, &bytes, &[&flags[..], &[0; 4]].concat()));
     }
     file
 }
@@ -212,8 +212,8 @@ fn clocks() -> Vec<u8> {
         let options = [option(order, 9, &[resolution]), offset.clone()].concat();
         file.extend(interface(order, RAW, &options));
     }
-    for (position, (time, octets)) in conversation().into_iter().enumerate() {
-        file.extend(packet(order, 6, position as u32, time, &octets, &[]));
+    for (position, (time, bytes)) in conversation().into_iter().enumerate() {
+        file.extend(packet(order, 6, position as u32, time, &bytes, &[]));
     }
     file
 }

@@ -1,4 +1,4 @@
-//! Headers, octet by octet, each around what it carries.
+//! Headers, byte by byte, each around what it carries.
 
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
@@ -57,7 +57,7 @@ pub(crate) fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An IPv6 extension header of `8 * units` octets.
+/// An IPv6 extension header of `8 * units` bytes.
 pub(crate) fn extension(next: u8, units: usize, payload: &[u8]) -> Vec<u8> {
     let mut header = vec![0; 8 * units];
     header[..2].copy_from_slice(&[next, (units - 1) as u8]);
@@ -70,7 +70,7 @@ pub(crate) fn authentication(next: u8, payload: &[u8]) -> Vec<u8> {
     [&[next, 4][..], &[0; 22], payload].concat()
 }
 
-/// A fragment header, the offset in units of 8 octets.
+/// A fragment header, the offset in units of 8 bytes.
 pub(crate) fn fragment(next: u8, offset: u16, payload: &[u8]) -> Vec<u8> {
     [&[next, 0][..], &(offset << 3 | 1).to_be_bytes(), &[0, 0, 0, 9], payload].concat()
 }

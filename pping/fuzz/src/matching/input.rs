@@ -1,5 +1,5 @@
-//! What the octets of an input stand for. The layout is fixed and every field stands alone, so that inputs
-//! keep their meaning, can be written by hand, and change little when the fuzzer changes an octet.
+//! What the bytes of an input stand for. The layout is fixed and every field stands alone, so that inputs
+//! keep their meaning, can be written by hand, and change little when the fuzzer changes a byte.
 
 use pping_common::{
     flow::Side,
@@ -11,10 +11,10 @@ use pping_common::{
 /// Flows that are talked in.
 pub const FLOWS: usize = 4;
 
-/// Octets before the events: limits, their basis and the methods, local addresses, where the clocks begin, the first `TSval`.
+/// Bytes before the events: limits, their basis and the methods, local addresses, where the clocks begin, the first `TSval`.
 pub const HEADER: usize = 8;
 
-/// Octets of an event: what it is, flags, size, what it carries, what it echoes, and how the clock went on.
+/// Bytes of an event: what it is, flags, size, what it carries, what it echoes, and how the clock went on.
 pub const RECORD: usize = 6;
 
 /// Nanoseconds that the clock goes on by, or a small multiple of them.
@@ -146,7 +146,7 @@ fn near(clock: u32, distance: u8) -> u32 {
     clock.wrapping_add_signed(if distance.abs() < 64 { distance } else { distance << 25 })
 }
 
-/// A number around another: some octets before or after it, or a good part of all the way round.
+/// A number around another: some bytes before or after it, or a good part of all the way round.
 fn around(number: u32, distance: u8) -> u32 {
     let distance = i32::from(distance as i8);
     number.wrapping_add_signed(if distance.abs() < 64 { distance * 10 } else { distance << 25 })

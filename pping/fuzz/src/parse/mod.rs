@@ -1,18 +1,18 @@
-//! Any octets, on any link, through the parser.
+//! Any bytes, on any link, through the parser.
 
 mod oracle;
 mod watched;
 
 use pping_common::{
+    bytes::Captured,
     flow::{Address, FlowKey, Ipv4, Ipv6},
-    octets::Captured,
     parse::{Decap, Family, Frame, Kind, LinkType, Scope, Untracked, Vlan},
     rtt::{Method, Methods},
 };
 
 use self::watched::Watched;
 
-/// Octets of an input before those of the frame: link type, tunnels, offloaded tags, and how much of the
+/// Bytes of an input before those of the frame: link type, tunnels, offloaded tags, and how much of the
 /// frame was not captured.
 pub const HEADER: usize = 7;
 
@@ -48,7 +48,7 @@ pub fn check(input: &[u8]) {
             Family::V6 => assert_key_is_canonical::<Ipv6>(frame),
         }
     }
-    let cooked = oracle::cooked(case.captured.octets, case.link);
+    let cooked = oracle::cooked(case.captured.bytes, case.link);
     assert_eq!((case.link.hook(&case.captured), case.link.interface(&case.captured)), cooked);
 }
 
@@ -61,14 +61,14 @@ impl Case<'_> {
 }
 
 fn decode(input: &[u8]) -> Option<Case<'_>> {
-    let (&[link, decap, tags, missing @ ..], octets) = input.split_first_chunk::<HEADER>()?;
+    let (&[link, decap, tags, missing @ ..], bytes) = input.split_first_chunk::<HEADER>()?;
     let missing = u32::from_be_bytes(missing) as usize;
     Some(Case {
         link: LinkType::ALL[usize::from(link) % LinkType::ALL.len()],
         decap: Decap(u32::from(decap) & Decap::ALL.0),
         offloaded: (0..tags % 4).map(|position| u16::from(tags) << 4 | u16::from(position)).collect(),
         // A capture has 32 bits for the length of a frame.
-        captured: Captured { octets, frame_len: (octets.len() + missing).min(u32::MAX as usize) },
+        captured: Captured { bytes, frame_len: (bytes.len() + missing).min(u32::MAX as usize) },
     })
 }
 
@@ -129,7 +129,7 @@ fn assert_agrees_with_oracle(case: &Case<'_>, frame: &Frame, parsed: Result<(), 
     match parsed {
         Ok(()) => assert_eq!(oracle::Found::of(frame), packet.found),
         Err(reason) => {
-            let is_whole = packet.header_end <= case.captured.octets.len();
+            let is_whole = packet.header_end <= case.captured.bytes.len();
             assert!(reason == Untracked::Truncated && !is_whole, "{reason:?}, but there is {packet:?}");
         }
     }

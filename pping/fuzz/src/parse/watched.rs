@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use pping_common::{
-    octets::{Captured, Octets},
+    bytes::{Bytes, Captured},
     parse::{Frame, Kind, Untracked},
 };
 
@@ -27,12 +27,12 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Octets for Watched<'_> {
+impl Bytes for Watched<'_> {
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        assert!(!self.has_failed.get(), "{N} octets at {offset} are read after a read that failed");
-        assert!(N >= 2, "the verifier does not follow a read of one octet at {offset}");
+        assert!(!self.has_failed.get(), "{N} bytes at {offset} are read after a read that failed");
+        assert!(N >= 2, "the verifier does not follow a read of one byte at {offset}");
         let read = self.frame.read(offset);
-        assert_eq!(read.is_some(), offset + N <= self.frame.octets.len());
+        assert_eq!(read.is_some(), offset + N <= self.frame.bytes.len());
         self.has_failed.set(read.is_none());
         read
     }

@@ -54,15 +54,15 @@ fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
             Some(b'\r' | b'\n') => offset += 1,
             Some(b'#') => {
                 offset +=
-                    text[offset..].iter().position(|&octet| octet == b'\n').unwrap_or(text.len() - offset);
+                    text[offset..].iter().position(|&byte| byte == b'\n').unwrap_or(text.len() - offset);
             }
             _ => break,
         }
     }
     // A quotation mark means something at the very start of a field, and from then on.
     let (mut is_start, mut has_quotes, mut is_quoted, mut is_inside) = (true, false, false, false);
-    while let Some(&octet) = text.get(offset) {
-        match octet {
+    while let Some(&byte) = text.get(offset) {
+        match byte {
             b'\n' if !is_quoted => break,
             b',' if !is_quoted => {
                 if !is_inside {

@@ -20,19 +20,19 @@ use pping_common::limits::MAX_LABELLED_PREFIXES;
 use super::{ALL, Groups, Labels, More, OTHER, UNLISTED};
 use crate::Error;
 
-/// What no file of prefixes is longer than, octets.
-const MAX_OCTETS: u64 = 1 << 30;
+/// What no file of prefixes is longer than, bytes.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// Reads a groups file: TOML if its name ends in `.toml`, else CSV. Labels that are new get numbers.
 ///
 /// # Errors
 /// What is wrong with the file, and where; `labels` are as they were.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, Error> {
-    let octets = read(path).map_err(|source| Error::OpenGroups { path: path.to_owned(), source })?;
-    let text = match std::str::from_utf8(&octets) {
+    let bytes = read(path).map_err(|source| Error::OpenGroups { path: path.to_owned(), source })?;
+    let text = match std::str::from_utf8(&bytes) {
         Ok(text) => text,
         Err(error) => {
-            let valid = String::from_utf8_lossy(&octets[..error.valid_up_to()]);
+            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
             let fault = Fault::new(valid.len(), "this is no UTF-8; save the file as such");
             return Err(fault.in_file(path, &valid));
         }
@@ -50,17 +50,17 @@ pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, Error> {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let file = File::open(path)?;
-    octets.reserve_exact(file.metadata()?.len().min(MAX_OCTETS) as usize);
-    file.take(MAX_OCTETS + 1).read_to_end(&mut octets)?;
-    if octets.len() as u64 > MAX_OCTETS {
+    bytes.reserve_exact(file.metadata()?.len().min(MAX_BYTES) as usize);
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 GiB"));
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
-/// What is wrong, and at which octet.
+/// What is wrong, and at which byte.
 #[derive(Debug)]
 struct Fault {
     offset: usize,
@@ -78,11 +78,11 @@ impl Fault {
     }
 }
 
-/// Line and column of an octet, both from 1. Columns are characters, as editors count them.
+/// Line and column of a byte, both from 1. Columns are characters, as editors count them.
 pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = 1 + before.bytes().filter(|&octet| octet == b'\n').count();
+    let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
     (line, 1 + before[line_start..].trim_start_matches('\u{feff}').chars().count())
 }
 
@@ -146,7 +146,7 @@ impl<'a> Listed<'a> {
         if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
             return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; leave some out"));
         }
-        // No file is longer than 2^32 octets.
+        // No file is longer than 2^32 bytes.
         self.entries.push(Entry { prefix, label, offset: offset as u32 });
         Ok(())
     }

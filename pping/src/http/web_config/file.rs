@@ -56,8 +56,8 @@ struct RateSection {
 }
 
 /// Makes what a file says ready for use. Paths in it are relative to `directory`.
-pub(super) fn settings(octets: &[u8], directory: &Path, files: &mut Files) -> Result<Settings, Fault> {
-    let file: File = serde_saphyr::from_slice(octets).map_err(|error| syntax(&error))?;
+pub(super) fn settings(bytes: &[u8], directory: &Path, files: &mut Files) -> Result<Settings, Fault> {
+    let file: File = serde_saphyr::from_slice(bytes).map_err(|error| syntax(&error))?;
     let section = file.tls_server_config;
     let server = section.map(|section| tls::server(section, directory, files)).transpose()?.flatten();
     let (tls, verifies_clients) =

@@ -148,8 +148,8 @@ struct Fault {
 }
 
 fn load(path: &Path, files: &mut Files) -> Result<Settings, Error> {
-    let octets = files.read(path).map_err(|source| Error::OpenWebConfig { path: path.to_owned(), source })?;
-    file::settings(&octets, path.parent().unwrap_or(Path::new("")), files).map_err(
+    let bytes = files.read(path).map_err(|source| Error::OpenWebConfig { path: path.to_owned(), source })?;
+    file::settings(&bytes, path.parent().unwrap_or(Path::new("")), files).map_err(
         |Fault { line, column, reason }| Error::WebConfig { path: path.to_owned(), line, column, reason },
     )
 }

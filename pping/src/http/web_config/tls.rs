@@ -140,7 +140,7 @@ fn versions(section: &Section) -> Result<Vec<&'static SupportedProtocolVersion>,
 
 /// Something in PEM, and the value that it is from.
 pub(super) struct Pem<'a> {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     value: &'a Text,
     from: String,
 }
@@ -158,13 +158,13 @@ impl<'a> Pem<'a> {
         match (text.filter(is_given), file.filter(is_given)) {
             (None, None) => Ok(None),
             (Some(value), None) => {
-                Ok(Some(Self { octets: value.value.clone().into_bytes(), value, from: name.to_owned() }))
+                Ok(Some(Self { bytes: value.value.clone().into_bytes(), value, from: name.to_owned() }))
             }
             (None, Some(value)) => {
                 let path = directory.join(&value.value);
                 let from = format!("{name}_file {}", path.display());
                 match files.read(&path) {
-                    Ok(octets) => Ok(Some(Self { octets, value, from })),
+                    Ok(bytes) => Ok(Some(Self { bytes, value, from })),
                     Err(error) => Err(Fault::of(value, format!("{from}: {error}"))),
                 }
             }
@@ -180,7 +180,7 @@ impl<'a> Pem<'a> {
 
     /// All certificates in it, of which there is one at least.
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Fault> {
-        let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.octets).collect();
+        let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         let all = all.map_err(|error| self.fault(format!("this is no PEM: {error}")))?;
         if all.is_empty() {
             return Err(self.fault("there is no certificate in PEM in it"));
@@ -189,7 +189,7 @@ impl<'a> Pem<'a> {
     }
 
     fn key(&self) -> Result<PrivateKeyDer<'static>, Fault> {
-        PrivateKeyDer::from_pem_slice(&self.octets).map_err(|error| match error {
+        PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|error| match error {
             PemError::NoItemsFound => {
                 self.fault("there is no private key in PEM in it that is not encrypted")
             }

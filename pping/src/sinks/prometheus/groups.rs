@@ -279,7 +279,7 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
             "Packets of the flows of a group, by whether their senders are timed or reply",
             (|traffic| traffic.packets) as fn(&pping_common::abi::Traffic) -> u64,
         ),
-        ("pping_group_bytes", "Octets above the transport header in these packets", |traffic| traffic.bytes),
+        ("pping_group_bytes", "Bytes above the transport header in these packets", |traffic| traffic.bytes),
         ("pping_group_tcp_retransmissions", "TCP segments among these packets that were sent again", |it| {
             it.retransmissions
         }),

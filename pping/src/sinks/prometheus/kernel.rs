@@ -141,7 +141,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
     let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
     vec![
         each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
-        each("pping_bytes", "Octets of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
+        each("pping_bytes", "Bytes of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
         each("pping_ecn_packets", "IP packets by ECN codepoint", counter, &|counters| {
             by_hook(|hook| {
                 let values = CODEPOINTS.into_iter().zip(counters.ecn[hook as usize]);

@@ -23,7 +23,7 @@ pub enum Encoding {
     Gzip,
 }
 
-/// Octets after which text is handed on: few enough to still be in the processor's cache when it is compressed.
+/// Bytes after which text is handed on: few enough to still be in the processor's cache when it is compressed.
 const CHUNK: usize = 256 << 10;
 
 /// A whole page, in pieces.
@@ -38,8 +38,8 @@ impl Page {
         &self.chunks
     }
 
-    /// Its octets.
-    pub fn octets(&self) -> usize {
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum()
     }
 

@@ -48,9 +48,9 @@ impl Rtnetlink {
         request.header.flags = NLM_F_REQUEST | flags;
         request.header.sequence_number = self.sequence;
         request.finalize();
-        let mut octets = vec![0; request.buffer_len()];
-        request.serialize(&mut octets);
-        self.socket.send(&octets, 0)?;
+        let mut bytes = vec![0; request.buffer_len()];
+        request.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
         loop {
             let mut answers = Vec::with_capacity(MAX_ANSWER);
             match self.socket.recv(&mut answers, 0) {

@@ -85,9 +85,9 @@ fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
 
 /// A string that a zero ends.
 fn text(words: &[u32]) -> String {
-    let octets = words.iter().flat_map(|word| word.to_ne_bytes());
-    let octets: Vec<u8> = octets.take_while(|&octet| octet != 0).collect();
-    String::from_utf8_lossy(&octets).into_owned()
+    let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+    let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

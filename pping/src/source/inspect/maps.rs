@@ -15,8 +15,8 @@ pub(crate) struct Map {
     pub(crate) id: u32,
     /// Entries it has room for.
     max_entries: u32,
-    /// Octets of the kernel's memory.
-    pub(crate) octets: u64,
+    /// Bytes of the kernel's memory.
+    pub(crate) bytes: u64,
     /// Whether it takes memory as it fills.
     pub(crate) grows: bool,
 }
@@ -24,10 +24,10 @@ pub(crate) struct Map {
 /// What maps take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Octets of memory, to begin with. Maps that take it as they fill are left out, since before Linux 6.4 the kernel
+    /// Bytes of memory, to begin with. Maps that take it as they fill are left out, since before Linux 6.4 the kernel
     /// tells of those as if they were full.
     pub(crate) taken: u64,
-    /// Octets that count against `RLIMIT_MEMLOCK` before Linux 5.11. That is as if all were full.
+    /// Bytes that count against `RLIMIT_MEMLOCK` before Linux 5.11. That is as if all were full.
     pub(crate) charged: u64,
 }
 
@@ -41,8 +41,8 @@ pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
         (small.series_wanted(), large.series_wanted()),
     ];
     let scaled = |map: &Map| match sizes.iter().find(|(few, many)| few != many && *few == map.max_entries) {
-        Some((few, many)) => map.octets * u64::from(*many) / u64::from(*few),
-        None => map.octets,
+        Some((few, many)) => map.bytes * u64::from(*many) / u64::from(*few),
+        None => map.bytes,
     };
     let maps = own();
     (!maps.is_empty()).then(|| Size {
@@ -70,7 +70,7 @@ fn map(text: &str) -> Option<Map> {
     Some(Map {
         id: number("map_id:")? as u32,
         max_entries: number("max_entries:")? as u32,
-        octets: number("memlock:")?,
+        bytes: number("memlock:")?,
         grows: flags & NO_PREALLOC != 0,
     })
 }
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn a_map_is_told_from_other_files() {
         let text = "pos:\t0\nflags:\t02000002\nmap_type:\t1\nmap_flags:\t0x1\nmax_entries:\t64\nmemlock:\t8192\nmap_id:\t9\n";
-        assert_eq!(map(text), Some(Map { id: 9, max_entries: 64, octets: 8192, grows: true }));
+        assert_eq!(map(text), Some(Map { id: 9, max_entries: 64, bytes: 8192, grows: true }));
         assert_eq!(map("pos:\t0\nflags:\t0100002\nmnt_id:\t12\n"), None);
     }
 }

@@ -70,9 +70,9 @@ where
     let mut message = NetlinkMessage::from(message);
     message.header.flags = flags;
     message.finalize();
-    let mut octets = vec![0; message.buffer_len()];
-    message.serialize(&mut octets);
-    socket.send(&octets, 0)?;
+    let mut bytes = vec![0; message.buffer_len()];
+    message.serialize(&mut bytes);
+    socket.send(&bytes, 0)?;
     let mut answers = Vec::new();
     loop {
         let (datagram, _) = socket.recv_from_full()?;
@@ -122,9 +122,9 @@ impl Emitable for Dev {
 }
 
 impl ParseableParametrized<[u8], GenlHeader> for Dev {
-    fn parse_with_param(octets: &[u8], _header: GenlHeader) -> Result<Self, DecodeError> {
+    fn parse_with_param(bytes: &[u8], _header: GenlHeader) -> Result<Self, DecodeError> {
         let mut dev = Self::default();
-        for attribute in NlasIterator::new(octets) {
+        for attribute in NlasIterator::new(bytes) {
             let attribute = attribute?;
             let value = attribute.value();
             match attribute.kind() {

@@ -24,7 +24,7 @@ struct Said {
 
 impl Said {
     fn of(output: Output) -> Self {
-        let text = |octets| String::from_utf8(octets).unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 

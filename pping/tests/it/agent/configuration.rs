@@ -51,7 +51,7 @@ fn pping(arguments: &str) -> Command {
 }
 
 fn said(output: &Output) -> (Option<i32>, String, String) {
-    let text = |octets: &[u8]| String::from_utf8(octets.to_vec()).unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 

@@ -113,7 +113,7 @@ fn assert_allowed(trace: &Path) {
         .lines()
         .filter_map(|line| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ').split_once('('))
         .map(|(name, _)| name)
-        .filter(|name| name.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'_'))
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
         .collect();
     assert!(calls.contains("bpf") && calls.contains("exit_group") && calls.len() > 30, "{calls:?}");
     let sockets = trace.split(" socket(").skip(1).filter_map(|rest| rest.split(',').next());

@@ -47,10 +47,10 @@ impl Manager {
 
     /// The next message, if there is one within that time.
     fn next(&self, within: Duration) -> Option<String> {
-        let mut octets = [0; 4096];
+        let mut bytes = [0; 4096];
         self.socket.set_read_timeout(Some(within)).unwrap();
-        let length = uninterrupted(|| self.socket.recv(&mut octets)).ok()?;
-        Some(String::from_utf8(octets[..length].to_vec()).unwrap())
+        let length = uninterrupted(|| self.socket.recv(&mut bytes)).ok()?;
+        Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
     /// The next message that is not about being alive.

@@ -27,7 +27,7 @@ struct Sum {
     max: Option<u64>,
     /// The sum of the RTTs is between these, as a mean is told without what is behind the point.
     sums: (u128, u128),
-    /// Packets and octets each way.
+    /// Packets and bytes each way.
     traffic: [u64; 4],
 }
 
@@ -167,7 +167,7 @@ fn aggregates_agree(hook: &str) {
     assert!(told.intervals >= 4, "{} intervals", told.intervals);
     assert!(told.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
 
-    // The same packets from a file have as many octets each way. There may be more of them: at tc, one that is going out
+    // The same packets from a file have as many bytes each way. There may be more of them: at tc, one that is going out
     // is still what the network card will cut into several.
     let output = Command::new(env!("CARGO_BIN_EXE_pping"))
         .args(["--format", "jsonl", "--aggregate", "1h", "-r"])
@@ -253,7 +253,7 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
 }
 
-/// A flow's ends in any order, and what each sent: packets, octets, segments sent again.
+/// A flow's ends in any order, and what each sent: packets, bytes, segments sent again.
 fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
     let end = |ip: &str, port: &str| format!("{}|{}", record[ip].as_str().unwrap(), record[port]);
     let sent = |way: &str| {

@@ -37,7 +37,7 @@ const FRAME: usize = 5000;
 
 const PACKETS: usize = 3000;
 
-/// Sends frames of which only the first octets are in one piece.
+/// Sends frames of which only the first bytes are in one piece.
 struct Scatterer(OwnedFd);
 
 impl Scatterer {
@@ -65,7 +65,7 @@ impl Scatterer {
 
     /// Sends a frame; whether all of it or only its Ethernet header is in one piece.
     fn send(&self, frame: &[u8], is_whole: bool) {
-        // `virtio_net_hdr` of linux/virtio_net.h: the third and fourth octet are the length of the headers.
+        // `virtio_net_hdr` of linux/virtio_net.h: the third and fourth byte are the length of the headers.
         let mut message = vec![0; 10];
         let linear = if is_whole { frame.len() } else { ETHERNET_HEADER };
         message[2..4].copy_from_slice(&(linear as u16).to_ne_bytes());

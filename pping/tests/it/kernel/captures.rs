@@ -10,7 +10,7 @@ use pping::{
 };
 use pping_common::{
     abi::{Endpoints, RttEvent},
-    octets::Captured,
+    bytes::Captured,
     parse::{Decap, LinkType},
     rtt::{Method, Methods, Rules},
 };
@@ -59,8 +59,8 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
     loop {
         while let Some(packet) = capture.next_packet().unwrap() {
             if packet.link == LinkType::Ethernet {
-                let octets = packet.octets.octets;
-                frames.push((packet.time, octets[..octets.len().min(LONGEST)].to_vec()));
+                let bytes = packet.bytes.bytes;
+                frames.push((packet.time, bytes[..bytes.len().min(LONGEST)].to_vec()));
             }
         }
         if !capture.fill().unwrap() {
@@ -73,13 +73,13 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
 fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     let Settings { rules, max_flows, .. } = TIMELESS;
     let mut engine = Engine::new(replay::Settings::new(rules, max_flows, decap));
-    for (time, octets) in frames {
+    for (time, bytes) in frames {
         engine.packet(&capture::Packet {
             time: *time,
             interface: 0,
             link: LinkType::Ethernet,
             hook: None,
-            octets: Captured { octets, frame_len: octets.len() },
+            bytes: Captured { bytes, frame_len: bytes.len() },
         });
     }
     let events: Vec<Event> = engine.tracker.report.events;
@@ -90,8 +90,8 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
 fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what: &str) -> Vec<Pair> {
     let mut rig = Rig::with(Settings { decap, ..TIMELESS }, LinkType::Ethernet);
     let mut pairs = Vec::new();
-    for (number, (_, octets)) in frames.iter().enumerate() {
-        rig.send(programs[number % programs.len()], octets);
+    for (number, (_, bytes)) in frames.iter().enumerate() {
+        rig.send(programs[number % programs.len()], bytes);
         if number % 1000 == 999 || number + 1 == frames.len() {
             let what = format!("{what}, {decap:?}, {programs:?}, up to packet {}", number + 1);
             pairs.extend(samples(&rig.agree(&what)).iter().map(pair));

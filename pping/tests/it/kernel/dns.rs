@@ -45,9 +45,9 @@ impl Pair {
     }
 
     /// What one of the two sends.
-    fn message(&self, from: usize, id: u16, flags: [u8; 2], octets: usize) -> Vec<u8> {
+    fn message(&self, from: usize, id: u16, flags: [u8; 2], bytes: usize) -> Vec<u8> {
         let to = 1 - from;
-        let datagram = dns((self.ports[from], self.ports[to]), id, flags, octets);
+        let datagram = dns((self.ports[from], self.ports[to]), id, flags, bytes);
         Ip::between(self.hosts[from], self.hosts[to]).frame(UDP, &datagram)
     }
 
@@ -214,9 +214,9 @@ fn messages_that_look_random_match_what_they_match_in_user_space() {
             let hosts = random.pick(&[[v4(1), v4(2)], [v4(2), v4(1)], [v6(1), v6(2)], [v6(2), v6(1)]]);
             let ports = [random.pick(&[4000, 53]), random.pick(&[53, 54, 55])];
             let flags = [random.next() as u8, random.next() as u8];
-            let octets = 10 + random.below(20);
+            let bytes = 10 + random.below(20);
             let message =
-                Pair { hosts, ports }.message(random.below(2), random.below(4) as u16, flags, octets);
+                Pair { hosts, ports }.message(random.below(2), random.below(4) as u16, flags, bytes);
             rig.send(random.pick(&Program::ALL), &message);
             if packet % 500 == 0 {
                 let what = format!("packet {packet}");

@@ -27,7 +27,7 @@ fn segment(
     acknowledgement: u32,
 ) -> Vec<u8> {
     let segment = Tcp { flags, sequence, acknowledgement, payload, ..Tcp::with_options([]) };
-    Ip::between(ends.0, ends.1).frame(TCP, &segment.octets())
+    Ip::between(ends.0, ends.1).frame(TCP, &segment.bytes())
 }
 
 /// A SYN of a host that nobody has heard of.
@@ -44,7 +44,7 @@ fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
     let reply = |flags, payload, sequence, acknowledgement| {
         let segment =
             Tcp { ports: (443, 40_000), flags, payload, sequence, acknowledgement, ..Tcp::with_options([]) };
-        Ip::between(v4(2), v4(1)).frame(TCP, &segment.octets())
+        Ip::between(v4(2), v4(1)).frame(TCP, &segment.bytes())
     };
     rig.send(Program::Egress, &segment(there, SYN, 0, 999, 0));
     rig.send(Program::Ingress, &reply(SYN | ACK, 0, 4_999, 1_000));
@@ -77,7 +77,7 @@ fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
         payload: 0,
         ..Tcp::with_options([])
     };
-    rig.send(Program::Ingress, &Ip::between(v4(2), v4(3)).frame(TCP, &answer.octets()));
+    rig.send(Program::Ingress, &Ip::between(v4(2), v4(3)).frame(TCP, &answer.bytes()));
     assert_eq!(samples(&super::rig::events(&mut rig.kernel)).len(), 1);
 }
 

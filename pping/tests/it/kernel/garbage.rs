@@ -1,4 +1,4 @@
-//! Octets that mean nothing.
+//! Bytes that mean nothing.
 
 use pping::source::load::Settings;
 use pping_common::{
@@ -21,17 +21,17 @@ fn take(link: LinkType, mut frame: impl FnMut(&mut Random, usize) -> Vec<u8>) {
     let mut random = Random::seeded(1);
     for len in SHORTEST..=LONGEST {
         for program in Program::ALL {
-            let mut octets = frame(&mut random, len);
-            octets.resize(len, 0);
-            rig.send(program, &octets);
-            rig.agree(&format!("{program:?}: {octets:02x?}"));
+            let mut bytes = frame(&mut random, len);
+            bytes.resize(len, 0);
+            rig.send(program, &bytes);
+            rig.agree(&format!("{program:?}: {bytes:02x?}"));
         }
     }
 }
 
-/// Random octets, of which just enough make sense to be looked into.
+/// Random bytes, of which just enough make sense to be looked into.
 fn almost_ip(random: &mut Random, len: usize) -> Vec<u8> {
-    let mut packet = random.octets(len);
+    let mut packet = random.bytes(len);
     if random.chance(50) {
         packet[0] = 0x45 + random.below(3) as u8;
         packet[6] &= 0x20;
@@ -46,7 +46,7 @@ fn almost_ip(random: &mut Random, len: usize) -> Vec<u8> {
 
 #[test]
 fn garbage_of_every_length() {
-    take(LinkType::Ethernet, Random::octets);
+    take(LinkType::Ethernet, Random::bytes);
 }
 
 #[test]
@@ -67,17 +67,17 @@ fn garbage_of_every_length_without_a_link_header() {
 }
 
 #[test]
-fn shapes_with_a_few_octets_changed() {
+fn shapes_with_a_few_bytes_changed() {
     change(Rig::new(), &catalogue());
 }
 
 #[test]
-fn tunnels_with_a_few_octets_changed() {
+fn tunnels_with_a_few_bytes_changed() {
     change(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels());
 }
 
 #[test]
-fn shapes_with_a_few_octets_changed_where_nothing_is_measured_by_udp() {
+fn shapes_with_a_few_bytes_changed_where_nothing_is_measured_by_udp() {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho), ..SETTINGS.rules };
     let shapes: Vec<Shape> = catalogue().into_iter().chain(tunnels()).collect();
     change(Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet), &shapes);

@@ -16,7 +16,7 @@ use super::{
     talk::{Connection, Temper, program},
 };
 
-fn octets(address: IpAddr) -> [u8; 16] {
+fn bytes(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
@@ -27,7 +27,7 @@ fn rig(include_local: bool, local: &[IpAddr]) -> Rig {
     let rules = Rules { include_local, ..Rules::UNLIMITED };
     let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
     for address in local {
-        rig.add_local(octets(*address));
+        rig.add_local(bytes(*address));
     }
     rig
 }

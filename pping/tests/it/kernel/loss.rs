@@ -3,7 +3,7 @@
 use pping::source::drain::Event;
 use pping_common::{
     abi::{Lost, RttEvent},
-    limits::RING_OCTETS,
+    limits::RING_BYTES,
 };
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     twin::Twin,
 };
 
-/// Octets that the kernel puts before each event.
+/// Bytes that the kernel puts before each event.
 const RING_HEADER: u32 = 8;
 
 /// A segment that echoes the one before it, and is echoed by the next: one sample each.
@@ -21,7 +21,7 @@ fn volley(rig: &mut Rig, number: u32, flags: u8) {
     let [from, to] = if number.is_multiple_of(2) { [hosts[0], hosts[1]] } else { [hosts[1], hosts[0]] };
     let segment = Tcp { ports: (from.1, to.1), flags, ..Tcp::stamped(number, number.wrapping_sub(1)) };
     let program = if number.is_multiple_of(2) { Program::Egress } else { Program::Ingress };
-    rig.send(program, &Ip::between(from.0, to.0).frame(TCP, &segment.octets()));
+    rig.send(program, &Ip::between(from.0, to.0).frame(TCP, &segment.bytes()));
 }
 
 /// Has the twin lose what the kernel did not keep. Both have the rest in the same order.
@@ -38,7 +38,7 @@ fn lose_but(kept: &[Event], twin: &mut Twin) {
 #[test]
 fn events_without_room_are_counted_and_nothing_else_changes() {
     let mut rig = Rig::new();
-    let room = RING_OCTETS / (RING_HEADER + size_of::<RttEvent>() as u32);
+    let room = RING_BYTES / (RING_HEADER + size_of::<RttEvent>() as u32);
     let mut number = 1;
     while number < room + 2000 {
         volley(&mut rig, number, ACK | PSH);

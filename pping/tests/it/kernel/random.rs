@@ -30,7 +30,7 @@ impl Random {
         from[self.below(from.len())].clone()
     }
 
-    pub(super) fn octets(&mut self, len: usize) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next() as u8).collect()
     }
 }

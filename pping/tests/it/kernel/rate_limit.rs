@@ -20,11 +20,11 @@ fn a_tsval_that_was_not_recorded_is_not_recorded_when_it_is_seen_again() {
             let mut rig = Rig::with(Settings { rules, ..settings }, LinkType::Ethernet);
             let send = |rig: &mut Rig, tsval, tsecr| {
                 let segment = Tcp { ports: (40_000, 443), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
-                rig.send(Program::Egress, &Ip::between(here, there).frame(TCP, &segment.octets()));
+                rig.send(Program::Egress, &Ip::between(here, there).frame(TCP, &segment.bytes()));
             };
             let answer = |rig: &mut Rig, tsval, tsecr| {
                 let segment = Tcp { ports: (443, 40_000), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
-                rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &segment.octets()));
+                rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &segment.bytes()));
             };
             // In mid-stream, the first ones may have been there before.
             send(&mut rig, 10, 0);

@@ -56,13 +56,13 @@ impl Program {
 
     /// Whether the kernel may refuse a test run: to it, a packet at tc has a whole IP header behind the
     /// Ethernet header. (Behind a VLAN tag it does not look.)
-    fn is_refused(self, octets: &[u8]) -> bool {
-        let least = match octets[12..14] {
+    fn is_refused(self, bytes: &[u8]) -> bool {
+        let least = match bytes[12..14] {
             [0x08, 0x00] => ETHERNET_HEADER + 20,
             [0x86, 0xdd] => ETHERNET_HEADER + 40,
             _ => 0,
         };
-        self != Self::Xdp && octets.len() < least
+        self != Self::Xdp && bytes.len() < least
     }
 
     /// The context of a packet on an interface: `xdp_md` or `__sk_buff` of linux/bpf.h.
@@ -142,16 +142,16 @@ pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
 
 /// Has the kernel run a program on a packet, and asserts what must always hold: the packet passes, and as
 /// it was. `false` when the kernel does not take such a packet for a test run.
-pub(super) fn run(kernel: &mut Kernel, program: Program, octets: &[u8]) -> bool {
-    run_on(kernel, program, octets, LOOPBACK)
+pub(super) fn run(kernel: &mut Kernel, program: Program, bytes: &[u8]) -> bool {
+    run_on(kernel, program, bytes, LOOPBACK)
 }
 
 /// The same on another interface.
-pub(super) fn run_on(kernel: &mut Kernel, program: Program, octets: &[u8], ifindex: u32) -> bool {
-    let mut out = vec![0xee; octets.len() + 64];
-    let context = program.context(octets.len(), ifindex);
+pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifindex: u32) -> bool {
+    let mut out = vec![0xee; bytes.len() + 64];
+    let context = program.context(bytes.len(), ifindex);
     let options = TestRunOptions {
-        data_in: Some(octets),
+        data_in: Some(bytes),
         data_out: Some(&mut out),
         ctx_in: (ifindex != LOOPBACK).then_some(&context[..]),
         ..TestRunOptions::new()
@@ -164,12 +164,12 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, octets: &[u8], ifind
     };
     let result = match result {
         Ok(result) => result,
-        Err(_) if program.is_refused(octets) => return false,
-        Err(error) => panic!("{program:?} with {octets:02x?}: {error:?}"),
+        Err(_) if program.is_refused(bytes) => return false,
+        Err(error) => panic!("{program:?} with {bytes:02x?}: {error:?}"),
     };
-    assert_eq!(result.return_value, program.pass(), "{program:?}: {octets:02x?}");
-    assert_eq!(result.data_size_out as usize, octets.len(), "{program:?}: {octets:02x?}");
-    assert_eq!(&out[..octets.len()], octets, "{program:?}");
+    assert_eq!(result.return_value, program.pass(), "{program:?}: {bytes:02x?}");
+    assert_eq!(result.data_size_out as usize, bytes.len(), "{program:?}: {bytes:02x?}");
+    assert_eq!(&out[..bytes.len()], bytes, "{program:?}");
     true
 }
 
@@ -232,13 +232,13 @@ impl Rig {
     }
 
     /// A packet for both.
-    pub(super) fn send(&mut self, program: Program, octets: &[u8]) {
+    pub(super) fn send(&mut self, program: Program, bytes: &[u8]) {
         let start = Instant::now();
         let before = start.duration_since(self.began.0);
-        let has_run = run(&mut self.kernel, program, octets);
+        let has_run = run(&mut self.kernel, program, bytes);
         self.longest_run = self.longest_run.max(start.elapsed());
         if has_run {
-            self.twin.packet(program.hook(), octets, before.as_nanos() as u64);
+            self.twin.packet(program.hook(), bytes, before.as_nanos() as u64);
         }
     }
 

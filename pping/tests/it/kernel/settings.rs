@@ -80,10 +80,10 @@ fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_prog
     for (tunnels, size) in sizes.iter().enumerate() {
         for other in (0..5).map(|bit| 1 << bit).filter(|other| tunnels & other == 0) {
             let with_other = sizes[tunnels | other];
-            assert!(with_other > *size, "{with_other} octets with {other:#x} in {tunnels:#x}, else {size}");
+            assert!(with_other > *size, "{with_other} bytes with {other:#x} in {tunnels:#x}, else {size}");
         }
     }
-    eprintln!("{} octets without tunnels, {} with all", sizes[0], sizes[Decap::ALL.0 as usize]);
+    eprintln!("{} bytes without tunnels, {} with all", sizes[0], sizes[Decap::ALL.0 as usize]);
 }
 
 /// Each method alone, all but each, and what else the options can make of them.

@@ -32,11 +32,11 @@ pub(super) struct Shape {
     becomes: Becomes,
 }
 
-fn becomes(octets: &[u8], decap: Decap) -> Becomes {
+fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     let mut frame = Frame::EMPTY;
-    match frame.parse(octets, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
+    match frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
         Err(reason) => Becomes::Untracked(reason),
-        // What may be QUIC, as far as its first octet tells, begins no flow.
+        // What may be QUIC, as far as its first byte tells, begins no flow.
         Ok(()) if frame.transport.kind == Kind::Quic => Becomes::Untracked(Untracked::Unsupported),
         Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
         Ok(()) if frame.transport.kind == Kind::Dns => Becomes::Dns,
@@ -71,14 +71,14 @@ fn send(mut rig: Rig, shapes: &[Shape]) {
     }
 }
 
-/// Sends them cut off anywhere behind the first `from` octets.
+/// Sends them cut off anywhere behind the first `from` bytes.
 fn send_cut_off(mut rig: Rig, shapes: &[Shape], from: usize) {
     for shape in shapes {
         let packet = &shape.frame[from..];
         for len in SHORTEST..=packet.len() {
             for program in Program::ALL {
                 rig.send(program, &packet[..len]);
-                rig.agree(&format!("{} at {program:?}, {len} octets of it", shape.name));
+                rig.agree(&format!("{} at {program:?}, {len} bytes of it", shape.name));
             }
         }
     }

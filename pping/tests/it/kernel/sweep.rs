@@ -19,7 +19,7 @@ fn segment(rig: &mut Rig, is_forward: bool, port: u16, flags: u8, stamps: (u32, 
         let ports = if is_forward { (port, 443) } else { (443, port) };
         let (a, b) = if is_forward { (a, b) } else { (b, a) };
         let segment = Tcp { ports, flags, ..Tcp::stamped(stamps.0, stamps.1) };
-        rig.send(Program::Egress, &Ip::between(a, b).frame(TCP, &segment.octets()));
+        rig.send(Program::Egress, &Ip::between(a, b).frame(TCP, &segment.bytes()));
     }
 }
 

@@ -88,7 +88,7 @@ impl Connection {
                 options(tsval, tsecr, random)
             })
         };
-        let frame = dressed(Ip::between(sender.address, receiver.address), &segment.octets(), random);
+        let frame = dressed(Ip::between(sender.address, receiver.address), &segment.bytes(), random);
         let is_lost = is_wild && random.chance(5);
         if !is_lost {
             self.hosts[1 - from].heard = tsval;

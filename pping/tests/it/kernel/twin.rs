@@ -10,7 +10,7 @@ use pping::{
 };
 use pping_common::{
     abi::{Hook, Lost},
-    octets::Captured,
+    bytes::Captured,
     parse::LinkType,
 };
 
@@ -39,13 +39,13 @@ impl Twin {
     }
 
     /// Takes a packet, `now` in ns.
-    pub(super) fn packet(&mut self, hook: Hook, octets: &[u8], now: u64) {
+    pub(super) fn packet(&mut self, hook: Hook, bytes: &[u8], now: u64) {
         let packet = Packet {
             time: now,
             interface: self.place,
             link: self.link,
             hook: Some(hook),
-            octets: Captured { octets, frame_len: octets.len() },
+            bytes: Captured { bytes, frame_len: bytes.len() },
         };
         self.tracker.packet(&packet, self.sweeps);
     }

@@ -136,8 +136,8 @@ fn crowd() -> Vec<u8> {
     for client in 0..10 {
         for mut packet in connection(40_000, START + u64::from(client) * MILLISECOND, 1, MILLISECOND / 2) {
             // The client's address: source of its own packets, destination of those to it.
-            let place = if packet.octets[26] == 192 { 29 } else { 33 };
-            packet.octets[place] = 100 + client;
+            let place = if packet.bytes[26] == 192 { 29 } else { 33 };
+            packet.bytes[place] = 100 + client;
             packets.push(packet);
         }
     }

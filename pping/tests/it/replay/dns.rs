@@ -9,8 +9,8 @@ use pping::{
 };
 use pping_common::{
     abi::{Counters, Hook, RttEvent, SeriesKey},
+    bytes::Captured,
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
-    octets::Captured,
     parse::{Decap, LinkType, Untracked},
     rtt::{Method, Rules},
 };
@@ -41,13 +41,13 @@ impl Talk {
         [false, true].map(|is_v6| Self::new(Settings::new(Rules::UNLIMITED, 100, Decap::NONE), is_v6))
     }
 
-    fn packet(&mut self, at: u64, octets: &[u8]) {
+    fn packet(&mut self, at: u64, bytes: &[u8]) {
         self.engine.packet(&Packet {
             time: START + at,
             interface: 0,
             link: LinkType::Ethernet,
             hook: None,
-            octets: Captured { octets, frame_len: octets.len() },
+            bytes: Captured { bytes, frame_len: bytes.len() },
         });
     }
 

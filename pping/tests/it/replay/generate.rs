@@ -20,13 +20,13 @@ pub(super) struct Golden {
     pub(super) samples: String,
     /// The kind of tunnels in it, which are looked into in a second reading.
     pub(super) decap: Option<&'static str>,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Golden {
-    fn new(name: &str, octets: Vec<u8>) -> Self {
+    fn new(name: &str, bytes: Vec<u8>) -> Self {
         let (samples, _) = name.split_once('.').unwrap_or((name, ""));
-        Self { name: name.to_owned(), samples: samples.to_owned(), decap: None, octets }
+        Self { name: name.to_owned(), samples: samples.to_owned(), decap: None, bytes }
     }
 
     /// It has the samples of another.
@@ -35,18 +35,18 @@ impl Golden {
     }
 }
 
-/// A frame of a capture. Where the capture has less of it than there was, `octets` is cut and `len` is not.
+/// A frame of a capture. Where the capture has less of it than there was, `bytes` is cut and `len` is not.
 #[derive(Clone)]
 struct Frame {
     /// Nanoseconds since 1970.
     at: u64,
     len: usize,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Frame {
     fn cut(mut self, captured: usize) -> Self {
-        self.octets.truncate(captured);
+        self.bytes.truncate(captured);
         self
     }
 }

@@ -12,7 +12,7 @@ use super::{
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// What all of the folder may take, octets.
+/// What all of the folder may take, bytes.
 const SIZE: u64 = 150_000;
 
 fn path(name: &str) -> PathBuf {
@@ -27,7 +27,7 @@ fn bless() {
     }
     BLESSING.call_once(|| {
         for golden in generate::all() {
-            fs::write(path(&golden.name), &golden.octets).unwrap();
+            fs::write(path(&golden.name), &golden.bytes).unwrap();
             for (decap, samples) in readings(&golden) {
                 let lines = expected(&path(&golden.name), &["--decap", decap])
                     .iter()
@@ -54,7 +54,7 @@ fn the_captures_are_those_of_the_generator() {
     let mut names = Vec::new();
     for golden in generate::all() {
         let committed = fs::read(path(&golden.name)).unwrap_or_default();
-        assert!(committed == golden.octets, "{} is not what the generator makes", golden.name);
+        assert!(committed == golden.bytes, "{} is not what the generator makes", golden.name);
         names.extend(readings(&golden).into_iter().map(|(_, samples)| samples));
         names.push(path(&golden.name));
     }
@@ -64,7 +64,7 @@ fn the_captures_are_those_of_the_generator() {
         assert!(names.contains(&entry.path()), "nothing makes {:?}", entry.path());
         size += entry.metadata().unwrap().len();
     }
-    assert!(size < SIZE, "the golden captures take {size} octets");
+    assert!(size < SIZE, "the golden captures take {size} bytes");
 }
 
 #[test]

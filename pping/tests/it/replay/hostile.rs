@@ -101,7 +101,7 @@ fn a_million_interfaces_take_little_memory() {
     let (status, said) = reader.finish();
     assert!(status == Some(0) && said.contains(" 10 packets, 6 samples"), "{said}");
     assert!(said.contains("left out: 10 packets"), "{said}");
-    assert!(memory < MOST_MEMORY, "{memory} octets");
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn options_without_end_take_little_memory() {
     let memory = reader.peak_memory();
     let (status, said) = reader.finish();
     assert!(status == Some(0) && said.contains(" 20 packets"), "{said}");
-    assert!(memory < MOST_MEMORY, "{memory} octets");
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
 }
 
 #[test]
@@ -131,5 +131,5 @@ fn sections_without_end_take_little_memory() {
     }
     let memory = reader.peak_memory();
     assert_eq!(reader.finish().0, Some(0));
-    assert!(memory < MOST_MEMORY, "{memory} octets");
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
 }

@@ -1,4 +1,4 @@
-//! Captures, made by octets.
+//! Captures, made by bytes.
 
 /// When they begin: a second that is not round in any way, ns since 1970.
 pub(super) const START: u64 = 1_700_000_007_123_456_789;
@@ -9,14 +9,14 @@ pub(super) const ETHERNET: u32 = 1;
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Octets of each data segment.
+/// Bytes of each data segment.
 const PAYLOAD: u16 = 100;
 
 /// A packet, and when it was captured, ns since 1970.
 #[derive(Clone)]
 pub(super) struct Packet {
     pub(super) at: u64,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 /// A connection with timestamps: a SYN at `start`, then a data segment a second, each answered after `rtt`. That gives
@@ -35,9 +35,9 @@ pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) 
             [(sent, 5_001), (5_001, sent + u32::from(PAYLOAD))]
         };
         let stamps = (tick, 900 + number - number.min(1));
-        packets.push(Packet { at, octets: segment(client_port, true, flags, request, stamps, payload) });
-        let octets = segment(client_port, false, flags | ACK, reply, (900 + number, tick), 0);
-        packets.push(Packet { at: at + rtt, octets });
+        packets.push(Packet { at, bytes: segment(client_port, true, flags, request, stamps, payload) });
+        let bytes = segment(client_port, false, flags | ACK, reply, (900 + number, tick), 0);
+        packets.push(Packet { at: at + rtt, bytes });
     }
     packets.sort_by_key(|packet| packet.at);
     packets
@@ -82,10 +82,10 @@ pub(super) fn pcap_header(link_type: u32) -> Vec<u8> {
 
 /// A packet as a pcap file has it.
 pub(super) fn pcap_packet(packet: &Packet) -> Vec<u8> {
-    let len = packet.octets.len() as u32;
+    let len = packet.bytes.len() as u32;
     let times = [(packet.at / SECOND) as u32, (packet.at % SECOND) as u32];
     let words = [times[0], times[1], len, len];
-    words.into_iter().flat_map(u32::to_le_bytes).chain(packet.octets.iter().copied()).collect()
+    words.into_iter().flat_map(u32::to_le_bytes).chain(packet.bytes.iter().copied()).collect()
 }
 
 /// A pcap file.
@@ -126,10 +126,10 @@ pub(super) fn interface(link_type: u16, name: &str) -> Vec<u8> {
 
 /// A packet as a pcapng file has it, with the flags option if `flags` is not 0.
 pub(super) fn enhanced_packet(interface: u32, packet: &Packet, flags: u32) -> Vec<u8> {
-    let len = packet.octets.len() as u32;
+    let len = packet.bytes.len() as u32;
     let words = [interface, (packet.at >> 32) as u32, packet.at as u32, len, len];
     let mut body: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
-    body.extend(&packet.octets);
+    body.extend(&packet.bytes);
     body.resize(body.len().next_multiple_of(4), 0);
     if flags != 0 {
         body.extend([2, 0, 4, 0]);

@@ -29,10 +29,10 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    pub(super) fn new(name: &str, octets: &[u8]) -> Self {
+    pub(super) fn new(name: &str, bytes: &[u8]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(name);
-        fs::write(&path, octets).unwrap();
+        fs::write(&path, bytes).unwrap();
         Self { _directory: directory, path }
     }
 }
@@ -96,8 +96,8 @@ impl Reader {
     }
 
     /// Writes to it; the pipe may be closed, when it has had enough.
-    pub(super) fn write(&mut self, octets: &[u8]) {
-        self.stdin.as_mut().unwrap().write_all(octets).ok();
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().unwrap().write_all(bytes).ok();
     }
 
     /// What it has written.
@@ -105,7 +105,7 @@ impl Reader {
         fs::read_to_string(&self.output.path).unwrap()
     }
 
-    /// The most memory it had so far, in octets.
+    /// The most memory it had so far, in bytes.
     pub(super) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -14,9 +14,9 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND + 3;
 
-fn gzip(octets: &[u8]) -> Vec<u8> {
+fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(octets).unwrap();
+    encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
 
@@ -40,7 +40,7 @@ fn a_capture_gives_its_samples_to_the_nanosecond() {
 fn it_may_be_compressed_also_in_parts_and_come_by_a_pipe() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     let (start, end) = capture.split_at(333);
-    let zstd = |octets: &[u8]| zstd::encode_all(octets, 1).unwrap();
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
     for compressed in [
         capture.clone(),
         gzip(&capture),
@@ -61,8 +61,8 @@ fn a_capture_that_is_cut_short_keeps_its_samples() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     let cut = &capture[..capture.len() - 1];
     let compressed = gzip(&capture);
-    for (octets, least) in [(cut, 5), (&gzip(cut)[..], 5), (&compressed[..compressed.len() - 1], 5)] {
-        let output = read(octets, "");
+    for (bytes, least) in [(cut, 5), (&gzip(cut)[..], 5), (&compressed[..compressed.len() - 1], 5)] {
+        let output = read(bytes, "");
         assert_fails(&output, 1, &["--read", "cut short", " packets were read", "samples, read in"]);
         assert!(samples_so_far(&output).len() >= least, "{}", stderr(&output));
     }
@@ -139,11 +139,11 @@ fn payload_that_was_not_captured_is_there_all_the_same() {
     let whole = samples(&read(&pcap(&packets), "--rate-limit 0"));
     let mut cut = pcap_header(ETHERNET);
     for packet in &packets {
-        let mut octets = packet.octets[..HEADERS].to_vec();
+        let mut bytes = packet.bytes[..HEADERS].to_vec();
         // As of a segment that the card is to cut up: the IP header says nothing, and the frame's length counts.
-        octets[16..18].fill(0);
-        let mut record = pcap_packet(&Packet { octets, ..*packet });
-        record[12..16].copy_from_slice(&(packet.octets.len() as u32).to_le_bytes());
+        bytes[16..18].fill(0);
+        let mut record = pcap_packet(&Packet { bytes, ..*packet });
+        record[12..16].copy_from_slice(&(packet.bytes.len() as u32).to_le_bytes());
         cut.extend(record);
     }
     assert_eq!(samples(&read(&cut, "--rate-limit 0")), whole);

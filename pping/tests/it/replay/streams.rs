@@ -10,7 +10,7 @@ const RTT: u64 = 20 * MILLISECOND;
 /// What a run may take of memory beside the table of flows.
 const MOST_MEMORY: u64 = 64 << 20;
 
-fn octets(packets: &[Packet]) -> Vec<u8> {
+fn bytes(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(pcap_packet).collect()
 }
 
@@ -19,7 +19,7 @@ fn samples_come_out_while_the_pipe_is_stalled_and_a_signal_ends_it() {
     for signal in ["-INT", "-TERM"] {
         let mut reader = Reader::start("");
         reader.write(&pcap_header(1));
-        let packets = octets(&connection(40_000, START, 5, RTT));
+        let packets = bytes(&connection(40_000, START, 5, RTT));
         // The last packet is not all there.
         reader.write(&packets[..packets.len() - 1]);
         wait_until("samples", || reader.written().matches("\"rtt\"").count() == 5);
@@ -39,10 +39,10 @@ fn a_million_packets_take_no_more_memory_than_a_thousand_flows_need() {
     packets.sort_by_key(|packet| packet.at);
     for round in 0..10 {
         let later = |packet: &Packet| Packet { at: packet.at + round * 50 * 1_000_000_000, ..packet.clone() };
-        reader.write(&octets(&packets.iter().map(later).collect::<Vec<_>>()));
+        reader.write(&bytes(&packets.iter().map(later).collect::<Vec<_>>()));
     }
     let memory = reader.peak_memory();
     let (status, said) = reader.finish();
     assert!(status == Some(0) && said.contains(" 1000000 packets"), "{said}");
-    assert!(memory < MOST_MEMORY, "{memory} octets");
+    assert!(memory < MOST_MEMORY, "{memory} bytes");
 }

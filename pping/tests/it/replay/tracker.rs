@@ -7,9 +7,9 @@ use pping::{
 };
 use pping_common::{
     abi::{Emit, EndEvent, FlowEventKind, Hook, SeriesKey, Tally},
+    bytes::Captured,
     flow::Reason,
     group::{End, Grouping},
-    octets::Captured,
     parse::{Decap, LinkType},
     rtt::{Method, Methods, Rules},
 };
@@ -30,14 +30,14 @@ fn settings(emit: Emit) -> Settings {
 /// Takes packets that the client sends in, and that go out to it.
 fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u32) {
     for packet in packets {
-        let is_from_client = packet.octets[26] == 192;
+        let is_from_client = packet.bytes[26] == 192;
         tracker.packet(
             &Packet {
                 time: packet.at,
                 interface: 3,
                 link: LinkType::Ethernet,
                 hook: Some(if is_from_client { Hook::Ingress } else { Hook::Egress }),
-                octets: Captured { octets: &packet.octets, frame_len: packet.octets.len() },
+                bytes: Captured { bytes: &packet.bytes, frame_len: packet.bytes.len() },
             },
             second,
         );
@@ -108,7 +108,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
             // The echoes of the client's packets go out to it.
             let is_of_client = key.hook == Hook::Egress as u8;
             let End::Prefix { address, len: 24 } = key.group.source() else { panic!("{key:?}") };
-            assert_eq!(address.to_octets()[12], if is_of_client { 198 } else { 192 });
+            assert_eq!(address.to_bytes()[12], if is_of_client { 198 } else { 192 });
             let (one, other) = &mut sum.split_at_mut(1);
             let sum = if is_of_client { &mut one[0] } else { &mut other[0] };
             *sum = (sum.0 + tally.sent.packets, sum.1 + tally.received.bytes);
@@ -141,8 +141,8 @@ fn groups_without_traffic_make_room() {
     let talk = |tracker: &mut Tracker, client: u8, at: u64| {
         let mut packets = connection(40_000, at, 1, MILLISECOND);
         for packet in &mut packets {
-            let place = if packet.octets[26] == 192 { 29 } else { 33 };
-            packet.octets[place] = client;
+            let place = if packet.bytes[26] == 192 { 29 } else { 33 };
+            packet.bytes[place] = client;
         }
         take(tracker, &packets, 0);
         tracker.fold();

@@ -62,7 +62,7 @@ fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
     let mut seen = HashSet::new();
     let golden = generate::all().into_iter().filter(|golden| seen.insert(golden.samples.clone()));
     let golden = golden.map(|golden| {
-        let file = Temporary::new(&golden.name, &golden.octets);
+        let file = Temporary::new(&golden.name, &golden.bytes);
         (file.path.clone(), Some(file))
     });
     golden.chain(captures().into_iter().map(|capture| (capture, None))).collect()

@@ -5,7 +5,7 @@ mod tunnel;
 
 use pping_common::{
     abi::Hook,
-    octets::Captured,
+    bytes::Captured,
     parse::{Decap, Frame, Kind, LinkType, Timestamps},
 };
 
@@ -53,23 +53,23 @@ pub(super) fn parse(
     offloaded: &[u16],
     decap: Decap,
 ) -> Option<Packet> {
-    let octets = captured.octets;
+    let bytes = captured.bytes;
     let mut vlan = offloaded.to_vec();
-    let start = link::network(octets, link, &mut vlan)?;
+    let start = link::network(bytes, link, &mut vlan)?;
     let mut network = Network::parse(captured, start)?;
-    if let Some(inside) = tunnel::inside(octets, &network, decap) {
+    if let Some(inside) = tunnel::inside(bytes, &network, decap) {
         let start = match inside {
             Inside::Ip(start) => start,
-            Inside::Ethertype(ethertype, start) => link::follow(octets, ethertype, start, &mut vlan)?,
+            Inside::Ethertype(ethertype, start) => link::follow(bytes, ethertype, start, &mut vlan)?,
             Inside::Other => return None,
         };
         network = Network::parse(captured, start)?;
         // One is enough.
-        if tunnel::inside(octets, &network, decap).is_some() {
+        if tunnel::inside(bytes, &network, decap).is_some() {
             return None;
         }
     }
-    let (transport, header_len) = network.transport(octets)?;
+    let (transport, header_len) = network.transport(bytes)?;
     let mut header_end = network.start + header_len;
     let payload = network.end.checked_sub(header_end)? as u32;
     if let Transport::Dns { .. } = transport {
@@ -90,37 +90,37 @@ pub(super) fn parse(
 }
 
 /// What a cooked capture knows of the interface: whether the packet left through it, and its number.
-pub(super) fn cooked(octets: &[u8], link: LinkType) -> (Option<Hook>, Option<u32>) {
+pub(super) fn cooked(bytes: &[u8], link: LinkType) -> (Option<Hook>, Option<u32>) {
     let hook = |packet_type| if packet_type == 4 { Hook::Egress } else { Hook::Ingress };
     match link {
-        LinkType::Cooked => (array::<2>(octets, 0).map(|[_, packet_type]| hook(packet_type)), None),
+        LinkType::Cooked => (array::<2>(bytes, 0).map(|[_, packet_type]| hook(packet_type)), None),
         LinkType::CookedV2 => (
-            array::<2>(octets, 10).map(|[packet_type, _]| hook(packet_type)),
-            array(octets, 4).map(u32::from_be_bytes),
+            array::<2>(bytes, 10).map(|[packet_type, _]| hook(packet_type)),
+            array(bytes, 4).map(u32::from_be_bytes),
         ),
         _ => (None, None),
     }
 }
 
-fn array<const N: usize>(octets: &[u8], at: usize) -> Option<[u8; N]> {
-    octets.get(at..at + N)?.try_into().ok()
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
 }
 
-fn number(octets: &[u8], at: usize) -> Option<u16> {
-    array(octets, at).map(u16::from_be_bytes)
+fn number(bytes: &[u8], at: usize) -> Option<u16> {
+    array(bytes, at).map(u16::from_be_bytes)
 }
 
 impl Network {
     fn parse(captured: Captured<'_>, start: usize) -> Option<Self> {
-        match captured.octets.get(start)? >> 4 {
+        match captured.bytes.get(start)? >> 4 {
             4 => Self::parse_v4(captured, start),
             6 => Self::parse_v6(captured, start),
             _ => None,
         }
     }
 
-    fn parse_v4(Captured { octets, frame_len }: Captured<'_>, start: usize) -> Option<Self> {
-        let header: [u8; 20] = array(octets, start)?;
+    fn parse_v4(Captured { bytes, frame_len }: Captured<'_>, start: usize) -> Option<Self> {
+        let header: [u8; 20] = array(bytes, start)?;
         let words = usize::from(header[0] & 0xf);
         let is_first_fragment = number(&header, 6)? << 3 == 0;
         if words < 5 || !is_first_fragment {
@@ -143,13 +143,13 @@ impl Network {
             },
         };
         if network.next_header == 51 {
-            network.skip(octets)?;
+            network.skip(bytes)?;
         }
         (network.start <= network.end).then_some(network)
     }
 
-    fn parse_v6(Captured { octets, frame_len }: Captured<'_>, start: usize) -> Option<Self> {
-        let header: [u8; 40] = array(octets, start)?;
+    fn parse_v6(Captured { bytes, frame_len }: Captured<'_>, start: usize) -> Option<Self> {
+        let header: [u8; 40] = array(bytes, start)?;
         let mut network = Self {
             is_v4: false,
             addresses: [array(&header, 8)?, array(&header, 24)?],
@@ -164,43 +164,43 @@ impl Network {
         let mut skipped = 0;
         while matches!(network.next_header, 0 | 43 | 44 | 51 | 60 | 135 | 139 | 140) {
             skipped += 1;
-            network.skip(octets)?;
+            network.skip(bytes)?;
         }
         (skipped <= 6 && network.start <= network.end).then_some(network)
     }
 
     /// Goes on behind an extension header.
-    fn skip(&mut self, octets: &[u8]) -> Option<()> {
-        let [next, len] = array(octets, self.start)?;
+    fn skip(&mut self, bytes: &[u8]) -> Option<()> {
+        let [next, len] = array(bytes, self.start)?;
         let len = usize::from(len);
-        let octets_of_it = match self.next_header {
-            44 if number(octets, self.start + 2)? >> 3 != 0 => return None,
+        let bytes_of_it = match self.next_header {
+            44 if number(bytes, self.start + 2)? >> 3 != 0 => return None,
             44 => 8,
             51 => 4 * len + 8,
             _ => 8 * len + 8,
         };
         self.next_header = next;
-        self.start += octets_of_it;
+        self.start += bytes_of_it;
         Some(())
     }
 
     /// The transport header, and its length.
-    fn transport(&self, octets: &[u8]) -> Option<(Transport, usize)> {
+    fn transport(&self, bytes: &[u8]) -> Option<(Transport, usize)> {
         match self.next_header {
-            6 => tcp(octets, self.start),
-            17 => dns(octets, self.start),
-            1 if self.is_v4 => echo(octets, self.start, [8, 0]),
-            58 if !self.is_v4 => echo(octets, self.start, [128, 129]),
+            6 => tcp(bytes, self.start),
+            17 => dns(bytes, self.start),
+            1 if self.is_v4 => echo(bytes, self.start, [8, 0]),
+            58 if !self.is_v4 => echo(bytes, self.start, [128, 129]),
             _ => None,
         }
     }
 }
 
-fn tcp(octets: &[u8], at: usize) -> Option<(Transport, usize)> {
-    let header: [u8; 20] = array(octets, at)?;
+fn tcp(bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
+    let header: [u8; 20] = array(bytes, at)?;
     let header_len = usize::from(header[12] >> 4) * 4;
     // As far as they were captured: who needs more of them says that the frame is truncated.
-    let mut options = octets.get(at + 20..octets.len().min(at + header_len.max(20)))?.to_vec();
+    let mut options = bytes.get(at + 20..bytes.len().min(at + header_len.max(20)))?.to_vec();
     options.resize(header_len.max(20) - 20, 0);
     let ports = [number(&header, 0)?, number(&header, 2)?];
     let numbers = [4, 8].map(|at| array(&header, at).map_or(0, u32::from_be_bytes));
@@ -234,19 +234,19 @@ fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
 }
 
 /// RFC 768, and RFC 1035, 4.1.1. Who has port 53 is asked, and answers.
-fn dns(octets: &[u8], at: usize) -> Option<(Transport, usize)> {
-    let ports = [number(octets, at)?, number(octets, at + 2)?];
-    let [high, low, flags, more] = array(octets, at + 8)?;
+fn dns(bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
+    let ports = [number(bytes, at)?, number(bytes, at + 2)?];
+    let [high, low, flags, more] = array(bytes, at + 8)?;
     let is_response = flags & 0x80 != 0;
     let server = if is_response { ports[0] } else { ports[1] };
     let id = u16::from_be_bytes([high, low]);
     (server == 53).then_some((Transport::Dns { ports, id, is_response, rcode: more & 0xf }, 8))
 }
 
-fn echo(octets: &[u8], at: usize, kinds: [u8; 2]) -> Option<(Transport, usize)> {
-    let [kind, code, ..] = array::<8>(octets, at)?;
+fn echo(bytes: &[u8], at: usize, kinds: [u8; 2]) -> Option<(Transport, usize)> {
+    let [kind, code, ..] = array::<8>(bytes, at)?;
     let is_echo = kinds.contains(&kind) && code == 0;
-    let (id, sequence) = (number(octets, at + 4)?, number(octets, at + 6)?);
+    let (id, sequence) = (number(bytes, at + 4)?, number(bytes, at + 6)?);
     is_echo.then_some((Transport::Echo { id, sequence, is_reply: kind == kinds[1] }, 8))
 }
 
@@ -257,7 +257,7 @@ impl Found {
         let (source, destination) = frame.transport.ports();
         let (ports, dns) = ([source, destination], &frame.transport.datagram.dns);
         Self {
-            addresses: [frame.source.to_octets(), frame.destination.to_octets()],
+            addresses: [frame.source.to_bytes(), frame.destination.to_bytes()],
             traffic_class: frame.traffic_class,
             vlan: frame.vlan.identifiers().collect(),
             payload: frame.transport.payload(),

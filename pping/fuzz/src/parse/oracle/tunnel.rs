@@ -15,15 +15,15 @@ pub(super) enum Inside {
 }
 
 /// What is inside, if the packet is of a tunnel that is to be looked into.
-pub(super) fn inside(octets: &[u8], network: &Network, decap: Decap) -> Option<Inside> {
+pub(super) fn inside(bytes: &[u8], network: &Network, decap: Decap) -> Option<Inside> {
     let start = network.start;
     let inside = match network.next_header {
         4 | 41 if decap.has(Decap::IPIP) => Some(Inside::Ip(start)),
-        47 if decap.has(Decap::GRE) => gre(octets, start),
-        17 => match number(octets, start + 2)? {
-            4789 | 8472 if decap.has(Decap::VXLAN) => vxlan(octets, start + 8),
-            6081 if decap.has(Decap::GENEVE) => geneve(octets, start + 8),
-            2152 if decap.has(Decap::GTP_U) => gtp_u(octets, start + 8),
+        47 if decap.has(Decap::GRE) => gre(bytes, start),
+        17 => match number(bytes, start + 2)? {
+            4789 | 8472 if decap.has(Decap::VXLAN) => vxlan(bytes, start + 8),
+            6081 if decap.has(Decap::GENEVE) => geneve(bytes, start + 8),
+            2152 if decap.has(Decap::GTP_U) => gtp_u(bytes, start + 8),
             _ => return None,
         },
         _ => return None,
@@ -35,33 +35,33 @@ fn ethertype(ethertype: u16, at: usize) -> Option<Inside> {
     matches!(ethertype, 0x0800 | 0x86dd | 0x8847 | 0x6558).then_some(Inside::Ethertype(ethertype, at))
 }
 
-/// RFC 2784 and RFC 2890, of which three flags add four octets each.
-fn gre(octets: &[u8], at: usize) -> Option<Inside> {
-    let flags = number(octets, at)?;
+/// RFC 2784 and RFC 2890, of which three flags add four bytes each.
+fn gre(bytes: &[u8], at: usize) -> Option<Inside> {
+    let flags = number(bytes, at)?;
     let optional = (flags & 0xb000).count_ones() as usize;
     if flags & 0x4007 != 0 {
         return None;
     }
-    ethertype(number(octets, at + 2)?, at + 4 + 4 * optional)
+    ethertype(number(bytes, at + 2)?, at + 4 + 4 * optional)
 }
 
 /// RFC 7348, 5.
-fn vxlan(octets: &[u8], at: usize) -> Option<Inside> {
-    let has_identifier = octets.get(at)? & 0x08 != 0;
+fn vxlan(bytes: &[u8], at: usize) -> Option<Inside> {
+    let has_identifier = bytes.get(at)? & 0x08 != 0;
     has_identifier.then_some(Inside::Ethertype(0x6558, at + 8))
 }
 
 /// RFC 8926, 3.4.
-fn geneve(octets: &[u8], at: usize) -> Option<Inside> {
-    let [version_and_len, flags, high, low] = array(octets, at)?;
+fn geneve(bytes: &[u8], at: usize) -> Option<Inside> {
+    let [version_and_len, flags, high, low] = array(bytes, at)?;
     let is_data = version_and_len < 0x40 && flags < 0x80;
     let header = 8 + 4 * usize::from(version_and_len & 0x3f);
     if is_data { ethertype(u16::from_be_bytes([high, low]), at + header) } else { None }
 }
 
 /// TS 29.281, 5.1 and 5.2.
-fn gtp_u(octets: &[u8], at: usize) -> Option<Inside> {
-    let [flags, message] = array(octets, at)?;
+fn gtp_u(bytes: &[u8], at: usize) -> Option<Inside> {
+    let [flags, message] = array(bytes, at)?;
     if flags >> 5 != 1 || flags & 0x10 == 0 || message != 0xff {
         return None;
     }
@@ -69,10 +69,10 @@ fn gtp_u(octets: &[u8], at: usize) -> Option<Inside> {
     let mut at = if has_optional { at + 12 } else { at + 8 };
     if has_extensions {
         let mut headers = 0;
-        // The last octet of each part is the type of the next.
-        while *octets.get(at - 1)? != 0 {
+        // The last byte of each part is the type of the next.
+        while *bytes.get(at - 1)? != 0 {
             headers += 1;
-            match octets.get(at)? {
+            match bytes.get(at)? {
                 0 => return None,
                 units => at += 4 * usize::from(*units),
             }

@@ -33,7 +33,7 @@ fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
     .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n").unwrap();
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
     let head = String::from_utf8(answer[..end].to_vec()).unwrap().to_lowercase();
     let body = &answer[end + 4..];
     assert!(head.starts_with("http/1.1 200"), "{head}");

@@ -114,8 +114,8 @@ impl Store<'_> {
 }
 
 fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, octet| {
-        write!(encoded, "%{octet:02x}").unwrap();
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        write!(encoded, "%{byte:02x}").unwrap();
         encoded
     })
 }

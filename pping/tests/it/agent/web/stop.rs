@@ -17,9 +17,9 @@ fn begin(address: SocketAddr) -> (TcpStream, usize, usize) {
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        let mut octet = [0];
-        stream.read_exact(&mut octet).unwrap();
-        head.push(octet[0]);
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
     }
     let head = String::from_utf8(head).unwrap().to_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();

@@ -35,8 +35,8 @@ def set_spin(spin):
 
 
 async def echo(reader, writer):
-    while octets := await reader.read(65536):
-        writer.write(octets)
+    while bytes := await reader.read(65536):
+        writer.write(bytes)
     writer.write_eof()
 
 

@@ -15,7 +15,7 @@ use pping::{
 };
 use pping_common::{
     abi::{Emit, RttEvent, Tally},
-    limits::RING_OCTETS,
+    limits::RING_BYTES,
     parse::LinkType,
     rtt::{Method, Methods, Rules},
 };
@@ -54,7 +54,7 @@ fn run_on_all_cpus(
         .map(|_| SchedClassifier::from_program_info(program.info().unwrap(), "bench_echo".into()).unwrap())
         .collect();
     // The bench writes timestamps where nearly all segments have them.
-    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).octets());
+    let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
     let is_enough = AtomicBool::new(false);
     let counts = thread::scope(|scope| {
         let threads: Vec<_> = programs
@@ -143,7 +143,7 @@ fn assert_whole_samples(object: &[u8], settings: Settings) {
     let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
     // Half as many as the ring has room for.
-    let room = AtomicI64::new(i64::from(RING_OCTETS) / 2 / (8 + size_of::<RttEvent>() as i64));
+    let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
         kernel
             .series

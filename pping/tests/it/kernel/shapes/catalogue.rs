@@ -45,7 +45,7 @@ fn entry(name: impl Into<String>, frame: Vec<u8>, becomes: Becomes) -> Entry {
 }
 
 fn stamped() -> Vec<u8> {
-    Tcp::stamped(1000, 2000).octets()
+    Tcp::stamped(1000, 2000).bytes()
 }
 
 fn links() -> Vec<Entry> {
@@ -170,10 +170,10 @@ fn ipv4() -> Vec<Entry> {
     let chain = Ip::with_extensions([Extension::of(HOP_BY_HOP, 1), Extension::of(DESTINATION_OPTIONS, 2)]);
     let frame = chain.frame(AUTHENTICATION, &authenticated(TCP, 4, &stamped()));
     entries.push(entry("an authentication header among extensions", frame, Stamped));
-    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::with_options([]) }.octets());
+    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::with_options([]) }.bytes());
     padded.resize(60, 0);
     entries.push(entry("pure ACK with padding", padded, Unstamped));
-    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::stamped(5, 6) }.octets());
+    let mut padded = plain().frame(TCP, &Tcp { payload: 0, ..Tcp::stamped(5, 6) }.bytes());
     padded.extend([0; 33]);
     entries.push(entry("pure ACK with odd padding", padded, Stamped));
     entries
@@ -255,22 +255,22 @@ fn tcp_options() -> Vec<Entry> {
         ("length 2", vec![&[30, 2][..], stamp], Stamped),
         ("length beyond the header", vec![&[30, 255][..], stamp], Unstamped),
         ("length over the timestamps", vec![&[30, 12][..], stamp], Unstamped),
-        ("timestamps of 9 octets", vec![&[8, 9][..], &stamp[2..]], Unstamped),
-        ("timestamps of 11 octets", vec![&[8, 11][..], &stamp[2..]], Unstamped),
+        ("timestamps of 9 bytes", vec![&[8, 9][..], &stamp[2..]], Unstamped),
+        ("timestamps of 11 bytes", vec![&[8, 11][..], &stamp[2..]], Unstamped),
         (
             "timestamps that leave the header",
             vec![NOP, NOP, NOP, &[8, 10, 0, 0, 0, 1, 0, 0, 0][..]],
             Unstamped,
         ),
         ("timestamps twice", vec![stamp, &timestamps(77, 78)[..]], Stamped),
-        ("a kind in the last octet", vec![NOP, NOP, NOP, &[8][..]], Unstamped),
+        ("a kind in the last byte", vec![NOP, NOP, NOP, &[8][..]], Unstamped),
     ] {
         orders.push((name.to_owned(), options.concat(), becomes));
     }
     let mut entries = Vec::new();
     for (name, options, becomes) in orders {
         for ip in [Ip::v4(), Ip::v6()] {
-            let frame = ip.frame(TCP, &Tcp::with_options(&options[..]).octets());
+            let frame = ip.frame(TCP, &Tcp::with_options(&options[..]).bytes());
             entries.push(entry(format!("options: {name}, {:#06x}", ip.ethertype()), frame, becomes));
         }
     }
@@ -284,13 +284,13 @@ fn tcp_headers() -> Vec<Entry> {
             // Other ports for each: what came before must not matter.
             let ports = (1000 + u16::from(flags), 2000 + payload as u16);
             let segment = Tcp { ports, flags, payload, ..Tcp::stamped(9, 8) };
-            let name = format!("flags {flags:#04x}, {payload} octets");
-            entries.push(entry(name.clone(), Ip::v4().frame(TCP, &segment.octets()), Stamped));
-            entries.push(entry(name, Ip::v6().frame(TCP, &segment.octets()), Stamped));
+            let name = format!("flags {flags:#04x}, {payload} bytes");
+            entries.push(entry(name.clone(), Ip::v4().frame(TCP, &segment.bytes()), Stamped));
+            entries.push(entry(name, Ip::v6().frame(TCP, &segment.bytes()), Stamped));
         }
     }
     for (words, becomes) in [(0, MALFORMED), (4, MALFORMED), (5, Unstamped), (15, MALFORMED)] {
-        let segment = Tcp { words: Some(words), payload: 0, ..Tcp::stamped(1, 1) }.octets();
+        let segment = Tcp { words: Some(words), payload: 0, ..Tcp::stamped(1, 1) }.bytes();
         entries.push(entry(format!("data offset {words}"), Ip::v4().frame(TCP, &segment), becomes));
     }
     entries
@@ -309,7 +309,7 @@ fn echoes() -> Vec<Entry> {
         for (kind, becomes) in kinds {
             for payload in [0, 56] {
                 let frame = ip.frame(protocol, &icmp(kind, 0, 77, 1, payload));
-                entries.push(entry(format!("ICMP type {kind}, {payload} octets"), frame, becomes));
+                entries.push(entry(format!("ICMP type {kind}, {payload} bytes"), frame, becomes));
             }
         }
         let request = kinds[0].0;

@@ -49,15 +49,15 @@ pub(in super::super) fn tunnels() -> Vec<Shape> {
     shapes
 }
 
-/// A name, the number and the octets of what is behind the outer IP header, and what it should become.
+/// A name, the number and the bytes of what is behind the outer IP header, and what it should become.
 type Entry = (String, u8, Vec<u8>, Becomes);
 
-fn entry(name: &str, protocol: u8, octets: Vec<u8>, becomes: Becomes) -> Entry {
-    (name.to_owned(), protocol, octets, becomes)
+fn entry(name: &str, protocol: u8, bytes: Vec<u8>, becomes: Becomes) -> Entry {
+    (name.to_owned(), protocol, bytes, becomes)
 }
 
 fn stamped() -> Vec<u8> {
-    Tcp::stamped(1000, 2000).octets()
+    Tcp::stamped(1000, 2000).bytes()
 }
 
 fn inner(ip: &Ip) -> Vec<u8> {
@@ -71,7 +71,7 @@ fn inner_frame(ip: &Ip) -> Vec<u8> {
 /// What tunnels can carry: a name, and a whole IP packet, with what that becomes.
 fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
     let later = Ip { fragment: 7, ..Ip::v4() };
-    let unstamped = Tcp::with_options([]).octets();
+    let unstamped = Tcp::with_options([]).bytes();
     vec![
         ("TCP", Ip::v4(), inner(&Ip::v4()), Stamped),
         ("TCP", Ip::v6(), inner(&Ip::v6()), Stamped),
@@ -116,8 +116,8 @@ fn gre() -> Vec<Entry> {
         [(0x0000, 0), (0x8000, 1), (0x2000, 1), (0x1000, 1), (0xa000, 2), (0x3000, 2), (0xb000, 3)]
     {
         for (name, ip, packet, becomes) in insides() {
-            let octets = [gre_header(flags, ip.ethertype(), words), packet].concat();
-            entries.push(entry(&format!("{name} in GRE with flags {flags:#06x}"), GRE, octets, becomes));
+            let bytes = [gre_header(flags, ip.ethertype(), words), packet].concat();
+            entries.push(entry(&format!("{name} in GRE with flags {flags:#06x}"), GRE, bytes, becomes));
         }
     }
     let packet = inner(&Ip::v4());
@@ -131,8 +131,8 @@ fn gre() -> Vec<Entry> {
         ("GRE with routing", 0x4000, IPV4, packet.clone(), UNSUPPORTED),
         ("LLDP in GRE", 0, LLDP, packet, UNSUPPORTED),
     ] {
-        let octets = [gre_header(flags, ethertype, usize::from(flags & 0x2000 != 0)), inside].concat();
-        entries.push(entry(name, GRE, octets, becomes));
+        let bytes = [gre_header(flags, ethertype, usize::from(flags & 0x2000 != 0)), inside].concat();
+        entries.push(entry(name, GRE, bytes, becomes));
     }
     entries
 }
@@ -147,8 +147,8 @@ fn vxlan() -> Vec<Entry> {
     for port in [4789, 8472] {
         for (name, ip, packet, becomes) in insides() {
             let frame = ethernet(&[], ip.ethertype(), &packet);
-            let octets = vxlan_frame(port, 8, &frame);
-            entries.push(entry(&format!("{name} in VXLAN to port {port}"), UDP, octets, becomes));
+            let bytes = vxlan_frame(port, 8, &frame);
+            entries.push(entry(&format!("{name} in VXLAN to port {port}"), UDP, bytes, becomes));
         }
     }
     let tags = [(SERVICE_VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)];
@@ -176,11 +176,11 @@ fn geneve() -> Vec<Entry> {
     let mut entries = Vec::new();
     for words in [0, 1, 7, 63] {
         let frame = inner_frame(&Ip::v4());
-        let octets = [geneve_header(words, 0, ETHERNET, 4 * usize::from(words)), frame].concat();
+        let bytes = [geneve_header(words, 0, ETHERNET, 4 * usize::from(words)), frame].concat();
         entries.push(entry(
             &format!("Geneve, {words} words of options"),
             UDP,
-            udp_to(GENEVE, &octets),
+            udp_to(GENEVE, &bytes),
             Stamped,
         ));
     }
@@ -190,13 +190,13 @@ fn geneve() -> Vec<Entry> {
         ("version 1", 0x40, 0, IPV4, UNSUPPORTED),
         ("LLDP", 0, 0, LLDP, UNSUPPORTED),
     ] {
-        let octets = [geneve_header(start, flags, ethertype, 0), inner(&Ip::v4())].concat();
-        entries.push(entry(&format!("Geneve, {name}"), UDP, udp_to(GENEVE, &octets), becomes));
+        let bytes = [geneve_header(start, flags, ethertype, 0), inner(&Ip::v4())].concat();
+        entries.push(entry(&format!("Geneve, {name}"), UDP, udp_to(GENEVE, &bytes), becomes));
     }
     entries
 }
 
-/// A message of GTP-U: flags, type, and what is behind the first 8 octets.
+/// A message of GTP-U: flags, type, and what is behind the first 8 bytes.
 fn gtp(flags: u8, message: u8, rest: &[u8]) -> Vec<u8> {
     udp_to(GTP_U, &[&[flags, message, 0, 60, 0, 0, 0, 9], rest].concat())
 }
@@ -210,11 +210,11 @@ fn gtp_u() -> Vec<Entry> {
         .collect();
     let packet = inner(&Ip::v4());
     let extension = |units: u8, next: u8| {
-        let mut octets = vec![units; 4 * usize::from(units)];
-        if let Some(last) = octets.last_mut() {
+        let mut bytes = vec![units; 4 * usize::from(units)];
+        if let Some(last) = bytes.last_mut() {
             *last = next;
         }
-        octets
+        bytes
     };
     for (name, flags, message, headers, becomes) in [
         ("a sequence number", 0x32, 255, vec![0, 1, 0, 0], Stamped),
@@ -249,8 +249,8 @@ fn gtp_u() -> Vec<Entry> {
         ("GTP'", 0x20, 255, vec![], UNSUPPORTED),
         ("version 2", 0x50, 255, vec![], UNSUPPORTED),
     ] {
-        let octets = gtp(flags, message, &[headers, packet.clone()].concat());
-        entries.push(entry(&format!("GTP-U with {name}"), UDP, octets, becomes));
+        let bytes = gtp(flags, message, &[headers, packet.clone()].concat());
+        entries.push(entry(&format!("GTP-U with {name}"), UDP, bytes, becomes));
     }
     entries
 }
@@ -259,7 +259,7 @@ fn gtp_u() -> Vec<Entry> {
 fn nested() -> Vec<Entry> {
     let outer = Ip::v4();
     let packet = inner(&Ip::v6());
-    let within = |protocol, octets: &[u8]| outer.packet(protocol, octets);
+    let within = |protocol, bytes: &[u8]| outer.packet(protocol, bytes);
     let ip_in_ip = within(IPV6_IN_IP, &packet);
     let gre = within(GRE, &[gre_header(0, IPV4, 0), packet.clone()].concat());
     let vxlan = within(UDP, &vxlan_frame(4789, 8, &inner_frame(&Ip::v4())));

@@ -20,18 +20,18 @@ pub(super) struct Passing {
     /// From the client to the server.
     pub(super) is_outward: bool,
     pub(super) ethertype: u16,
-    pub(super) octets: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Passing {
     /// The packet behind what `link` puts before it.
     pub(super) fn frame(&self, link: impl Fn(&Self) -> Vec<u8>) -> Frame {
-        let octets = link(self);
-        Frame { at: self.at, len: octets.len(), octets }
+        let bytes = link(self);
+        Frame { at: self.at, len: bytes.len(), bytes }
     }
 
     pub(super) fn on_ethernet(&self) -> Frame {
-        self.frame(|packet| ethernet(&[], packet.ethertype, &packet.octets))
+        self.frame(|packet| ethernet(&[], packet.ethertype, &packet.bytes))
     }
 }
 
@@ -103,7 +103,7 @@ impl Dialogue {
         self.request(70, 1).reply(91, 1)
     }
 
-    /// A segment to the server, with this many octets of payload.
+    /// A segment to the server, with this many bytes of payload.
     pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, true, flags, payload, (tsval, tsecr))
     }
@@ -130,7 +130,7 @@ impl Dialogue {
         if !is_outward {
             swap(&mut segment.ports.0, &mut segment.ports.1);
         }
-        self.pass(at, is_outward, TCP, &segment.octets())
+        self.pass(at, is_outward, TCP, &segment.bytes())
     }
 
     pub(super) fn request(self, at: u64, sequence: u16) -> Self {
@@ -159,12 +159,12 @@ impl Dialogue {
         }
         // Some nanoseconds more for each packet, so that a reader that drops them is found out.
         let at = self.begin + at * MILLISECOND + 137 * self.packets.len() as u64;
-        let octets = if self.has_authentication {
+        let bytes = if self.has_authentication {
             ip.packet(AUTHENTICATION, &authenticated(protocol, transport))
         } else {
             ip.packet(protocol, transport)
         };
-        self.packets.push(Passing { at, is_outward, ethertype: ip.ethertype(), octets });
+        self.packets.push(Passing { at, is_outward, ethertype: ip.ethertype(), bytes });
         self
     }
 
@@ -177,10 +177,10 @@ impl Dialogue {
     }
 }
 
-/// An authentication header with 12 octets of integrity check (RFC 4302).
+/// An authentication header with 12 bytes of integrity check (RFC 4302).
 fn authenticated(protocol: u8, transport: &[u8]) -> Vec<u8> {
-    let mut octets = vec![protocol, 4, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3];
-    octets.resize(24, 0xa5);
-    octets.extend(transport);
-    octets
+    let mut bytes = vec![protocol, 4, 0, 0, 0, 0, 1, 2, 0, 0, 0, 3];
+    bytes.resize(24, 0xa5);
+    bytes.extend(transport);
+    bytes
 }

@@ -87,7 +87,7 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
         [
             in_header(whole).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000),
             in_header(first).there(21, ACK | PSH, 8, 1021, 5000),
-            // Its octets are those of an acknowledgement of what has only just passed.
+            // Its bytes are those of an acknowledgement of what has only just passed.
             in_header(later).back(22, ACK, 0, 5001, 1021),
             in_header(later).there(23, ACK | PSH, 8, 1023, 5000),
             in_header(whole).back(42, ACK, 0, 5022, 1021).back(43, ACK, 0, 5023, 1023),
@@ -112,7 +112,7 @@ fn lengths() -> Vec<Frame> {
         .there(60, ACK, 0, 1060, 5022)
         .back(80, ACK, 0, 5080, 1060);
     frames.extend(padded.on_ethernet().into_iter().map(|mut frame| {
-        frame.octets.extend([0; 24]);
+        frame.bytes.extend([0; 24]);
         frame.len += 24;
         frame
     }));
@@ -129,14 +129,14 @@ fn errors() -> Vec<Frame> {
     for (number, ip, protocol, kind) in [(0, Ip::v4(), ICMP, 3), (1, Ip::v6(), ICMPV6, 1)] {
         let request = Dialogue::new(ip.clone(), number).request(0, 1).packets();
         let segment = Tcp { flags: SYN, payload: 0, ports: (40_000 + number, 443), ..Tcp::stamped(1000, 0) };
-        let quote = |octets: &[u8]| [&[kind, 1, 0, 0, 0, 0, 0, 0], octets].concat();
+        let quote = |bytes: &[u8]| [&[kind, 1, 0, 0, 0, 0, 0, 0], bytes].concat();
         frames.extend(
             Dialogue::new(ip.clone(), number)
                 .request(10, 2)
-                .pass(11, false, protocol, &quote(&request[0].octets))
+                .pass(11, false, protocol, &quote(&request[0].bytes))
                 .reply(12, 1)
                 .reply(13, 2)
-                .pass(20, false, protocol, &quote(&ip.packet(TCP, &segment.octets())))
+                .pass(20, false, protocol, &quote(&ip.packet(TCP, &segment.bytes())))
                 .back(21, SYN | ACK, 0, 5000, 1000)
                 .on_ethernet(),
         );

@@ -34,19 +34,19 @@ fn vlan() -> Vec<Frame> {
         .zip(stacks)
         .flat_map(|(number, stack)| {
             let ip = if number % 2 == 0 { Ip::v4() } else { Ip::v6() };
-            frames(ip, number, |packet| ethernet(stack, packet.ethertype, &packet.octets))
+            frames(ip, number, |packet| ethernet(stack, packet.ethertype, &packet.bytes))
         })
         .collect();
     // A flow of which only one direction is tagged is still one flow.
     all.extend(frames(Ip::v4(), 10, |packet| {
         let stack = if packet.is_outward { &tags[1..2] } else { &[] };
-        ethernet(stack, packet.ethertype, &packet.octets)
+        ethernet(stack, packet.ethertype, &packet.bytes)
     }));
     all
 }
 
 fn session(packet: &Passing) -> Vec<u8> {
-    pppoe(if packet.ethertype == IPV4 { 0x21 } else { 0x57 }, &packet.octets)
+    pppoe(if packet.ethertype == IPV4 { 0x21 } else { 0x57 }, &packet.bytes)
 }
 
 fn pppoe_sessions() -> Vec<Frame> {
@@ -65,10 +65,10 @@ fn label_stacks() -> Vec<Frame> {
     let mut all: Vec<Frame> = (1..=5)
         .flat_map(|labels| {
             let ip = if labels % 2 == 0 { Ip::v4() } else { Ip::v6() };
-            frames(ip, labels, |packet| ethernet(&[], MPLS, &mpls(labels.into(), &packet.octets)))
+            frames(ip, labels, |packet| ethernet(&[], MPLS, &mpls(labels.into(), &packet.bytes)))
         })
         .collect();
-    all.extend(frames(Ip::v4(), 6, |packet| ethernet(&[], MPLS_MULTICAST, &mpls(1, &packet.octets))));
-    all.extend(frames(Ip::v4(), 7, |packet| ethernet(&[(VLAN, 5)], MPLS, &mpls(2, &packet.octets))));
+    all.extend(frames(Ip::v4(), 6, |packet| ethernet(&[], MPLS_MULTICAST, &mpls(1, &packet.bytes))));
+    all.extend(frames(Ip::v4(), 7, |packet| ethernet(&[(VLAN, 5)], MPLS, &mpls(2, &packet.bytes))));
     all
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::frames::{IPV4, Ip};
 
-/// Octets before an IP packet, or before its Ethertype's place.
+/// Bytes before an IP packet, or before its Ethertype's place.
 type Link = fn(&Passing) -> Vec<u8>;
 
 pub(super) fn captures() -> Vec<Golden> {
@@ -46,7 +46,7 @@ pub(super) fn captures() -> Vec<Golden> {
 }
 
 pub(super) fn raw(packet: &Passing) -> Vec<u8> {
-    packet.octets.clone()
+    packet.bytes.clone()
 }
 
 /// Packets that pass two interfaces of a router: each is a flow of its own.
@@ -65,7 +65,7 @@ fn cooked_v1(packet: &Passing) -> Vec<u8> {
     let kind = if packet.is_outward { 4 } else { 0 };
     let mut frame = vec![0, kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
     frame.extend(packet.ethertype.to_be_bytes());
-    frame.extend(&packet.octets);
+    frame.extend(&packet.bytes);
     frame
 }
 
@@ -82,7 +82,7 @@ fn cooked_v2_on(packet: &Passing, interface: u32) -> Vec<u8> {
     let mut frame = [packet.ethertype.to_be_bytes(), [0, 0]].concat();
     frame.extend(interface.to_be_bytes());
     frame.extend([0, 1, kind, 6, 2, 0, 0, 0, 0, 1, 0, 0]);
-    frame.extend(&packet.octets);
+    frame.extend(&packet.bytes);
     frame
 }
 
@@ -92,16 +92,16 @@ fn family(packet: &Passing) -> u32 {
 }
 
 pub(super) fn null_little_endian(packet: &Passing) -> Vec<u8> {
-    [&family(packet).to_le_bytes()[..], &packet.octets].concat()
+    [&family(packet).to_le_bytes()[..], &packet.bytes].concat()
 }
 
 fn null_big_endian(packet: &Passing) -> Vec<u8> {
-    [&family(packet).to_be_bytes()[..], &packet.octets].concat()
+    [&family(packet).to_be_bytes()[..], &packet.bytes].concat()
 }
 
 pub(super) fn ppp(packet: &Passing) -> Vec<u8> {
     let protocol: [u8; 2] = if packet.ethertype == IPV4 { [0, 0x21] } else { [0, 0x57] };
-    [&protocol[..], &packet.octets].concat()
+    [&protocol[..], &packet.bytes].concat()
 }
 
 fn ppp_with_address(packet: &Passing) -> Vec<u8> {

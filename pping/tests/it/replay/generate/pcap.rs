@@ -4,7 +4,7 @@ use super::Frame;
 
 pub(super) const ETHERNET: u32 = 1;
 
-/// In which order numbers have their octets.
+/// In which order numbers have their bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Endian {
     Little,
@@ -51,15 +51,14 @@ pub(super) fn file(endian: Endian, unit: Unit, link_type: u32, frames: &[Frame])
         Unit::Microseconds => (0xa1b2_c3d4, 1000),
         Unit::Nanoseconds => (0xa1b2_3c4d, 1),
     };
-    let mut octets = Vec::from(endian.u32(magic));
-    octets.extend([endian.u16(2), endian.u16(4)].concat());
-    octets.extend([0, 0, 0x0004_0000, link_type].map(|number| endian.u32(number)).concat());
+    let mut bytes = Vec::from(endian.u32(magic));
+    bytes.extend([endian.u16(2), endian.u16(4)].concat());
+    bytes.extend([0, 0, 0x0004_0000, link_type].map(|number| endian.u32(number)).concat());
     for frame in frames {
         let (seconds, rest) = (frame.at / 1_000_000_000, frame.at % 1_000_000_000);
-        let numbers =
-            [seconds as u32, rest as u32 / nanoseconds, frame.octets.len() as u32, frame.len as u32];
-        octets.extend(numbers.map(|number| endian.u32(number)).concat());
-        octets.extend(&frame.octets);
+        let numbers = [seconds as u32, rest as u32 / nanoseconds, frame.bytes.len() as u32, frame.len as u32];
+        bytes.extend(numbers.map(|number| endian.u32(number)).concat());
+        bytes.extend(&frame.bytes);
     }
-    octets
+    bytes
 }

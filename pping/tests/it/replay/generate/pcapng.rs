@@ -54,12 +54,12 @@ pub(super) struct Interface {
 pub(super) struct Section {
     endian: Endian,
     interfaces: Vec<Interface>,
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 impl Section {
     pub(super) fn new(endian: Endian) -> Self {
-        let mut section = Self { endian, interfaces: Vec::new(), octets: Vec::new() };
+        let mut section = Self { endian, interfaces: Vec::new(), bytes: Vec::new() };
         let mut body = Vec::from(endian.u32(0x1a2b_3c4d));
         body.extend([endian.u16(1), endian.u16(0)].concat());
         // How long the section is has not been said.
@@ -93,9 +93,9 @@ impl Section {
     pub(super) fn frame(&mut self, number: u32, frame: &Frame) {
         let Interface { resolution, offset, .. } = self.interfaces[number as usize];
         let time = resolution.count(frame.at - offset * 1_000_000_000);
-        let numbers = [number, (time >> 32) as u32, time as u32, frame.octets.len() as u32, frame.len as u32];
+        let numbers = [number, (time >> 32) as u32, time as u32, frame.bytes.len() as u32, frame.len as u32];
         let mut body = numbers.map(|number| self.endian.u32(number)).concat();
-        body.extend(padded(&frame.octets));
+        body.extend(padded(&frame.bytes));
         if frame.at % 2 == 1 {
             body.extend(self.option(COMMENT, b"odd"));
             body.extend(self.option(END_OF_OPTIONS, &[]));
@@ -106,7 +106,7 @@ impl Section {
     /// A frame on the first interface, without a time.
     pub(super) fn simple(&mut self, frame: &Frame) {
         let mut body = Vec::from(self.endian.u32(frame.len as u32));
-        body.extend(padded(&frame.octets));
+        body.extend(padded(&frame.bytes));
         self.block(SIMPLE_PACKET, &body);
     }
 
@@ -125,8 +125,8 @@ impl Section {
         self.block(UNKNOWN | 1 << 31, &[]);
     }
 
-    pub(super) fn octets(self) -> Vec<u8> {
-        self.octets
+    pub(super) fn bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     fn option(&self, code: u16, value: &[u8]) -> Vec<u8> {
@@ -137,16 +137,16 @@ impl Section {
 
     fn block(&mut self, kind: u32, body: &[u8]) {
         let len = self.endian.u32(12 + body.len() as u32);
-        self.octets.extend(self.endian.u32(kind));
-        self.octets.extend(len);
-        self.octets.extend(body);
-        self.octets.extend(len);
+        self.bytes.extend(self.endian.u32(kind));
+        self.bytes.extend(len);
+        self.bytes.extend(body);
+        self.bytes.extend(len);
     }
 }
 
 /// Filled up to whole words.
-fn padded(octets: &[u8]) -> Vec<u8> {
-    let mut padded = octets.to_vec();
-    padded.resize(octets.len().next_multiple_of(4), 0);
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut padded = bytes.to_vec();
+    padded.resize(bytes.len().next_multiple_of(4), 0);
     padded
 }

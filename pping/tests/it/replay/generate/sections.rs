@@ -53,7 +53,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
             &Passing { at: packet.at + 2_000_003, ..packet.clone() }.frame(links::null_little_endian),
         );
     }
-    section.octets()
+    section.bytes()
 }
 
 fn resolutions() -> Vec<u8> {
@@ -77,7 +77,7 @@ fn resolutions() -> Vec<u8> {
             section.frame(number.into(), &packet.on_ethernet());
         }
     }
-    section.octets()
+    section.bytes()
 }
 
 /// The flows of an interface go on when the next section has one of that number and name.
@@ -102,5 +102,5 @@ fn sections() -> Vec<u8> {
     for packet in usual(1) {
         third.frame(0, &packet.frame(links::ppp));
     }
-    [first.octets(), second.octets(), third.octets()].concat()
+    [first.bytes(), second.bytes(), third.bytes()].concat()
 }

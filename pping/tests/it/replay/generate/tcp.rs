@@ -55,7 +55,7 @@ fn options() -> Vec<Frame> {
         .collect()
 }
 
-/// Captures that hold only so many octets of each frame. Payload is what the IP header says, not what is there.
+/// Captures that hold only so many bytes of each frame. Payload is what the IP header says, not what is there.
 fn snap_lengths() -> Vec<Frame> {
     let mut frames = Vec::new();
     let headers = 14 + 20 + 32;

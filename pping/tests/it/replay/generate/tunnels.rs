@@ -18,7 +18,7 @@ const GENEVE: u16 = 6081;
 const GTP_U: u16 = 2152;
 const BRIDGING: u16 = 0x6558;
 
-/// What is behind the outer IP header: the number of its protocol, and its octets.
+/// What is behind the outer IP header: the number of its protocol, and its bytes.
 type Inside = (u8, Vec<u8>);
 
 pub(super) fn captures() -> Vec<Golden> {
@@ -32,8 +32,8 @@ pub(super) fn captures() -> Vec<Golden> {
         ("nested", all, nested()),
     ]
     .map(|(name, decap, frames)| {
-        let octets = pcap::nanoseconds(ETHERNET, &frames.concat());
-        Golden { decap: Some(decap), ..Golden::new(&format!("{name}.pcap"), octets) }
+        let bytes = pcap::nanoseconds(ETHERNET, &frames.concat());
+        Golden { decap: Some(decap), ..Golden::new(&format!("{name}.pcap"), bytes) }
     })
     .into()
 }
@@ -47,13 +47,13 @@ fn outer_v6() -> Ip {
 }
 
 /// A packet with an outer header, whose ends are those of the tunnel.
-fn within(outer: &Ip, packet: &Passing, (protocol, octets): &Inside) -> Passing {
+fn within(outer: &Ip, packet: &Passing, (protocol, bytes): &Inside) -> Passing {
     let mut outer = outer.clone();
     if !packet.is_outward {
         swap(&mut outer.source, &mut outer.destination);
     }
-    let octets = outer.packet(*protocol, octets);
-    Passing { octets, ethertype: outer.ethertype(), ..packet.clone() }
+    let bytes = outer.packet(*protocol, bytes);
+    Passing { bytes, ethertype: outer.ethertype(), ..packet.clone() }
 }
 
 /// A dialogue in a tunnel.
@@ -63,7 +63,7 @@ fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&Passing) -> Insid
 }
 
 fn in_ip(packet: &Passing) -> Inside {
-    (if packet.ethertype == IPV4 { IPV4_IN_IP } else { IPV6_IN_IP }, packet.octets.clone())
+    (if packet.ethertype == IPV4 { IPV4_IN_IP } else { IPV6_IN_IP }, packet.bytes.clone())
 }
 
 fn ip_in_ip() -> Vec<Vec<Frame>> {
@@ -76,19 +76,19 @@ fn ip_in_ip() -> Vec<Vec<Frame>> {
 }
 
 /// Flags and version, then a word for each of checksum, key and sequence number that the flags announce.
-fn gre(flags: u16, ethertype: u16, octets: &[u8]) -> Inside {
+fn gre(flags: u16, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [flags.to_be_bytes(), ethertype.to_be_bytes()].concat();
     header.resize(4 + 4 * (flags & 0xb000).count_ones() as usize, 0x5a);
-    header.extend(octets);
+    header.extend(bytes);
     (GRE, header)
 }
 
 fn frame_of(packet: &Passing) -> Vec<u8> {
-    ethernet(&[(VLAN, 9)], packet.ethertype, &packet.octets)
+    ethernet(&[(VLAN, 9)], packet.ethertype, &packet.bytes)
 }
 
 fn gre_tunnels() -> Vec<Vec<Frame>> {
-    let with = |flags| move |packet: &Passing| gre(flags, packet.ethertype, &packet.octets);
+    let with = |flags| move |packet: &Passing| gre(flags, packet.ethertype, &packet.bytes);
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, with(0)),
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x2000)),
@@ -98,20 +98,20 @@ fn gre_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v4(), Ip::v4(), 5, |packet| gre(0x2000, BRIDGING, &frame_of(packet))),
         // Source routes and the version of PPTP are not looked through.
         tunnel(&outer_v4(), Ip::v4(), 6, with(0x4000)),
-        tunnel(&outer_v4(), Ip::v4(), 7, |packet| gre(0x2001, 0x880b, &packet.octets)),
+        tunnel(&outer_v4(), Ip::v4(), 7, |packet| gre(0x2001, 0x880b, &packet.bytes)),
     ]
 }
 
-fn udp(port: u16, header: &[u8], octets: &[u8]) -> Inside {
+fn udp(port: u16, header: &[u8], bytes: &[u8]) -> Inside {
     let mut datagram =
-        [50_000_u16, port, (8 + header.len() + octets.len()) as u16, 0].map(u16::to_be_bytes).concat();
+        [50_000_u16, port, (8 + header.len() + bytes.len()) as u16, 0].map(u16::to_be_bytes).concat();
     datagram.extend(header);
-    datagram.extend(octets);
+    datagram.extend(bytes);
     (UDP, datagram)
 }
 
 fn vxlan(port: u16, packet: &Passing) -> Inside {
-    udp(port, &[8, 0, 0, 0, 0, 0, 42, 0], &ethernet(&[], packet.ethertype, &packet.octets))
+    udp(port, &[8, 0, 0, 0, 0, 0, 42, 0], &ethernet(&[], packet.ethertype, &packet.bytes))
 }
 
 fn vxlan_tunnels() -> Vec<Vec<Frame>> {
@@ -125,34 +125,34 @@ fn vxlan_tunnels() -> Vec<Vec<Frame>> {
 }
 
 /// A header with `words` of options.
-fn geneve(words: u8, ethertype: u16, octets: &[u8]) -> Inside {
+fn geneve(words: u8, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [[words, 0], ethertype.to_be_bytes(), [0, 0], [42, 0]].concat();
     if words > 0 {
         header.extend([1, 2, 3, words - 1]);
         header.resize(8 + 4 * usize::from(words), 0x77);
     }
-    udp(GENEVE, &header, octets)
+    udp(GENEVE, &header, bytes)
 }
 
 fn geneve_tunnels() -> Vec<Vec<Frame>> {
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, |packet| geneve(0, BRIDGING, &frame_of(packet))),
         tunnel(&outer_v6(), Ip::v6(), 1, |packet| geneve(1, BRIDGING, &frame_of(packet))),
-        tunnel(&outer_v4(), Ip::v4(), 2, |packet| geneve(9, packet.ethertype, &packet.octets)),
-        tunnel(&outer_v4(), Ip::v6(), 3, |packet| geneve(2, packet.ethertype, &packet.octets)),
+        tunnel(&outer_v4(), Ip::v4(), 2, |packet| geneve(9, packet.ethertype, &packet.bytes)),
+        tunnel(&outer_v4(), Ip::v6(), 3, |packet| geneve(2, packet.ethertype, &packet.bytes)),
     ]
 }
 
-/// A message of GTP-U: flags, type, and what is behind the first 8 octets.
-fn gtp(flags: u8, message: u8, optional: &[u8], octets: &[u8]) -> Inside {
-    let [high, low] = ((optional.len() + octets.len()) as u16).to_be_bytes();
+/// A message of GTP-U: flags, type, and what is behind the first 8 bytes.
+fn gtp(flags: u8, message: u8, optional: &[u8], bytes: &[u8]) -> Inside {
+    let [high, low] = ((optional.len() + bytes.len()) as u16).to_be_bytes();
     let header = [&[flags, message, high, low, 0, 0, 0, 9], optional].concat();
-    udp(GTP_U, &header, octets)
+    udp(GTP_U, &header, bytes)
 }
 
 fn gtp_tunnels() -> Vec<Vec<Frame>> {
     let with =
-        |flags, optional: &'static [u8]| move |packet: &Passing| gtp(flags, 255, optional, &packet.octets);
+        |flags, optional: &'static [u8]| move |packet: &Passing| gtp(flags, 255, optional, &packet.bytes);
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, with(0x30, &[])),
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x32, &[0, 7, 0, 0])),
@@ -161,8 +161,8 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
         // The container, then the PDCP number.
         tunnel(&outer_v4(), Ip::v4(), 3, with(0x36, &[0, 8, 0, 0x85, 1, 0x10, 9, 0xc0, 1, 0, 3, 0])),
         // An end marker and an echo request carry nothing.
-        tunnel(&outer_v4(), Ip::v4(), 4, |packet| gtp(0x30, 254, &[], &packet.octets)),
-        tunnel(&outer_v4(), Ip::v4(), 5, |packet| gtp(0x32, 1, &[0, 9, 0, 0], &packet.octets)),
+        tunnel(&outer_v4(), Ip::v4(), 4, |packet| gtp(0x30, 254, &[], &packet.bytes)),
+        tunnel(&outer_v4(), Ip::v4(), 5, |packet| gtp(0x32, 1, &[0, 9, 0, 0], &packet.bytes)),
     ]
 }
 
@@ -173,15 +173,15 @@ fn nested() -> Vec<Vec<Frame>> {
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, |packet| in_ip(&in_middle(packet, in_ip(packet)))),
         tunnel(&outer_v6(), Ip::v6(), 1, |packet| {
-            in_ip(&in_middle(packet, gre(0, packet.ethertype, &packet.octets)))
+            in_ip(&in_middle(packet, gre(0, packet.ethertype, &packet.bytes)))
         }),
         tunnel(&outer_v4(), Ip::v4(), 2, |packet| vxlan(VXLAN, &in_middle(packet, vxlan(VXLAN, packet)))),
         tunnel(&outer_v4(), Ip::v4(), 3, |packet| {
-            gtp(0x30, 255, &[], &in_middle(packet, gtp(0x30, 255, &[], &packet.octets)).octets)
+            gtp(0x30, 255, &[], &in_middle(packet, gtp(0x30, 255, &[], &packet.bytes)).bytes)
         }),
         tunnel(&outer_v4(), Ip::v4(), 4, |packet| {
-            let middle = in_middle(packet, geneve(0, packet.ethertype, &packet.octets));
-            gre(0, middle.ethertype, &middle.octets)
+            let middle = in_middle(packet, geneve(0, packet.ethertype, &packet.bytes));
+            gre(0, middle.ethertype, &middle.bytes)
         }),
     ]
 }

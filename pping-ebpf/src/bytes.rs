@@ -1,4 +1,4 @@
-//! Packets as [`Octets`]. All pointer arithmetic of the kernel programs is here.
+//! Packets as [`Bytes`]. All pointer arithmetic of the kernel programs is here.
 
 use core::{arch::asm, mem::MaybeUninit};
 
@@ -7,7 +7,7 @@ use aya_ebpf::{
     helpers::bpf_skb_load_bytes,
     programs::{TcContext, XdpContext},
 };
-use pping_common::octets::Octets;
+use pping_common::bytes::Bytes;
 
 use crate::{
     bounds::{opaque, within},
@@ -56,7 +56,7 @@ impl Linear {
     }
 }
 
-impl Octets for Linear {
+impl Bytes for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
@@ -84,14 +84,14 @@ impl Octets for Linear {
     }
 }
 
-/// Loads octets in as few instructions as possible. Packets may be read unaligned, but the compiler does
-/// not know that, and would fetch every octet by itself and run out of registers for them.
+/// Loads bytes in as few instructions as possible. Packets may be read unaligned, but the compiler does
+/// not know that, and would fetch every byte by itself and run out of registers for them.
 ///
 /// # Safety
-/// `N` octets at `at` must be readable.
+/// `N` bytes at `at` must be readable.
 #[inline(always)]
 unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
-    let mut octets = [0; N];
+    let mut bytes = [0; N];
     let mut done = 0;
     macro_rules! load {
         ($type:ty, $instruction:literal) => {
@@ -101,7 +101,7 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
                 unsafe {
                     asm!($instruction, out(reg) value, in(reg) at + done, options(pure, readonly, nostack));
                 }
-                octets[done..done + size_of::<$type>()].copy_from_slice(&(value as $type).to_ne_bytes());
+                bytes[done..done + size_of::<$type>()].copy_from_slice(&(value as $type).to_ne_bytes());
                 done += size_of::<$type>();
             }
         };
@@ -110,7 +110,7 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
     load!(u32, "{0} = *(u32 *)({1} + 0)");
     load!(u16, "{0} = *(u16 *)({1} + 0)");
     load!(u8, "{0} = *(u8 *)({1} + 0)");
-    octets
+    bytes
 }
 
 /// All of a packet at tc. What does not lie in one piece is copied out: rare, and slow.
@@ -129,18 +129,18 @@ impl Scattered<'_> {
 #[repr(align(8))]
 struct Aligned<const N: usize>([u8; N]);
 
-impl Octets for Scattered<'_> {
+impl Bytes for Scattered<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        if let Some(octets) = self.linear().read(offset) {
-            return Some(octets);
+        if let Some(bytes) = self.linear().read(offset) {
+            return Some(bytes);
         }
         let mut buffer = MaybeUninit::<Aligned<N>>::uninit();
-        let octets = buffer.as_mut_ptr().cast();
-        // SAFETY: the helper writes `N` octets to the buffer, or says that it did not.
-        let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, octets, N as u32) };
+        let bytes = buffer.as_mut_ptr().cast();
+        // SAFETY: the helper writes `N` bytes to the buffer, or says that it did not.
+        let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, bytes, N as u32) };
         // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.
-        (failed == 0).then(|| unsafe { load(octets as usize) })
+        (failed == 0).then(|| unsafe { load(bytes as usize) })
     }
 
     #[inline(always)]

@@ -1,11 +1,11 @@
 //! Reading a frame without ever leaving it.
 
-/// The octets of a frame, wherever they are: a slice, or a packet in the kernel.
-pub trait Octets {
-    /// The `N` octets at `offset`, or `None` where they are not all there.
+/// The bytes of a frame, wherever they are: a slice, or a packet in the kernel.
+pub trait Bytes {
+    /// The `N` bytes at `offset`, or `None` where they are not all there.
     ///
-    /// Ask for at least two octets where the offset varies: the BPF verifier loses track of the
-    /// bound when a single octet is read there.
+    /// Ask for at least two bytes where the offset varies: the BPF verifier loses track of the
+    /// bound when a single byte is read there.
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
     /// `value` modulo `N`, a power of two. Where `value` is below `N` anyway, this is how the BPF verifier
@@ -24,15 +24,15 @@ pub trait Octets {
     fn frame_len(&self) -> usize;
 }
 
-/// `N` of some octets, from `at` on.
+/// `N` of some bytes, from `at` on.
 #[inline(always)]
-pub(crate) fn part<const N: usize>(octets: &[u8], at: usize) -> [u8; N] {
+pub(crate) fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut part = [0; N];
-    part.copy_from_slice(&octets[at..at + N]);
+    part.copy_from_slice(&bytes[at..at + N]);
     part
 }
 
-impl Octets for [u8] {
+impl Bytes for [u8] {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         self.get(offset..)?.first_chunk().copied()
@@ -47,16 +47,16 @@ impl Octets for [u8] {
 /// A frame of a capture: what was kept of it, and how long it was.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// Its first octets.
-    pub octets: &'a [u8],
+    /// Its first bytes.
+    pub bytes: &'a [u8],
     /// Its length when it passed; not less than what was kept.
     pub frame_len: usize,
 }
 
-impl Octets for Captured<'_> {
+impl Bytes for Captured<'_> {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
-        self.octets.read(offset)
+        self.bytes.read(offset)
     }
 
     #[inline(always)]
