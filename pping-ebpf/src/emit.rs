@@ -6,7 +6,7 @@ use pping_common::{
         Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent,
         TriggeredBy, Volume,
     },
-    flow::{Address, Changes, Direction, Reason},
+    flow::{Address, Changes, FlowDirection, Reason},
     limits::RING_WAKE_BYTES,
     parse::{Frame, Kind, Protocol},
     rtt::Sample,
@@ -162,8 +162,8 @@ pub(crate) fn end(
     reason: u8,
     (began, ended): (u64, u64),
     endpoints: Endpoints,
-    timed: &Direction,
-    other: &Direction,
+    timed: &FlowDirection,
+    other: &FlowDirection,
 ) -> bool {
     push(|| EndEvent {
         kind: EventKind::End as u8,

@@ -2,7 +2,7 @@
 
 use super::Hook;
 use crate::{
-    flow::{Direction, Reason},
+    flow::{FlowDirection, Reason},
     parse::{Protocol, Vlan},
     rtt::Method,
 };
@@ -217,9 +217,9 @@ impl EndEvent {
     pub const STILL_OPEN: u8 = u8::MAX;
 }
 
-impl From<&Direction> for Volume {
+impl From<&FlowDirection> for Volume {
     #[inline(always)]
-    fn from(direction: &Direction) -> Self {
+    fn from(direction: &FlowDirection) -> Self {
         Self {
             packets: direction.packets,
             bytes: direction.bytes,

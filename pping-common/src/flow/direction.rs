@@ -10,7 +10,7 @@ use crate::{
 /// waits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Direction {
+pub struct FlowDirection {
     /// Packets sent.
     pub packets: u64,
     /// Bytes sent above the transport header.
@@ -39,7 +39,7 @@ pub struct Direction {
     pub opened_at: u64,
     /// When the last timestamp was recorded, ns; 0 before the first.
     pub recorded_at: u64,
-    /// The lowest RTT of what this endpoint sent, ns; [`Direction::NO_RTT`] before the first.
+    /// The lowest RTT of what this endpoint sent, ns; [`FlowDirection::NO_RTT`] before the first.
     pub min_rtt: u64,
     /// The smoothed RTT (RFC 6298, 2) of what this endpoint sent, ns; 0 before the first.
     pub smoothed_rtt: u64,
@@ -59,7 +59,7 @@ pub struct Direction {
     pub spin: Spin,
 }
 
-impl Direction {
+impl FlowDirection {
     /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
     pub const NO_RTT: u64 = u64::MAX;
 
@@ -124,7 +124,7 @@ impl Direction {
 }
 
 const _: () = {
-    assert!(size_of::<Direction>() == 240);
-    assert!(core::mem::offset_of!(Direction, slots) == 56);
-    assert!(core::mem::offset_of!(Direction, series) == 192);
+    assert!(size_of::<FlowDirection>() == 240);
+    assert!(core::mem::offset_of!(FlowDirection, slots) == 56);
+    assert!(core::mem::offset_of!(FlowDirection, series) == 192);
 };

@@ -1,7 +1,7 @@
 //! What the latest packets of a flow direction were like.
 
 use crate::{
-    flow::Direction,
+    flow::FlowDirection,
     parse::{Kind, Segment, Transport},
     rtt::{self, TsvalState},
 };
@@ -82,7 +82,7 @@ impl Latest {
     }
 }
 
-impl Direction {
+impl FlowDirection {
     /// Looks at a packet that the direction sent at a hook, before anything else does, and notes it.
     #[inline(always)]
     pub fn note(&mut self, transport: &Transport, traffic_class: u8, hook: u8) -> Noted {
@@ -91,7 +91,7 @@ impl Direction {
         noted
     }
 
-    /// The first half of [`Direction::note`]: what a packet means.
+    /// The first half of [`FlowDirection::note`]: what a packet means.
     ///
     /// A segment was sent before when all its bytes were, unless it is
     /// - a keep-alive: at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);

@@ -1,7 +1,7 @@
 //! The life of a flow: each direction opens when its first packet is answered, and closes by FIN or RST
 //! or when the flow has been idle too long.
 
-use super::Direction;
+use super::FlowDirection;
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
     parse::{Datagram, Kind, Segment, TcpFlags, Transport},
@@ -96,7 +96,7 @@ impl Lifecycle {
 
 /// Whether [`step`] could change anything.
 #[inline(always)]
-pub(super) fn concerns(forward: &Direction, reverse: &Direction, transport: &Transport) -> bool {
+pub(super) fn concerns(forward: &FlowDirection, reverse: &FlowDirection, transport: &Transport) -> bool {
     reverse.lifecycle == Lifecycle::Unanswered
         || match transport.kind {
             Kind::Tcp => {
@@ -110,8 +110,8 @@ pub(super) fn concerns(forward: &Direction, reverse: &Direction, transport: &Tra
 
 #[inline(always)]
 pub(super) fn step(
-    forward: &mut Direction,
-    reverse: &mut Direction,
+    forward: &mut FlowDirection,
+    reverse: &mut FlowDirection,
     transport: &Transport,
     now: u64,
 ) -> Changes {
@@ -149,7 +149,7 @@ pub(super) fn step(
 }
 
 #[inline(always)]
-fn close(forward: &mut Direction, reverse: &mut Direction, flags: TcpFlags, changes: &mut Changes) {
+fn close(forward: &mut FlowDirection, reverse: &mut FlowDirection, flags: TcpFlags, changes: &mut Changes) {
     if !flags.rst() && !flags.fin() {
         return;
     }
@@ -181,12 +181,12 @@ fn opening_reason(transport: &Transport) -> Reason {
 
 /// Forgets all but the counts of packets, which belong to the 5-tuple.
 #[inline(always)]
-fn forget(direction: &mut Direction) {
+fn forget(direction: &mut FlowDirection) {
     direction.lifecycle = Lifecycle::Unseen;
     direction.established = false;
     direction.tsval_state = TsvalState::Unknown;
     direction.recorded_at = 0;
-    direction.min_rtt = Direction::NO_RTT;
+    direction.min_rtt = FlowDirection::NO_RTT;
     direction.smoothed_rtt = 0;
     direction.leg = Leg::UNSEEN;
     direction.slots.clear();
@@ -194,7 +194,7 @@ fn forget(direction: &mut Direction) {
 
 /// Seconds that a flow may be idle.
 #[inline(always)]
-pub(super) fn idle_limit(low: &Direction, high: &Direction, number: u8) -> u32 {
+pub(super) fn idle_limit(low: &FlowDirection, high: &FlowDirection, number: u8) -> u32 {
     if !low.lifecycle.is_live() && !high.lifecycle.is_live() {
         CLOSED_IDLE_SECONDS
     } else if number == Datagram::NUMBER {

@@ -7,7 +7,7 @@ mod lifecycle;
 #[cfg(test)]
 mod tests;
 
-pub use direction::Direction;
+pub use direction::FlowDirection;
 pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
 pub use latest::{Latest, Noted, Progress};
 pub use lifecycle::{Changes, Lifecycle, Reason};
@@ -44,13 +44,13 @@ pub struct Flow {
     /// The version of the latest long header while it is not recognised.
     pub version: u32,
     /// What the lower endpoint sends.
-    pub low: Direction,
+    pub low: FlowDirection,
     /// When the last direction closed, ns; 0 while one is open.
     pub closed_at: u64,
     /// Has the other direction begin a cache line as well.
     pub reserved: u64,
     /// What the higher endpoint sends.
-    pub high: Direction,
+    pub high: FlowDirection,
 }
 
 /// What a packet brought about.
@@ -76,15 +76,15 @@ impl Flow {
         without_timestamps: 0,
         connection: Connection::UNKNOWN,
         version: 0,
-        low: Direction::EMPTY,
+        low: FlowDirection::EMPTY,
         closed_at: 0,
         reserved: 0,
-        high: Direction::EMPTY,
+        high: FlowDirection::EMPTY,
     };
 
     /// What `side` sends.
     #[inline(always)]
-    pub fn direction(&self, side: Side) -> &Direction {
+    pub fn direction(&self, side: Side) -> &FlowDirection {
         match side {
             Side::Low => &self.low,
             Side::High => &self.high,
@@ -116,7 +116,7 @@ impl Flow {
             && (!transport.segment.consumes_sequence_space() || rules.forbid(self.direction(from), end))
     }
 
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`Direction::note`]: follows the
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`FlowDirection::note`]: follows the
     /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
     #[inline(always)]
     pub fn step(
@@ -269,7 +269,7 @@ impl Flow {
 
     /// What `from` sends, and what it is sent.
     #[inline(always)]
-    pub(crate) fn both(&self, from: Side) -> (&Direction, &Direction) {
+    pub(crate) fn both(&self, from: Side) -> (&FlowDirection, &FlowDirection) {
         match from {
             Side::Low => (&self.low, &self.high),
             Side::High => (&self.high, &self.low),
@@ -278,7 +278,7 @@ impl Flow {
 
     /// The same, to be changed.
     #[inline(always)]
-    pub(crate) fn both_mut(&mut self, from: Side) -> (&mut Direction, &mut Direction) {
+    pub(crate) fn both_mut(&mut self, from: Side) -> (&mut FlowDirection, &mut FlowDirection) {
         match from {
             Side::Low => (&mut self.low, &mut self.high),
             Side::High => (&mut self.high, &mut self.low),
@@ -305,7 +305,7 @@ impl Flow {
     #[inline(always)]
     pub fn is_unanswered(&self) -> bool {
         let is_begun =
-            |direction: &Direction| matches!(direction.lifecycle, Lifecycle::Open | Lifecycle::Closed);
+            |direction: &FlowDirection| matches!(direction.lifecycle, Lifecycle::Open | Lifecycle::Closed);
         !is_begun(&self.low) && !is_begun(&self.high)
     }
 

@@ -27,7 +27,7 @@ pub use tcp_seq::Options;
 pub use tcp_ts::{TsvalState, is_newer};
 
 use crate::{
-    flow::{Direction, Flow, Noted, Side},
+    flow::{FlowDirection, Flow, Noted, Side},
     parse::{Kind, Transport},
 };
 
@@ -202,7 +202,7 @@ pub(crate) fn plan(
 
 /// The second step: frees what the packet echoes, and takes the sample.
 #[inline(always)]
-pub(crate) fn find(reverse: &mut Direction, now: u64, part: Part, work: &mut Work, measured: &mut Measured) {
+pub(crate) fn find(reverse: &mut FlowDirection, now: u64, part: Part, work: &mut Work, measured: &mut Measured) {
     if work.reach != 0 {
         reverse.slots.take(part, work);
     }
@@ -226,7 +226,7 @@ pub(crate) fn find(reverse: &mut Direction, now: u64, part: Part, work: &mut Wor
 /// The third step: frees what the packet makes ambiguous, and has it wait for its echo.
 #[inline(always)]
 pub(crate) fn record(
-    forward: &mut Direction,
+    forward: &mut FlowDirection,
     now: u64,
     part: Part,
     rules: &Rules,

@@ -54,7 +54,7 @@
 
 use super::{Method, Rules, Work, leg::LegState};
 use crate::{
-    flow::{Direction, Flow, Side},
+    flow::{FlowDirection, Flow, Side},
     limits::SLOT_LIFETIME,
     parse::{Quic, QuicForm},
 };
@@ -334,8 +334,8 @@ fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
 /// Rules 11 and 12.
 #[inline(always)]
 fn take_edge(
-    forward: &mut Direction,
-    reverse: &mut Direction,
+    forward: &mut FlowDirection,
+    reverse: &mut FlowDirection,
     value: u8,
     now: u64,
     is_believed: bool,

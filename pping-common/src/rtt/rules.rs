@@ -1,7 +1,7 @@
 //! How often timestamps are recorded.
 
 use super::Methods;
-use crate::flow::Direction;
+use crate::flow::FlowDirection;
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl Rules {
 
     /// Whether `direction` may not record before `end`, and not at it either.
     #[inline(always)]
-    pub(crate) fn forbid(&self, direction: &Direction, end: u64) -> bool {
+    pub(crate) fn forbid(&self, direction: &FlowDirection, end: u64) -> bool {
         direction.recorded_at != 0 && end.saturating_sub(direction.recorded_at) < self.rate_limit
     }
 
     /// Whether `direction` may record at `now`. The stricter limit wins.
     #[inline(always)]
-    pub(super) fn allow(&self, direction: &Direction, now: u64) -> bool {
+    pub(super) fn allow(&self, direction: &FlowDirection, now: u64) -> bool {
         let since = now.saturating_sub(direction.recorded_at);
         // At the same moment: what is measured by two methods is recorded for both.
         if direction.recorded_at == 0 || self.methods.has_both() && direction.recorded_at == now {
@@ -59,7 +59,7 @@ impl Rules {
         if since < self.rate_limit {
             return false;
         }
-        if self.rtt_rate == 0 || direction.min_rtt == Direction::NO_RTT {
+        if self.rtt_rate == 0 || direction.min_rtt == FlowDirection::NO_RTT {
             return true;
         }
         let rtt = match self.rtt_basis {

@@ -2,7 +2,7 @@
 
 use super::{Concern, Method, Options, Part, Rules, Turn, Work, tcp_handshake, tcp_seq, tcp_ts};
 use crate::{
-    flow::{Direction, Flow, Progress},
+    flow::{FlowDirection, Flow, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
     parse::Segment,
 };
@@ -23,8 +23,8 @@ fn is_by_seq(options: Options, rules: &Rules, turn: Turn) -> bool {
 #[inline(always)]
 pub(super) fn concerns(
     options: Options,
-    forward: &Direction,
-    reverse: &Direction,
+    forward: &FlowDirection,
+    reverse: &FlowDirection,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
@@ -86,8 +86,8 @@ pub(super) fn note_options(flow: &mut Flow, segment: &Segment, rules: &Rules) {
 #[expect(clippy::too_many_arguments, reason = "as of the caller")]
 pub(super) fn plan(
     options: Options,
-    forward: &mut Direction,
-    reverse: &mut Direction,
+    forward: &mut FlowDirection,
+    reverse: &mut FlowDirection,
     segment: &Segment,
     progress: Progress,
     now: u64,

@@ -1,17 +1,17 @@
 //! `tcp-handshake`: a SYN and its SYN-ACK, a SYN-ACK and the ACK that completes the handshake (RFC 9293, 3.5).
 
 use super::{Method, Work, leg::LegState};
-use crate::{flow::Direction, parse::Segment};
+use crate::{flow::FlowDirection, parse::Segment};
 
 /// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
 #[inline(always)]
-pub(super) fn concerns(reverse: &Direction, segment: &Segment) -> bool {
+pub(super) fn concerns(reverse: &FlowDirection, segment: &Segment) -> bool {
     segment.flags.syn() || reverse.leg.waits()
 }
 
 /// Matches a segment against the leg of the other side.
 #[inline(always)]
-pub(super) fn match_reply(reverse: &mut Direction, segment: &Segment, work: &mut Work) {
+pub(super) fn match_reply(reverse: &mut FlowDirection, segment: &Segment, work: &mut Work) {
     let leg = &mut reverse.leg;
     if !segment.flags.ack() {
         return;
@@ -37,7 +37,7 @@ pub(super) fn match_reply(reverse: &mut Direction, segment: &Segment, work: &mut
 
 /// Notes a SYN or SYN-ACK, which waits from `now` on if it is timed.
 #[inline(always)]
-pub(super) fn begin(forward: &mut Direction, segment: &Segment, now: u64, timed: bool) {
+pub(super) fn begin(forward: &mut FlowDirection, segment: &Segment, now: u64, timed: bool) {
     if !segment.flags.syn() {
         return;
     }

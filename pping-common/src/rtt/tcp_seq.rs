@@ -6,7 +6,7 @@
 
 use super::{Concern, Part, is_newer};
 use crate::{
-    flow::{Direction, Progress},
+    flow::{FlowDirection, Progress},
     parse::{Segment, TcpFlags},
 };
 
@@ -27,8 +27,8 @@ pub enum Options {
 
 #[inline(always)]
 pub(super) fn concerns(
-    forward: &Direction,
-    reverse: &Direction,
+    forward: &FlowDirection,
+    reverse: &FlowDirection,
     part: Part,
     segment: &Segment,
     progress: Progress,

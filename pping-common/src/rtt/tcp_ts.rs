@@ -1,7 +1,7 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
 use super::{Concern, Part};
-use crate::{flow::Direction, parse::Segment};
+use crate::{flow::FlowDirection, parse::Segment};
 
 /// What is known of a direction's newest `TSval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn concerns(forward: &Direction, reverse: &Direction, part: Part, segment: &Segment) -> Concern {
+pub(super) fn concerns(forward: &FlowDirection, reverse: &FlowDirection, part: Part, segment: &Segment) -> Concern {
     let Some(timestamps) = segment.timestamps() else { return Concern::Nothing };
     if reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
         return Concern::Anything;
@@ -45,14 +45,14 @@ pub(super) fn concerns(forward: &Direction, reverse: &Direction, part: Part, seg
 }
 
 #[inline(always)]
-fn is_first_seen(forward: &Direction, tsval: u32) -> bool {
+fn is_first_seen(forward: &FlowDirection, tsval: u32) -> bool {
     forward.tsval_state == TsvalState::Unknown || is_newer(tsval, forward.newest_tsval)
 }
 
 /// Notes the `TSval` of a segment without RST, and returns it if its echo can be timed: it is the first of its tick, on a segment
 /// that must be acknowledged.
 #[inline(always)]
-pub(super) fn identifier(forward: &mut Direction, segment: &Segment) -> Option<u32> {
+pub(super) fn identifier(forward: &mut FlowDirection, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
     if !is_first_seen(forward, tsval) {
         return None;

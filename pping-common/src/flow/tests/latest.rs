@@ -1,7 +1,7 @@
 //! What counts as sent again, and what is marked for congestion.
 
 use crate::{
-    flow::{Direction, Flow, Noted, Side},
+    flow::{FlowDirection, Flow, Noted, Side},
     parse::Transport,
     rtt::Rules,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
@@ -29,7 +29,7 @@ impl Sender {
     }
 }
 
-fn note(direction: &mut Direction, transport: Transport, traffic_class: u8) -> Noted {
+fn note(direction: &mut FlowDirection, transport: Transport, traffic_class: u8) -> Noted {
     direction.note(&transport, traffic_class, HOOK)
 }
 
@@ -143,7 +143,7 @@ fn the_first_segment_of_all_may_have_any_number() {
 
 #[test]
 fn ce_is_the_mark_of_congestion_alone() {
-    let mut direction = Direction::EMPTY;
+    let mut direction = FlowDirection::EMPTY;
     for (ecn, is_ce) in [(0, false), (1, false), (2, false), (3, true)] {
         let traffic_class = 46 << 2 | ecn;
         for transport in [data(1, 1), request(1)] {
@@ -155,7 +155,7 @@ fn ce_is_the_mark_of_congestion_alone() {
 
 #[test]
 fn echoes_are_not_sent_again() {
-    let mut direction = Direction::EMPTY;
+    let mut direction = FlowDirection::EMPTY;
     note(&mut direction, data(1, 1), 0);
     for _ in 0..3 {
         assert!(!note(&mut direction, request(7), 0).is_retransmission);

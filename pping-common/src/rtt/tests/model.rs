@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
-    flow::Direction,
+    flow::FlowDirection,
     parse::{Kind, Segment, TcpFlags, Transport},
     rtt::{Basis, Method, Rules},
 };
@@ -131,7 +131,7 @@ impl Model {
     pub(super) fn state(&self, end: usize) -> (usize, u64, u64) {
         let end = &self.ends[end];
         let waiting = end.values.len() + end.ends.len();
-        (waiting, end.min_rtt.unwrap_or(Direction::NO_RTT), end.smoothed_rtt)
+        (waiting, end.min_rtt.unwrap_or(FlowDirection::NO_RTT), end.smoothed_rtt)
     }
 
     fn echo(&mut self, from: usize, sequence: u32, is_reply: bool, now: u64) -> Found {

@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
-    flow::{Direction, Outcome},
+    flow::{FlowDirection, Outcome},
     parse::{Timestamps, Transport},
     rtt::{Method, Methods, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, segment},
@@ -294,7 +294,7 @@ fn h3_a_reply_from_before_its_leg_is_no_sample() {
     let mut talk = begun();
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(9, syn_ack())), None);
-    assert_eq!(talk.flow.low.min_rtt, Direction::NO_RTT);
+    assert_eq!(talk.flow.low.min_rtt, FlowDirection::NO_RTT);
     assert_eq!(rtt(talk.high(30, bare(SYN | ACK, 5_555, 0, 1_000))), None, "it is done");
 }
 

@@ -232,7 +232,7 @@ fn other_methods_have_all_eight_slots() {
 #[test]
 fn both_samples_of_a_packet_count_for_the_smoothed_rtt() {
     let mut talk = connected(BOTH, true);
-    talk.flow.low.min_rtt = crate::flow::Direction::NO_RTT;
+    talk.flow.low.min_rtt = crate::flow::FlowDirection::NO_RTT;
     talk.low(10, with_timestamps(bare(ACK, 1_000, 100, 5_000), 101, 500));
     // In the same tick, and acknowledged with the first.
     talk.low(14, with_timestamps(bare(ACK, 1_100, 100, 5_000), 101, 500));

@@ -1,7 +1,7 @@
 //! `tcp-seq`. In a conversation in progress the low side goes on with 1,000 and the high one with 5,000.
 
 use crate::{
-    flow::{Direction, Outcome, Side},
+    flow::{FlowDirection, Outcome, Side},
     parse::Transport,
     rtt::{Method, Methods, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, unwatched},
@@ -473,5 +473,5 @@ fn high_side_is_measured_as_the_low_one() {
     assert_eq!(send(Side::Low, 30, bare(ACK, 1_000, 0, 5_100)), Some((5_100, 20)));
     assert_eq!(send(Side::High, 32, bare(ACK, 5_100, 100, 1_000)), None);
     assert_eq!(send(Side::Low, 50, bare(ACK, 1_000, 0, 5_200)), None);
-    assert_ne!(talk.flow.high.min_rtt, Direction::NO_RTT);
+    assert_ne!(talk.flow.high.min_rtt, FlowDirection::NO_RTT);
 }

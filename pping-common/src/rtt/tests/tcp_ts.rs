@@ -1,7 +1,7 @@
 //! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low side and 500 on the high.
 
 use crate::{
-    flow::{Direction, Side},
+    flow::{FlowDirection, Side},
     parse::Transport,
     rtt::{Method, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, unwatched},
@@ -281,7 +281,7 @@ fn new_syn_on_used_ports_begins_anew() {
     // Clocks of another connection, both older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
     assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 0));
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (Direction::NO_RTT, 0));
+    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (FlowDirection::NO_RTT, 0));
     assert_eq!(rtt(talk.high(1030, segment(SYN | ACK, 0, 400, 50))), Some((50, 30)));
     assert_eq!(talk.flow.low.min_rtt, 30 * MS);
     assert_eq!(rtt(talk.low(1035, pure_ack(51, 400))), Some((400, 5)));
@@ -325,6 +325,6 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(9, pure_ack(501, 101))), None);
-    assert_eq!((talk.waiting(), talk.flow.low.min_rtt), (0, Direction::NO_RTT));
+    assert_eq!((talk.waiting(), talk.flow.low.min_rtt), (0, FlowDirection::NO_RTT));
     assert_eq!(rtt(talk.high(20, pure_ack(502, 101))), None);
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pping_common::{
-    flow::Direction,
+    flow::FlowDirection,
     limits::{SLOT_LIFETIME, SLOTS},
     parse::{Kind, Segment, TcpFlags, Transport},
     rtt::{Basis, Method, Rules, TsvalState},
@@ -86,7 +86,7 @@ pub(super) struct Model {
 
 impl State {
     /// What can be seen of a real direction.
-    pub(super) fn of(direction: &Direction) -> Self {
+    pub(super) fn of(direction: &FlowDirection) -> Self {
         let is_known = direction.tsval_state != TsvalState::Unknown;
         Self {
             waiting: direction.slots.waiting(),
