@@ -149,22 +149,22 @@ pub(crate) fn count(
     counters: &mut Counters,
 ) -> Noted {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
-    let direction = unsafe {
+    let sender = unsafe {
         match from {
             Side::Low => &raw mut (*flow).low,
             Side::High => &raw mut (*flow).high,
         }
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted = unsafe { &mut *direction }.note(&frame.transport, frame.traffic_class, hook as u8);
+    let noted = unsafe { &mut *sender }.note(&frame.transport, frame.traffic_class, hook as u8);
     // SAFETY: as above.
     let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
-            &raw mut (*direction).packets,
-            &raw mut (*direction).bytes,
-            &raw mut (*direction).retransmissions,
-            &raw mut (*direction).overtaken,
-            &raw mut (*direction).ce_packets,
+            &raw mut (*sender).packets,
+            &raw mut (*sender).bytes,
+            &raw mut (*sender).retransmissions,
+            &raw mut (*sender).overtaken,
+            &raw mut (*sender).ce_packets,
         )
     };
     sync::add(packets, 1);

@@ -27,7 +27,7 @@ pub use tcp_seq::Options;
 pub use tcp_ts::{TsvalState, is_newer};
 
 use crate::{
-    flow::{FlowDirection, Flow, Noted, Side},
+    flow::{Flow, FlowDirection, Noted, Side},
     parse::{Kind, Transport},
 };
 
@@ -202,7 +202,13 @@ pub(crate) fn plan(
 
 /// The second step: frees what the packet echoes, and takes the sample.
 #[inline(always)]
-pub(crate) fn find(reverse: &mut FlowDirection, now: u64, part: Part, work: &mut Work, measured: &mut Measured) {
+pub(crate) fn find(
+    reverse: &mut FlowDirection,
+    now: u64,
+    part: Part,
+    work: &mut Work,
+    measured: &mut Measured,
+) {
     if work.reach != 0 {
         reverse.slots.take(part, work);
     }

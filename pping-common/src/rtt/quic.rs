@@ -54,7 +54,7 @@
 
 use super::{Method, Rules, Work, leg::LegState};
 use crate::{
-    flow::{FlowDirection, Flow, Side},
+    flow::{Flow, FlowDirection, Side},
     limits::SLOT_LIFETIME,
     parse::{Quic, QuicForm},
 };

@@ -2,7 +2,7 @@
 
 use super::{Concern, Method, Options, Part, Rules, Turn, Work, tcp_handshake, tcp_seq, tcp_ts};
 use crate::{
-    flow::{FlowDirection, Flow, Progress},
+    flow::{Flow, FlowDirection, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
     parse::Segment,
 };

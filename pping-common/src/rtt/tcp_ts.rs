@@ -32,7 +32,12 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn concerns(forward: &FlowDirection, reverse: &FlowDirection, part: Part, segment: &Segment) -> Concern {
+pub(super) fn concerns(
+    forward: &FlowDirection,
+    reverse: &FlowDirection,
+    part: Part,
+    segment: &Segment,
+) -> Concern {
     let Some(timestamps) = segment.timestamps() else { return Concern::Nothing };
     if reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
         return Concern::Anything;

@@ -9,7 +9,7 @@ use super::{privileges, report::Check};
 use crate::{
     cli::Ingress,
     source::{
-        attach::Hook,
+        attach::AttachPoint,
         features::{Feature, Features},
         inspect::{
             links::Interface,
@@ -64,9 +64,10 @@ impl Neighbours {
             }
         };
         let (own, others): (Vec<_>, Vec<_>) = interface.xdp.iter().partition(|(_, id)| self.is_own(*id));
-        let list = |programs: &[&(Hook, u32)]| {
-            let programs =
-                programs.iter().map(|(hook, id)| format!("{} ({})", self.program(*id), hook.name()));
+        let list = |programs: &[&(AttachPoint, u32)]| {
+            let programs = programs
+                .iter()
+                .map(|(attach_point, id)| format!("{} ({})", self.program(*id), attach_point.name()));
             programs.collect::<Vec<_>>().join(", ")
         };
         if !others.is_empty() {
@@ -124,13 +125,13 @@ impl Neighbours {
                 "put clsact in its place, which has ingress as well: what goes out cannot be seen otherwise";
             return Check::missing("tc", found, remedy);
         }
-        let hook = match self.has_tcx {
+        let attach_point = match self.has_tcx {
             Some(true) => "TCX",
             Some(false) => "clsact",
             None => "TCX or clsact",
         };
         let order = self.order(at);
-        let found = format!("{hook}{order}");
+        let found = format!("{attach_point}{order}");
         if !order.before.is_empty() {
             let remedy = if !privileges::has(Capability::CAP_SYS_ADMIN) {
                 "unless they are pping's own: root is told their names"

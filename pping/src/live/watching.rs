@@ -12,7 +12,7 @@ use crate::{
     Error,
     cli::Ingress,
     source::{
-        attach::{self, Attachment, Hook, Hooks, Owner},
+        attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
         counters::Watched,
         interfaces::{self, Change, Link, Netlink},
         load::Kernel,
@@ -83,11 +83,11 @@ impl Watching {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
         // Interfaces of a run before this one that are away at present: their counters are still told.
-        let ingress = if self.ingress == Ingress::Xdp { Hook::XdpNative } else { Hook::Tcx };
+        let ingress = if self.ingress == Ingress::Xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
         for (place, name) in kernel.places.names() {
             if self.wanted.has(name) && self.watched.iter().all(|it| it.place != place) {
-                let hooks = Hooks { ingress, egress: Hook::Tcx };
-                self.watched.push(Watched { name: Arc::clone(name), place, hooks, is_up: false });
+                let attach_points = AttachPoints { ingress, egress: AttachPoint::Tcx };
+                self.watched.push(Watched { name: Arc::clone(name), place, attach_points, is_up: false });
             }
         }
         // What a run before this one watched, and this one does not.
@@ -169,8 +169,8 @@ impl Watching {
         self.failed.remove(&link.ifindex);
         // Another that had the place is long gone.
         self.watched.retain(|it| it.place != place);
-        let hooks = attachment.hooks;
-        self.watched.push(Watched { name: link.name.as_str().into(), place, hooks, is_up: true });
+        let attach_points = attachment.attach_points;
+        self.watched.push(Watched { name: link.name.as_str().into(), place, attach_points, is_up: true });
         self.attached.insert(link.ifindex, Held { name: link.name.clone(), attachment });
         Ok(())
     }

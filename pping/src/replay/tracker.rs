@@ -198,23 +198,23 @@ impl Tracked<'_> {
         };
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
         entry.see(now, second);
-        let direction = match from {
+        let sender = match from {
             Side::Low => &mut entry.flow.low,
             Side::High => &mut entry.flow.high,
         };
-        let noted = direction.note(transport, self.frame.traffic_class, self.seen.hook_number());
+        let noted = sender.note(transport, self.frame.traffic_class, self.seen.hook_number());
         let (counters, hook) = (&mut self.report.counters, self.seen.hook.unwrap_or(Hook::Ingress) as usize);
         if noted.is_retransmission {
-            direction.retransmissions = direction.retransmissions.wrapping_add(1);
+            sender.retransmissions = sender.retransmissions.wrapping_add(1);
             counters.retransmissions[hook] += 1;
         }
         if noted.is_overtaken {
-            direction.overtaken = direction.overtaken.wrapping_add(1);
+            sender.overtaken = sender.overtaken.wrapping_add(1);
             counters.overtaken[hook] += 1;
         }
-        direction.ce_packets = direction.ce_packets.wrapping_add(u32::from(noted.is_ce));
-        direction.packets += 1;
-        direction.bytes += u64::from(transport.payload());
+        sender.ce_packets = sender.ce_packets.wrapping_add(u32::from(noted.is_ce));
+        sender.packets += 1;
+        sender.bytes += u64::from(transport.payload());
         let rules = &self.settings.rules;
         if entry.flow.concerns(from, transport, &noted, rules) != Concern::Nothing {
             self.step::<A>(&mut entry.flow, from, noted);

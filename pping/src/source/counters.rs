@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pping_common::abi::Counters;
 
-use super::{attach::Hooks, load::Kernel};
+use super::{attach::AttachPoints, load::Kernel};
 use crate::Error;
 
 /// An interface that is being watched, or was until it went away.
@@ -15,7 +15,7 @@ pub struct Watched {
     /// Its place in the table of interfaces.
     pub place: u16,
     /// Where its packets are seen, or were.
-    pub hooks: Hooks,
+    pub attach_points: AttachPoints,
     /// Whether it is there at present.
     pub is_up: bool,
 }

@@ -83,9 +83,9 @@ impl Pins {
         self.directory.join("programs").join(name)
     }
 
-    /// Where the link of an interface is, of a side and a hook.
-    pub(super) fn link(&self, ifindex: u32, side: &str, hook: &str) -> PathBuf {
-        self.directory.join("links").join(format!("{ifindex}-{side}-{hook}"))
+    /// Where the link of an interface is, of a direction and an attach point.
+    pub(super) fn link(&self, ifindex: u32, side: &str, attach_point: &str) -> PathBuf {
+        self.directory.join("links").join(format!("{ifindex}-{side}-{attach_point}"))
     }
 
     /// Makes `settings` fit the maps that there are: their sizes are what they are.

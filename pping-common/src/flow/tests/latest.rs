@@ -1,7 +1,7 @@
 //! What counts as sent again, and what is marked for congestion.
 
 use crate::{
-    flow::{FlowDirection, Flow, Noted, Side},
+    flow::{Flow, FlowDirection, Noted, Side},
     parse::Transport,
     rtt::Rules,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},

@@ -262,16 +262,17 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         },
         MetricFamily {
             name: "pping_interface_up",
-            help: "1 for each hook at which an interface is watched, 0 while the interface is gone",
+            help: "1 for each attach point at which an interface is watched, 0 while the interface is gone",
             kind: gauge,
             series: snapshot
                 .interfaces
                 .iter()
                 .flat_map(|(watched, _)| {
-                    let hooks = watched.hooks;
-                    let both = (hooks.ingress != hooks.egress).then_some(hooks.egress);
-                    std::iter::once(hooks.ingress).chain(both).map(|hook| {
-                        let hook = ("hook", hook.name().to_owned());
+                    let attach_points = watched.attach_points;
+                    let both =
+                        (attach_points.ingress != attach_points.egress).then_some(attach_points.egress);
+                    std::iter::once(attach_points.ingress).chain(both).map(|attach_point| {
+                        let hook = ("hook", attach_point.name().to_owned());
                         (vec![("interface", watched.name.to_string()), hook], watched.is_up.into())
                     })
                 })
@@ -337,15 +338,15 @@ fn reason_name(reason: Reason) -> &'static str {
 mod tests {
     use super::*;
     use crate::source::{
-        attach::{Hook as AttachedHook, Hooks},
+        attach::{AttachPoint, AttachPoints},
         counters::Watched,
     };
 
     #[test]
     fn unusual_response_codes_are_there_once_they_came() {
         let counted = |counters| {
-            let hooks = Hooks { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
-            let watched = Watched { name: "eth0".into(), place: 0, hooks, is_up: true };
+            let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
+            let watched = Watched { name: "eth0".into(), place: 0, attach_points, is_up: true };
             let snapshot = Snapshot { interfaces: vec![(watched, counters)] };
             let families = families(&Counted { snapshot, ..Counted::default() });
             let responses = families.into_iter().find(|it| it.name == "pping_dns_responses").unwrap();

@@ -1,9 +1,9 @@
-//! Which hook sees the packets that come in.
+//! Which attach point sees the packets that come in.
 
 use aya::programs::{XdpMode, xdp::XdpLink};
 
 use super::{
-    Held, Hook, Side, Target, innermost,
+    AttachPoint, Held, Side, Target, innermost,
     pinned::adopt,
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, is_busy, who_is_there},
@@ -14,30 +14,35 @@ use crate::{
     source::load::{self, Kernel},
 };
 
-/// Has a link that is pinned go on at ingress, if there is one of a hook that will do. Others of ours there are removed:
+/// Has a link that is pinned go on at ingress, if there is one of an attach point that will do. Others of ours there are removed:
 /// packets would be counted twice.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     ingress: Ingress,
-) -> Result<Option<(Hook, Held)>, Error> {
+) -> Result<Option<(AttachPoint, Held)>, Error> {
     let Target { link, pins: Some(pins), .. } = target else { return Ok(None) };
-    let hooks = match ingress {
-        Ingress::Tc => &[Hook::Tcx][..],
-        Ingress::Xdp => &[Hook::XdpNative, Hook::XdpGeneric],
-        Ingress::Auto => &[Hook::XdpNative, Hook::Tcx],
+    let attach_points = match ingress {
+        Ingress::Tc => &[AttachPoint::Tcx][..],
+        Ingress::Xdp => &[AttachPoint::XdpNative, AttachPoint::XdpGeneric],
+        Ingress::Auto => &[AttachPoint::XdpNative, AttachPoint::Tcx],
     };
-    let path = |side: Side, hook: Hook| pins.link(link.ifindex, side.name(), hook.name());
-    let found = hooks.iter().copied().find(|&hook| path(Side::Ingress, hook).exists());
-    let kept = [found.map(|hook| path(Side::Ingress, hook)), Some(path(Side::Egress, Hook::Tcx))];
+    let path =
+        |side: Side, attach_point: AttachPoint| pins.link(link.ifindex, side.name(), attach_point.name());
+    let found =
+        attach_points.iter().copied().find(|&attach_point| path(Side::Ingress, attach_point).exists());
+    let kept = [
+        found.map(|attach_point| path(Side::Ingress, attach_point)),
+        Some(path(Side::Egress, AttachPoint::Tcx)),
+    ];
     pins.remove_links(link.ifindex, &kept.into_iter().flatten().collect::<Vec<_>>())?;
-    let Some(hook) = found else { return Ok(None) };
-    let path = path(Side::Ingress, hook);
-    let is_adopted = match hook {
-        Hook::Tcx | Hook::Clsact => {
+    let Some(attach_point) = found else { return Ok(None) };
+    let path = path(Side::Ingress, attach_point);
+    let is_adopted = match attach_point {
+        AttachPoint::Tcx | AttachPoint::Clsact => {
             adopt_tc(load::classifier(&mut kernel.programs, Side::Ingress.program())?, &path)
         }
-        Hook::XdpNative | Hook::XdpGeneric => {
+        AttachPoint::XdpNative | AttachPoint::XdpGeneric => {
             let program = load::xdp(&mut kernel.programs)?;
             adopt(&path, |found| {
                 let id = program.attach_to_link(XdpLink::try_from(found)?)?;
@@ -45,14 +50,14 @@ pub(super) fn adopt_ingress(
             })
         }
     };
-    Ok(is_adopted.then_some((hook, Held::Pinned(path))))
+    Ok(is_adopted.then_some((attach_point, Held::Pinned(path))))
 }
 
 pub(super) fn attach_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     ingress: Ingress,
-) -> Result<(Hook, Held), Error> {
+) -> Result<(AttachPoint, Held), Error> {
     if ingress == Ingress::Tc {
         return attach_tc(kernel, target, Side::Ingress);
     }

@@ -1,8 +1,8 @@
 //! Attaching the programs to interfaces. Unless pinned, all of it detaches when the process ends, whichever way, but for
 //! clsact filters on kernels without TCX: those of a run that was killed are removed by the next one.
 
+mod attach_point;
 mod clsact;
-mod hook;
 mod ingress;
 mod pinned;
 mod rtnetlink;
@@ -19,11 +19,11 @@ use aya::programs::xdp::XdpLink;
 
 use self::side::Side;
 pub use self::{
+    attach_point::{AttachPoint, AttachPoints},
     clsact::{
         leftovers::{self, Removed},
         run::Owner,
     },
-    hook::{Hook, Hooks},
 };
 use super::{
     detach,
@@ -36,7 +36,7 @@ use crate::{Error, cli::Ingress};
 /// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
 pub struct Attachment {
     /// Where.
-    pub hooks: Hooks,
+    pub attach_points: AttachPoints,
     links: [Held; 2],
 }
 
@@ -84,7 +84,7 @@ impl Attachment {
 /// Attaches to an interface. What is pinned already goes on with the present programs from one packet to the next.
 ///
 /// # Errors
-/// When a hook is not to be had, and `ingress` allows no other.
+/// When an attach point is not to be had, and `ingress` allows no other.
 pub fn attach(
     kernel: &mut Kernel,
     link: &Link,
@@ -100,7 +100,7 @@ pub fn attach(
     let (egress, out_link) = tc::attach_tc(kernel, target, Side::Egress)?;
     let Link { name, ifindex, .. } = link;
     tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
-    Ok(Attachment { hooks: Hooks { ingress, egress }, links: [in_link, out_link] })
+    Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })
 }
 
 /// Removes what runs that were killed left on an interface. Returns whether a discipline that one of them made is left.

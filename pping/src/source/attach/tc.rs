@@ -8,7 +8,7 @@ use std::{
 use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 
 use super::{
-    Held, Hook, Side, Target, clsact, innermost,
+    AttachPoint, Held, Side, Target, clsact, innermost,
     pinned::{adopt, pin_descriptor},
 };
 use crate::{
@@ -25,22 +25,22 @@ pub(super) fn attach_tc(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     side: Side,
-) -> Result<(Hook, Held), Error> {
+) -> Result<(AttachPoint, Held), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
     let program = load::classifier(&mut kernel.programs, side.program())?;
     if has_tcx {
-        attach_tcx(program, target, side).map(|held| (Hook::Tcx, held))
+        attach_tcx(program, target, side).map(|held| (AttachPoint::Tcx, held))
     } else {
         let Target { link, owner, has_discipline, .. } = target;
         clsact::Filter::attach(program, link, side, owner, *has_discipline)
-            .map(|filter| (Hook::Clsact, Held::Clsact(filter)))
+            .map(|filter| (AttachPoint::Clsact, Held::Clsact(filter)))
             .map_err(|error| refused(link, &error))
     }
 }
 
 fn attach_tcx(program: &mut SchedClassifier, target: &Target<'_>, side: Side) -> Result<Held, Error> {
     let Target { link, pins, .. } = target;
-    let path = pins.map(|pins| pins.link(link.ifindex, side.name(), Hook::Tcx.name()));
+    let path = pins.map(|pins| pins.link(link.ifindex, side.name(), AttachPoint::Tcx.name()));
     if let Some(path) = &path
         && adopt_tc(program, path)
     {

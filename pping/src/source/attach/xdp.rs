@@ -13,7 +13,7 @@ use aya::{
 };
 
 use super::{
-    Held, Hook, Side, Target, innermost,
+    AttachPoint, Held, Side, Target, innermost,
     pinned::pin,
     rtnetlink::{Rtnetlink, attribute},
 };
@@ -56,21 +56,21 @@ pub(super) fn attach_xdp(
     kernel: &mut Kernel,
     target: &Target<'_>,
     mode: XdpMode,
-) -> Result<(Hook, Held), Refused> {
-    let hook = if mode == XdpMode::Driver { Hook::XdpNative } else { Hook::XdpGeneric };
+) -> Result<(AttachPoint, Held), Refused> {
+    let attach_point = if mode == XdpMode::Driver { AttachPoint::XdpNative } else { AttachPoint::XdpGeneric };
     let program = load::xdp(&mut kernel.programs)?;
     let Target { link, pins, .. } = target;
     let Some(pins) = pins else {
         let id = program.attach_to_if_index(link.ifindex, mode)?;
-        return Ok((hook, Held::Xdp(program.take_link(id)?)));
+        return Ok((attach_point, Held::Xdp(program.take_link(id)?)));
     };
-    let path = pins.link(link.ifindex, Side::Ingress.name(), hook.name());
+    let path = pins.link(link.ifindex, Side::Ingress.name(), attach_point.name());
     let id = program.attach_to_if_index(link.ifindex, mode)?;
     pin(program.take_link(id)?.try_into(), &path)?;
-    Ok((hook, Held::Pinned(path)))
+    Ok((attach_point, Held::Pinned(path)))
 }
 
-/// Whether somebody else has the hook.
+/// Whether somebody else has the attach point.
 pub(super) fn is_busy(error: &ProgramError) -> bool {
     matches!(
         error,
@@ -79,7 +79,7 @@ pub(super) fn is_busy(error: &ProgramError) -> bool {
     )
 }
 
-/// Says who has the hook, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
+/// Says who has the attach point, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
 pub(super) fn who_is_there(link: &Link) -> String {
     let program = program_at(link.ifindex).map(|number| {
         let name = loaded_programs().flatten().find(|program| program.id() == number);

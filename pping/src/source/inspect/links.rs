@@ -7,7 +7,7 @@ use rtnetlink::{
 };
 
 use super::super::interfaces::{self, Link};
-use crate::{Error, source::attach::Hook};
+use crate::{Error, source::attach::AttachPoint};
 
 /// An interface.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Interface {
     /// Whether the cable is plugged in, or what there is in its place.
     pub(crate) has_carrier: bool,
     /// Where XDP programs are attached, and their ids. (In the card itself counts as native.)
-    pub(crate) xdp: Vec<(Hook, u32)>,
+    pub(crate) xdp: Vec<(AttachPoint, u32)>,
 }
 
 /// The interfaces there are.
@@ -45,19 +45,19 @@ fn interface(message: &LinkMessage) -> Option<Interface> {
     })
 }
 
-fn attached(xdp: &[LinkXdp]) -> Vec<(Hook, u32)> {
+fn attached(xdp: &[LinkXdp]) -> Vec<(AttachPoint, u32)> {
     let is_generic = xdp.contains(&LinkXdp::Attached(XdpAttached::SocketBuffer));
     let several = xdp.iter().filter_map(|attribute| match attribute {
-        LinkXdp::DrvProgId(id) | LinkXdp::HwProgId(id) => Some((Hook::XdpNative, *id)),
-        LinkXdp::SkbProgId(id) => Some((Hook::XdpGeneric, *id)),
+        LinkXdp::DrvProgId(id) | LinkXdp::HwProgId(id) => Some((AttachPoint::XdpNative, *id)),
+        LinkXdp::SkbProgId(id) => Some((AttachPoint::XdpGeneric, *id)),
         _ => None,
     });
-    let mut found: Vec<(Hook, u32)> = several.collect();
+    let mut found: Vec<(AttachPoint, u32)> = several.collect();
     if found.is_empty() {
-        let hook = if is_generic { Hook::XdpGeneric } else { Hook::XdpNative };
+        let attach_point = if is_generic { AttachPoint::XdpGeneric } else { AttachPoint::XdpNative };
         // Zero where there is none.
         found.extend(xdp.iter().filter_map(|attribute| match attribute {
-            LinkXdp::ProgId(id) if *id != 0 => Some((hook, *id)),
+            LinkXdp::ProgId(id) if *id != 0 => Some((attach_point, *id)),
             _ => None,
         }));
     }
@@ -73,10 +73,10 @@ mod tests {
         let none = [LinkXdp::Attached(XdpAttached::None)];
         assert_eq!(attached(&none), []);
         let driver = [LinkXdp::Attached(XdpAttached::Driver), LinkXdp::ProgId(7), LinkXdp::DrvProgId(7)];
-        assert_eq!(attached(&driver), [(Hook::XdpNative, 7)]);
+        assert_eq!(attached(&driver), [(AttachPoint::XdpNative, 7)]);
         let old = [LinkXdp::Attached(XdpAttached::SocketBuffer), LinkXdp::ProgId(7)];
-        assert_eq!(attached(&old), [(Hook::XdpGeneric, 7)]);
+        assert_eq!(attached(&old), [(AttachPoint::XdpGeneric, 7)]);
         let both = [LinkXdp::Attached(XdpAttached::Multiple), LinkXdp::DrvProgId(7), LinkXdp::SkbProgId(8)];
-        assert_eq!(attached(&both), [(Hook::XdpNative, 7), (Hook::XdpGeneric, 8)]);
+        assert_eq!(attached(&both), [(AttachPoint::XdpNative, 7), (AttachPoint::XdpGeneric, 8)]);
     }
 }

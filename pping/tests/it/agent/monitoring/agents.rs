@@ -15,7 +15,7 @@ use pping::{
     http::{Readiness, Server},
     sinks::prometheus::{Fill, Metrics, ProgramRuns},
     source::{
-        attach::{Hook as AttachedHook, Hooks},
+        attach::{AttachPoint, AttachPoints},
         counters::{Snapshot, Watched},
     },
 };
@@ -89,8 +89,8 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     counters.pushed_out += 4;
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
-    let hooks = Hooks { ingress: AttachedHook::Tcx, egress: AttachedHook::Tcx };
-    let watched = Watched { name: INTERFACE.into(), place: 2, hooks, is_up: true };
+    let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
+    let watched = Watched { name: INTERFACE.into(), place: 2, attach_points, is_up: true };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
     metrics.counted(Snapshot { interfaces: vec![(watched, *counters)] }, fill);

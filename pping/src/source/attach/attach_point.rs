@@ -2,7 +2,7 @@
 
 /// How a program is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
+pub enum AttachPoint {
     /// XDP in the driver.
     XdpNative,
     /// XDP in the network stack, for drivers that have none.
@@ -13,7 +13,7 @@ pub enum Hook {
     Clsact,
 }
 
-impl Hook {
+impl AttachPoint {
     /// The name in logs and labels.
     pub fn name(self) -> &'static str {
         match self {
@@ -25,11 +25,11 @@ impl Hook {
     }
 }
 
-/// The hooks of an interface.
+/// The attach points of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hooks {
+pub struct AttachPoints {
     /// Where packets coming in are seen.
-    pub ingress: Hook,
+    pub ingress: AttachPoint,
     /// Where packets going out are seen.
-    pub egress: Hook,
+    pub egress: AttachPoint,
 }
