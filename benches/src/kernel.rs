@@ -62,14 +62,14 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
 
     let baseline = baseline()?;
-    let at_each_hook = |name: &str, kernel: &Kernel, packet: &[u8], report: &mut Report| {
+    let at_each_direction = |name: &str, kernel: &Kernel, packet: &[u8], report: &mut Report| {
         let mut most = 0.0_f64;
-        for hook in ["ingress", "egress", "xdp"] {
-            let empty = if hook == "xdp" { "baseline_xdp" } else { "baseline_empty" };
-            let program = format!("pping_{hook}");
+        for direction in ["ingress", "egress", "xdp"] {
+            let empty = if direction == "xdp" { "baseline_xdp" } else { "baseline_empty" };
+            let program = format!("pping_{direction}");
             let figure = rounds.measure((&baseline, empty), (&kernel.programs, &program), packet, || ())?;
             most = most.max(figure.median);
-            report.print(&format!("{name} ({hook})"), &figure);
+            report.print(&format!("{name} ({direction})"), &figure);
         }
         anyhow::Ok(most)
     };
@@ -95,13 +95,13 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         (QUIC, frames::quic_short(true)),
         ("ICMP echo request, repeated", frames::echo_request()),
     ] {
-        most.push((name, at_each_hook(name, &kernel, &packet, report)?));
+        most.push((name, at_each_direction(name, &kernel, &packet, report)?));
     }
     let methods = [Method::Dns, Method::QuicSpin, Method::QuicHandshake]
         .into_iter()
         .fold(rules.methods, Methods::without);
     let without_udp = watching_loopback(&Settings { rules: Rules { methods, ..rules }, ..settings })?;
-    let udp_off = at_each_hook("UDP, its methods off", &without_udp, &frames::udp(), report)?;
+    let udp_off = at_each_direction("UDP, its methods off", &without_udp, &frames::udp(), report)?;
     drop(without_udp);
     let most = |of: &str| most.iter().find(|(name, _)| *name == of).map_or(f64::NAN, |(_, most)| *most);
 

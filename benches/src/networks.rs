@@ -4,7 +4,7 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 use pping::groups::{GroupName, SeriesName};
 use pping_common::{
-    abi::{Hook, Tally},
+    abi::{Direction, Tally},
     rtt::Method,
 };
 
@@ -19,7 +19,7 @@ fn name(number: u32) -> SeriesName {
     SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
-        matched: Some(Hook::Ingress),
+        matched: Some(Direction::Ingress),
         group: Arc::new(GroupName { label, prefix: Some(prefix), dscp: None, more: Vec::new() }),
     }
 }

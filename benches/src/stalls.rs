@@ -25,7 +25,7 @@ use pping::{
         sweep::{sweep, sweep_all},
     },
 };
-use pping_common::{abi::Hook, parse::Protocol};
+use pping_common::{abi::Direction, parse::Protocol};
 use pping_lab::{
     Namespace, run,
     veth::{End, Offloads, connect},
@@ -128,7 +128,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     }
     let counters = kernel.counters.get(&u32::from(place), 0)?;
     let seen: Vec<u64> =
-        counters.iter().map(|it| it.packets[Hook::Ingress as usize][Protocol::Icmp as usize]).collect();
+        counters.iter().map(|it| it.packets[Direction::Ingress as usize][Protocol::Icmp as usize]).collect();
     ensure!(
         seen.iter().sum::<u64>() == sent && seen[cpus - 1] == sent,
         "of {sent} pings the cores saw {seen:?}: the figures are of something else"

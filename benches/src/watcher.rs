@@ -46,12 +46,14 @@ impl Watcher {
             Self::Program(name) => {
                 let program = baseline.program_mut(name).with_context(|| format!("there is no {name}"))?;
                 let program: &mut SchedClassifier = program.try_into()?;
-                let mut attach = |hook| {
-                    let link = program.attach(interface, hook)?;
+                let mut attach = |direction| {
+                    let link = program.attach(interface, direction)?;
                     Ok(program.take_link(link)?)
                 };
-                let hooks = [TcAttachType::Ingress, TcAttachType::Egress];
-                Watching::Program(host.enter(|| hooks.into_iter().map(&mut attach).collect::<Result<_>>())??)
+                let directions = [TcAttachType::Ingress, TcAttachType::Egress];
+                Watching::Program(
+                    host.enter(|| directions.into_iter().map(&mut attach).collect::<Result<_>>())??,
+                )
             }
             Self::Command(command) => {
                 let mut words = command.split_whitespace();

@@ -21,8 +21,8 @@ pub(crate) struct Belonging {
     pub(crate) place: u16,
     /// The number of a [`pping_common::rtt::Method`].
     pub(crate) method: u8,
-    /// The number of the [`pping_common::abi::Hook`] that matches.
-    pub(crate) hook: u8,
+    /// The number of the [`pping_common::abi::Direction`] that matches.
+    pub(crate) direction: u8,
     /// Differentiated services codepoint of the echoes.
     pub(crate) dscp: u8,
     /// The host that replies.
@@ -134,7 +134,7 @@ fn tally(
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, epoch) = control()?;
     let dscp = if config::grouping().by_dscp != 0 { belonging.dscp } else { 0 };
-    let purpose = Purpose::new(epoch, belonging.method, belonging.hook, dscp);
+    let purpose = Purpose::new(epoch, belonging.method, belonging.direction, dscp);
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let reference = unsafe {
         match timed {
@@ -221,7 +221,7 @@ fn find_place(
     });
     key.interface = belonging.place;
     key.method = belonging.method;
-    key.hook = belonging.hook;
+    key.direction = belonging.direction;
     key.reserved = 0;
     maps::settle(key);
     if let Some(index) = maps::series_index(key) {

@@ -19,7 +19,7 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
-    abi::Hook,
+    abi::Direction,
     exchange::{Exchange, Made, Traffic},
 };
 
@@ -88,7 +88,7 @@ pub fn baseline_echo(ctx: TcContext) -> i32 {
 /// The same, and pping sees both.
 #[classifier]
 pub fn bench_echo(ctx: TcContext) -> i32 {
-    exchange(&ctx, |hook| observe(&ctx, hook));
+    exchange(&ctx, |direction| observe(&ctx, direction));
     TC_ACT_UNSPEC
 }
 
@@ -102,15 +102,15 @@ pub fn baseline_exchange(ctx: TcContext) -> i32 {
 /// The same, and pping sees both.
 #[classifier]
 pub fn bench_exchange(ctx: TcContext) -> i32 {
-    exchange_as_told(&ctx, |hook| observe(&ctx, hook));
+    exchange_as_told(&ctx, |direction| observe(&ctx, direction));
     TC_ACT_UNSPEC
 }
 
 #[inline(always)]
-fn observe(ctx: &TcContext, hook: Hook) {
-    match hook {
-        Hook::Ingress => coming(ctx),
-        Hook::Egress => going(ctx),
+fn observe(ctx: &TcContext, direction: Direction) {
+    match direction {
+        Direction::Ingress => coming(ctx),
+        Direction::Egress => going(ctx),
     }
 }
 
@@ -118,12 +118,12 @@ fn observe(ctx: &TcContext, hook: Hook) {
 
 #[inline(never)]
 fn coming(ctx: &TcContext) {
-    pping_ebpf::observe_skb(ctx, Hook::Ingress);
+    pping_ebpf::observe_skb(ctx, Direction::Ingress);
 }
 
 #[inline(never)]
 fn going(ctx: &TcContext) {
-    pping_ebpf::observe_skb(ctx, Hook::Egress);
+    pping_ebpf::observe_skb(ctx, Direction::Egress);
 }
 
 /// Makes the next packet of [`TRAFFIC`], and sends it to the router.
@@ -169,16 +169,16 @@ fn store(ctx: &XdpContext, at: usize, bytes: &[u8]) {
 }
 
 #[inline(always)]
-fn exchange_as_told(ctx: &TcContext, observe: impl Fn(Hook)) {
+fn exchange_as_told(ctx: &TcContext, observe: impl Fn(Direction)) {
     let (Some(number), Some(exchange)) = (NUMBER.get_ptr_mut(0), EXCHANGE.get(0)) else { return };
     // SAFETY: a valid pointer into the map, and one run of the bench at a time.
     let number = unsafe { &mut *number };
     *number = number.wrapping_add(1);
     let [there, back] = &exchange.packets;
     make(ctx, there, *number);
-    observe(Hook::Egress);
+    observe(Direction::Egress);
     make(ctx, back, *number);
-    observe(Hook::Ingress);
+    observe(Direction::Ingress);
 }
 
 #[inline(always)]
@@ -190,7 +190,7 @@ fn make(ctx: &TcContext, made: &Made, number: u32) {
 }
 
 #[inline(always)]
-fn exchange(ctx: &TcContext, observe: impl Fn(Hook)) {
+fn exchange(ctx: &TcContext, observe: impl Fn(Direction)) {
     let Some(tsval) = TSVAL.get_ptr_mut(0) else { return };
     // SAFETY: a valid pointer into the map, and this CPU's own.
     let tsval = unsafe { &mut *tsval };
@@ -203,10 +203,10 @@ fn exchange(ctx: &TcContext, observe: impl Fn(Hook)) {
     let back = [10_u8, 0, 0, 2, 10, 0, 0, 1, 0x01, 0xbb, 0x9c, 0x40 + (cpu & 63)];
     let _ = ctx.store(ADDRESSES_AND_PORTS, &there, 0);
     let _ = ctx.store(TIMESTAMPS, &[a, b, c, d, 0, 0, 0, 7], 0);
-    observe(Hook::Egress);
+    observe(Direction::Egress);
     let _ = ctx.store(ADDRESSES_AND_PORTS, &back, 0);
     let _ = ctx.store(TIMESTAMPS, &[0, 0, 0, 7, a, b, c, d], 0);
-    observe(Hook::Ingress);
+    observe(Direction::Ingress);
 }
 
 pping_ebpf::panic_handler!();

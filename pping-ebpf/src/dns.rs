@@ -6,7 +6,7 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
-    abi::{Counters, Hook},
+    abi::{Counters, Direction},
     dns::{Query, QueryKey, is_unanswered},
     parse::Untracked,
     rtt::{Method, Sample},
@@ -23,7 +23,7 @@ use crate::{
 /// Counts a message, has a query wait and matches a response. An error says why it is not measured.
 #[inline(always)]
 pub(crate) fn message<A: Flows>(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -37,10 +37,10 @@ pub(crate) fn message<A: Flows>(
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
         if let Some(query) = answered(counters, &key, now) {
-            report::<A>(hook, place, counters, scratch, query, now);
+            report::<A>(direction, place, counters, scratch, query, now);
         }
     } else {
-        counters.dns_queries[hook as usize] += 1;
+        counters.dns_queries[direction as usize] += 1;
         if config::rules().include_local || !maps::is_local(frame.destination) {
             ask(counters, &key, now);
         }
@@ -88,7 +88,7 @@ fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> O
 /// Counts a response, and its sample if there is one, adds that to its series and tells the agent.
 #[inline(always)]
 fn report<A: Flows>(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -98,7 +98,7 @@ fn report<A: Flows>(
     let dns = scratch.frame.transport.datagram.dns;
     counters.dns_responses[within::<16>(usize::from(dns.rcode))] += 1;
     let Some(rtt) = query.rtt(now) else { return };
-    counters.samples[hook as usize][Method::Dns as usize] += 1;
+    counters.samples[direction as usize][Method::Dns as usize] += 1;
     scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     // There is no flow that more could be told of.
     scratch.state = State {
@@ -114,14 +114,14 @@ fn report<A: Flows>(
     let belonging = Belonging {
         place,
         method: Method::Dns as u8,
-        hook: hook as u8,
+        direction: direction as u8,
         dscp: frame.traffic_class >> 2,
         source: frame.source,
         destination: frame.destination,
     };
     aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
     maps::settle(scratch);
-    let context = Context { hook, place, frame: &scratch.frame };
+    let context = Context { direction, place, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
 }

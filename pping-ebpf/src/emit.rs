@@ -3,7 +3,7 @@
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use pping_common::{
     abi::{
-        Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, Lost, RttEvent,
+        Counters, Direction, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Lost, RttEvent,
         TriggeredBy, Volume,
     },
     flow::{Address, Changes, FlowDirection, Reason},
@@ -19,7 +19,7 @@ const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 
 /// The packet that gives rise to an event.
 pub(crate) struct Context<'a> {
-    pub(crate) hook: Hook,
+    pub(crate) direction: Direction,
     pub(crate) place: u16,
     pub(crate) frame: &'a Frame,
 }
@@ -72,7 +72,7 @@ pub(crate) fn rtt<A: Address>(
     let sent = push(|| RttEvent {
         kind: EventKind::Rtt as u8,
         method: sample.method as u8,
-        hook: context.hook as u8,
+        direction: context.direction as u8,
         dscp: context.frame.traffic_class >> 2,
         identifier: sample.identifier,
         timestamp: now,

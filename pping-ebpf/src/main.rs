@@ -9,7 +9,7 @@ use aya_ebpf::{
     macros::{classifier, raw_tracepoint, xdp},
     programs::{RawTracePointContext, TcContext, XdpContext},
 };
-use pping_common::abi::Hook;
+use pping_common::abi::Direction;
 
 // What is called for each packet is inlined throughout: a program without functions is verified in a fraction of the
 // instructions before Linux 6.2.
@@ -26,7 +26,7 @@ pub fn pping_xdp(ctx: XdpContext) -> u32 {
 #[classifier]
 #[inline(always)]
 pub fn pping_ingress(ctx: TcContext) -> i32 {
-    pping_ebpf::observe_skb(&ctx, Hook::Ingress);
+    pping_ebpf::observe_skb(&ctx, Direction::Ingress);
     TC_ACT_UNSPEC
 }
 
@@ -34,7 +34,7 @@ pub fn pping_ingress(ctx: TcContext) -> i32 {
 #[classifier]
 #[inline(always)]
 pub fn pping_egress(ctx: TcContext) -> i32 {
-    pping_ebpf::observe_skb(&ctx, Hook::Egress);
+    pping_ebpf::observe_skb(&ctx, Direction::Egress);
     TC_ACT_UNSPEC
 }
 

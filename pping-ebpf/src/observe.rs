@@ -2,7 +2,7 @@
 
 use aya_ebpf::programs::{TcContext, XdpContext};
 use pping_common::{
-    abi::{Counters, Hook},
+    abi::{Counters, Direction},
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
     parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
@@ -24,11 +24,12 @@ pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if usual::has_no_udp() && usual::count_datagram(Hook::Ingress, interface, &Linear::of_xdp_anew(ctx)) {
+    if usual::has_no_udp() && usual::count_datagram(Direction::Ingress, interface, &Linear::of_xdp_anew(ctx))
+    {
         return;
     }
     let packet = Linear::of_xdp(ctx);
-    let way = usual::count(Hook::Ingress, interface, &packet);
+    let way = usual::count(Direction::Ingress, interface, &packet);
     if let Way::Over = way {
         return;
     }
@@ -41,26 +42,28 @@ pub fn observe_xdp(ctx: &XdpContext) {
             // It does not matter where the short way ended.
             let packet = Linear::of_xdp_anew(ctx);
             scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-            observe(Hook::Ingress, interface.place, packet.frame_len(), scratch)
+            observe(Direction::Ingress, interface.place, packet.frame_len(), scratch)
         }
     };
     if let Some(family) = due {
-        go_on(Hook::Ingress, interface.place, scratch, family);
+        go_on(Direction::Ingress, interface.place, scratch, family);
     }
 }
 
 /// Takes a packet at tc.
 #[inline(always)]
-pub fn observe_skb(ctx: &TcContext, hook: Hook) {
+pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     let skb = ctx.skb.skb;
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if usual::has_no_udp() && usual::count_datagram(hook, interface, &Linear::of_sk_buff(maps::anew(skb))) {
+    if usual::has_no_udp()
+        && usual::count_datagram(direction, interface, &Linear::of_sk_buff(maps::anew(skb)))
+    {
         return;
     }
     let packet = Linear::of_skb(ctx);
-    let way = usual::count(hook, interface, &packet);
+    let way = usual::count(direction, interface, &packet);
     if let Way::Over = way {
         return;
     }
@@ -77,11 +80,11 @@ pub fn observe_skb(ctx: &TcContext, hook: Hook) {
         Way::Due(family) => Some(family),
         Way::Long => {
             scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
-            observe(hook, interface.place, packet.frame_len(), scratch)
+            observe(direction, interface.place, packet.frame_len(), scratch)
         }
     };
     if let Some(family) = due {
-        go_on(hook, interface.place, scratch, family);
+        go_on(direction, interface.place, scratch, family);
     }
 }
 
@@ -113,19 +116,23 @@ fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> 
 
 /// Counts a packet that was taken apart, and says whether a step is due, by the family of its flow.
 #[inline(always)]
-fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
+fn observe(direction: Direction, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
     maps::settle(scratch);
     let counters = maps::counters(place)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
-    count(counters, hook, len, &scratch.frame);
+    count(counters, direction, len, &scratch.frame);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
-        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(hook, place, counters, scratch).map(|()| None),
-        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(hook, place, counters, scratch).map(|()| None),
-        (Ok(()), Family::V4) => track::<Ipv4>(hook, place, counters, scratch),
-        (Ok(()), Family::V6) => track::<Ipv6>(hook, place, counters, scratch),
+        (Ok(()), Family::V4) if is_dns => {
+            dns::message::<Ipv4>(direction, place, counters, scratch).map(|()| None)
+        }
+        (Ok(()), Family::V6) if is_dns => {
+            dns::message::<Ipv6>(direction, place, counters, scratch).map(|()| None)
+        }
+        (Ok(()), Family::V4) => track::<Ipv4>(direction, place, counters, scratch),
+        (Ok(()), Family::V6) => track::<Ipv6>(direction, place, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
@@ -136,23 +143,23 @@ fn observe(hook: Hook, place: u16, len: usize, scratch: &mut Scratch) -> Option<
 
 /// Does what is due.
 #[inline(always)]
-fn go_on(hook: Hook, place: u16, scratch: &mut Scratch, family: Family) {
+fn go_on(direction: Direction, place: u16, scratch: &mut Scratch, family: Family) {
     let Some(counters) = maps::counters(place) else { return };
     // SAFETY: as above.
     let counters = unsafe { &mut *counters };
     match family {
-        Family::V4 => step_due::<Ipv4>(hook, place, counters, scratch),
-        Family::V6 => step_due::<Ipv6>(hook, place, counters, scratch),
+        Family::V4 => step_due::<Ipv4>(direction, place, counters, scratch),
+        Family::V6 => step_due::<Ipv6>(direction, place, counters, scratch),
     }
 }
 
 #[inline(always)]
-fn count(counters: &mut Counters, hook: Hook, len: usize, frame: &Frame) {
+fn count(counters: &mut Counters, direction: Direction, len: usize, frame: &Frame) {
     let protocol = within::<{ Protocol::PLACES }>(frame.protocol as usize);
-    let hook = hook as usize;
-    counters.packets[hook][protocol] += 1;
-    counters.bytes[hook][protocol] += len as u64;
+    let direction = direction as usize;
+    counters.packets[direction][protocol] += 1;
+    counters.bytes[direction][protocol] += len as u64;
     if frame.protocol != Protocol::NonIp {
-        counters.ecn[hook][usize::from(frame.traffic_class & 3)] += 1;
+        counters.ecn[direction][usize::from(frame.traffic_class & 3)] += 1;
     }
 }

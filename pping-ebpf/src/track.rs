@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
-    abi::{Counters, Hook},
+    abi::{Counters, Direction},
     flow::{Flow, FlowKey, Noted, Reason, Side},
     parse::{Family, Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
@@ -24,7 +24,7 @@ use crate::{
 /// family of the flow. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -42,7 +42,7 @@ pub(crate) fn track<A: Flows>(
     table::see::<A>(scratch.place, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
-    scratch.noted = count(flow, from, hook, &scratch.frame, counters);
+    scratch.noted = count(flow, from, direction, &scratch.frame, counters);
     maps::settle(scratch);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
@@ -63,18 +63,23 @@ pub(crate) fn track<A: Flows>(
         scratch.from = from;
         return Ok(Some(A::FAMILY));
     }
-    step::<A>(hook, place, counters, scratch, entry, from);
+    step::<A>(direction, place, counters, scratch, entry, from);
     Ok(None)
 }
 
 /// Does the step that is due, of a packet of which the scratch space has all that is known.
 #[inline(always)]
-pub(crate) fn step_due<A: Flows>(hook: Hook, place: u16, counters: &mut Counters, scratch: &mut Scratch) {
+pub(crate) fn step_due<A: Flows>(
+    direction: Direction,
+    place: u16,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+) {
     // From memory, so that what follows is verified once, and not for each way here.
     maps::settle(scratch);
     let from = scratch.from;
     let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
-    step::<A>(hook, place, counters, scratch, entry, from);
+    step::<A>(direction, place, counters, scratch, entry, from);
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -144,7 +149,7 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
 pub(crate) fn count(
     flow: *mut Flow,
     from: Side,
-    hook: Hook,
+    direction: Direction,
     frame: &Frame,
     counters: &mut Counters,
 ) -> Noted {
@@ -156,7 +161,7 @@ pub(crate) fn count(
         }
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted = unsafe { &mut *sender }.note(&frame.transport, frame.traffic_class, hook as u8);
+    let noted = unsafe { &mut *sender }.note(&frame.transport, frame.traffic_class, direction as u8);
     // SAFETY: as above.
     let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
         (
@@ -171,11 +176,11 @@ pub(crate) fn count(
     sync::add(bytes, u64::from(frame.transport.payload()));
     if noted.is_retransmission {
         sync::add_32(retransmissions, 1);
-        counters.retransmissions[hook as usize] += 1;
+        counters.retransmissions[direction as usize] += 1;
     }
     if noted.is_overtaken {
         sync::add_32(overtaken, 1);
-        counters.overtaken[hook as usize] += 1;
+        counters.overtaken[direction as usize] += 1;
     }
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
@@ -241,7 +246,7 @@ fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> b
 /// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
 #[inline(always)]
 fn step<A: Flows>(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -298,20 +303,20 @@ fn step<A: Flows>(
     if scratch.changes.opened {
         let reason = within::<{ Reason::PLACES }>(scratch.changes.opened_by as usize);
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
-        let context = Context { hook, place, frame: &scratch.frame };
+        let context = Context { direction, place, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
         maps::settle(scratch);
     }
-    report::<A>(hook, place, counters, scratch, flow, from, now);
+    report::<A>(direction, place, counters, scratch, flow, from, now);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.second;
         maps::settle(scratch);
-        report::<A>(hook, place, counters, scratch, flow, from, now);
+        report::<A>(direction, place, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
         let reason = within::<{ Reason::PLACES }>(scratch.changes.closed_by as usize);
         counters.closed[reason] += u64::from(scratch.changes.closed_last);
-        let context = Context { hook, place, frame: &scratch.frame };
+        let context = Context { direction, place, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
 }
@@ -342,7 +347,7 @@ fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scra
 /// Counts a sample, adds it to its series and tells the agent, if there is one.
 #[inline(always)]
 fn report<A: Flows>(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -354,10 +359,10 @@ fn report<A: Flows>(
         return;
     }
     let method = within::<{ Method::PLACES }>(scratch.measured.sample.method as usize);
-    counters.samples[hook as usize][method] += 1;
-    aggregate(hook, place, counters, scratch, flow, from);
+    counters.samples[direction as usize][method] += 1;
+    aggregate(direction, place, counters, scratch, flow, from);
     maps::settle(scratch);
-    let context = Context { hook, place, frame: &scratch.frame };
+    let context = Context { direction, place, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
     maps::settle(scratch);
@@ -366,7 +371,7 @@ fn report<A: Flows>(
 /// Adds the sample of a packet that `from` sent to the series of what it echoes.
 #[inline(always)]
 fn aggregate(
-    hook: Hook,
+    direction: Direction,
     place: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
@@ -377,7 +382,7 @@ fn aggregate(
     let belonging = Belonging {
         place,
         method: scratch.measured.sample.method as u8,
-        hook: hook as u8,
+        direction: direction as u8,
         dscp: frame.traffic_class >> 2,
         source: frame.source,
         destination: frame.destination,

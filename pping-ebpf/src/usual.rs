@@ -4,7 +4,7 @@
 //! registers. The scratch space is written to only if there is more to do.
 
 use pping_common::{
-    abi::{Counters, Hook, Interface},
+    abi::{Counters, Direction, Interface},
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
@@ -40,7 +40,7 @@ pub(crate) enum Way {
 /// Counts a datagram that is like most, where nothing is measured by those. Whether it was one. What was found out about `packet` should
 /// not be used again: the verifier would follow all that comes next in more ways.
 #[inline(always)]
-pub(crate) fn count_datagram(hook: Hook, interface: Interface, packet: &Linear) -> bool {
+pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet: &Linear) -> bool {
     if interface.link_type() != LinkType::Ethernet {
         return false;
     }
@@ -55,7 +55,7 @@ pub(crate) fn count_datagram(hook: Hook, interface: Interface, packet: &Linear) 
     };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
-    count_frame(counters, hook, Protocol::Udp, packet, traffic_class);
+    count_frame(counters, direction, Protocol::Udp, packet, traffic_class);
     counters.untracked[Untracked::Unsupported as usize] += 1;
     true
 }
@@ -67,15 +67,21 @@ pub(crate) fn has_no_udp() -> bool {
 }
 
 #[inline(always)]
-fn count_frame(counters: &mut Counters, hook: Hook, protocol: Protocol, packet: &Linear, traffic_class: u8) {
-    counters.packets[hook as usize][protocol as usize] += 1;
-    counters.bytes[hook as usize][protocol as usize] += packet.frame_len() as u64;
-    counters.ecn[hook as usize][usize::from(traffic_class & 3)] += 1;
+fn count_frame(
+    counters: &mut Counters,
+    direction: Direction,
+    protocol: Protocol,
+    packet: &Linear,
+    traffic_class: u8,
+) {
+    counters.packets[direction as usize][protocol as usize] += 1;
+    counters.bytes[direction as usize][protocol as usize] += packet.frame_len() as u64;
+    counters.ecn[direction as usize][usize::from(traffic_class & 3)] += 1;
 }
 
 /// Counts a packet, if it is like most.
 #[inline(always)]
-pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
+pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Way {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed there is more to do about most packets.
     let is_worth = EXISTS && methods.has_tcp() && !methods.has_both();
@@ -84,14 +90,14 @@ pub(crate) fn count(hook: Hook, interface: Interface, packet: &Linear) -> Way {
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return Way::Long };
     match u16::from_be_bytes(ethertype) {
-        IPV4 => count_family::<Ipv4>(hook, interface.place, packet),
-        IPV6 => count_family::<Ipv6>(hook, interface.place, packet),
+        IPV4 => count_family::<Ipv4>(direction, interface.place, packet),
+        IPV6 => count_family::<Ipv6>(direction, interface.place, packet),
         _ => Way::Long,
     }
 }
 
 #[inline(always)]
-fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
+fn count_family<A: Flows>(direction: Direction, place: u16, packet: &Linear) -> Way {
     let Some(frame) = Frame::usual::<A>(packet) else { return Way::Long };
     let transport = &frame.transport;
     // Segments without timestamps are counted as such where nothing is measured by them.
@@ -104,10 +110,10 @@ fn count_family<A: Flows>(hook: Hook, place: u16, packet: &Linear) -> Way {
     let Some(counters) = maps::counters(place) else { return Way::Over };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
-    count_frame(counters, hook, Protocol::Tcp, packet, frame.traffic_class);
+    count_frame(counters, direction, Protocol::Tcp, packet, frame.traffic_class);
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
-    let noted = track::count(flow, from, hook, &frame, counters);
+    let noted = track::count(flow, from, direction, &frame, counters);
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
     let concern = unsafe { &*flow }.concerns(from, transport, &noted, config::rules());
     if concern == Concern::Nothing

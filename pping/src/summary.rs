@@ -11,7 +11,7 @@ use crate::{
     Error,
     aggregate::Totals,
     capture::Skipped,
-    record::{hook_name, method_name, untracked_name},
+    record::{direction_name, method_name, untracked_name},
 };
 
 /// In less time, starting up is most of it.
@@ -65,7 +65,7 @@ impl fmt::Display for Summary {
                 f,
                 "{:<14} {:<7} {:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms",
                 method_name(method),
-                matched.map_or("-", hook_name),
+                matched.map_or("-", direction_name),
                 distribution.count(),
             )?;
         }

@@ -20,7 +20,7 @@ use pping::{
     },
 };
 use pping_common::{
-    abi::{Emit, Hook, Tally},
+    abi::{Direction, Emit, Tally},
     bytes::Captured,
     limits::DEFAULT_MAX_FLOWS,
     parse::{Decap, LinkType},
@@ -59,7 +59,7 @@ fn replay() -> Case {
             time: 1_700_000_000_000_000_000,
             interface: 0,
             link: LinkType::Ethernet,
-            hook: Some(Hook::Ingress),
+            direction: Some(Direction::Ingress),
             bytes: captured,
         });
     })
@@ -107,7 +107,7 @@ fn sample() -> RttRecord {
         sent_bytes: 2_621_477,
         rec_packets: 65,
         rec_bytes: 0,
-        matched: Some(Hook::Ingress),
+        matched: Some(Direction::Ingress),
         method: Method::TcpTs,
         interface: Some("eth0".into()),
         smoothed_rtt: 21_042_826,
@@ -137,7 +137,7 @@ fn series(number: u8) -> SeriesName {
     SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
-        matched: Some(Hook::Ingress),
+        matched: Some(Direction::Ingress),
         group: Arc::new(group),
     }
 }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use pping_common::{
-    abi::Hook,
+    abi::Direction,
     flow::{Flow, Outcome, Side},
     parse::{Frame, Kind, QuicForm, TcpFlags, Transport},
     rtt::{Concern, Rules},
@@ -48,7 +48,7 @@ impl Conversation {
             Side::Low => &mut self.flow.low,
             Side::High => &mut self.flow.high,
         };
-        let noted = direction.note(transport, 0, Hook::Ingress as u8);
+        let noted = direction.note(transport, 0, Direction::Ingress as u8);
         direction.packets += 1;
         direction.bytes += u64::from(transport.payload());
         if self.flow.concerns(from, transport, &noted, &self.rules) == Concern::Nothing {

@@ -9,14 +9,14 @@ use crate::{
 /// Where a packet is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Hook {
+pub enum Direction {
     /// Coming in, on XDP or tc.
     Ingress,
     /// Going out, on tc.
     Egress,
 }
 
-impl Hook {
+impl Direction {
     /// Both, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 }
@@ -46,15 +46,15 @@ impl Lost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
-    /// Packets by [`Hook`] and [`Protocol`].
+    /// Packets by [`Direction`] and [`Protocol`].
     pub packets: [[u64; Protocol::PLACES]; 2],
-    /// Bytes of whole frames by [`Hook`] and [`Protocol`].
+    /// Bytes of whole frames by [`Direction`] and [`Protocol`].
     pub bytes: [[u64; Protocol::PLACES]; 2],
-    /// IP packets by [`Hook`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
+    /// IP packets by [`Direction`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
     pub ecn: [[u64; 4]; 2],
     /// Packets that are not measured, by [`Untracked`].
     pub untracked: [u64; Untracked::PLACES],
-    /// Samples by [`Hook`] that matched and [`Method`].
+    /// Samples by [`Direction`] that matched and [`Method`].
     pub samples: [[u64; Method::PLACES]; 2],
     /// Flows of which a first direction opened, by [`Reason`].
     pub opened: [u64; Reason::PLACES],
@@ -68,13 +68,13 @@ pub struct Counters {
     pub slots_full: u64,
     /// Packets not matched since another CPU was busy with their flow.
     pub contended: u64,
-    /// TCP segments sent again, of flows that are followed, by [`Hook`].
+    /// TCP segments sent again, of flows that are followed, by [`Direction`].
     pub retransmissions: [u64; 2],
-    /// TCP segments that others overtook on the way, of flows that are followed, by [`Hook`].
+    /// TCP segments that others overtook on the way, of flows that are followed, by [`Direction`].
     pub overtaken: [u64; 2],
     /// Flows that nobody had answered, deleted to make room for others.
     pub pushed_out: u64,
-    /// DNS queries by [`Hook`].
+    /// DNS queries by [`Direction`].
     pub dns_queries: [u64; 2],
     /// DNS queries that nobody answered in time.
     pub dns_unanswered: u64,
@@ -115,11 +115,11 @@ impl Counters {
 
     /// Adds what another CPU or interface counted.
     pub fn add(&mut self, other: &Self) {
-        for hook in 0..2 {
-            add(&mut self.packets[hook], &other.packets[hook]);
-            add(&mut self.bytes[hook], &other.bytes[hook]);
-            add(&mut self.ecn[hook], &other.ecn[hook]);
-            add(&mut self.samples[hook], &other.samples[hook]);
+        for direction in 0..2 {
+            add(&mut self.packets[direction], &other.packets[direction]);
+            add(&mut self.bytes[direction], &other.bytes[direction]);
+            add(&mut self.ecn[direction], &other.ecn[direction]);
+            add(&mut self.samples[direction], &other.samples[direction]);
         }
         add(&mut self.untracked, &other.untracked);
         add(&mut self.opened, &other.opened);

@@ -1,6 +1,6 @@
 //! Events on the ring buffer. Each begins with its kind.
 
-use super::Hook;
+use super::Direction;
 use crate::{
     flow::{FlowDirection, Reason},
     parse::{Protocol, Vlan},
@@ -112,8 +112,8 @@ pub struct RttEvent {
     pub kind: u8,
     /// [`Method`] as a number.
     pub method: u8,
-    /// [`Hook`] that matched, as a number.
-    pub hook: u8,
+    /// [`Direction`] that matched, as a number.
+    pub direction: u8,
     /// Differentiated services codepoint (RFC 2474) of the matching packet.
     pub dscp: u8,
     /// What was echoed: the `TSval`, a sequence number, the ID of a query, or what else the method has.
@@ -247,7 +247,7 @@ from_number! {
     EventKind: Rtt, Flow, End;
     FlowEventKind: Opening, Closing;
     TriggeredBy: Source, Destination, GarbageCollection;
-    Hook: Ingress, Egress;
+    Direction: Ingress, Egress;
     Protocol: NonIp, Other, Tcp, Udp, Icmp, Icmpv6;
     Method: TcpTs, IcmpEcho, TcpSeq, TcpHandshake, Dns, QuicSpin, QuicHandshake;
     Reason: FirstObserved, Syn, SynAck, Fin, Rst, Timeout;

@@ -10,7 +10,7 @@ mod ledger;
 mod series;
 mod sweep;
 
-pub use counters::{Counters, Hook, Lost};
+pub use counters::{Counters, Direction, Lost};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };

@@ -1,6 +1,6 @@
 //! Series: what is aggregated of the samples that belong together.
 
-use super::Hook;
+use super::Direction;
 use crate::{
     group::GroupKey,
     hist::{self, BINS},
@@ -17,20 +17,20 @@ pub struct SeriesKey {
     pub interface: u16,
     /// [`Method`] as a number.
     pub method: u8,
-    /// [`Hook`] that matched, as a number; [`SeriesKey::NO_HOOK`] where a capture does not say.
-    pub hook: u8,
+    /// [`Direction`] that matched, as a number; [`SeriesKey::NO_DIRECTION`] where a capture does not say.
+    pub direction: u8,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
 
 impl SeriesKey {
-    /// The number of no [`Hook`]: that of a packet of which nobody knows which way it went.
-    pub const NO_HOOK: u8 = u8::MAX;
+    /// The number of no [`Direction`]: that of a packet of which nobody knows which way it went.
+    pub const NO_DIRECTION: u8 = u8::MAX;
 
-    /// A series of a hook that is known.
+    /// A series whose direction is known.
     #[inline(always)]
-    pub fn new(group: GroupKey, interface: u16, method: Method, hook: Hook) -> Self {
-        Self { group, interface, method: method as u8, hook: hook as u8, reserved: 0 }
+    pub fn new(group: GroupKey, interface: u16, method: Method, direction: Direction) -> Self {
+        Self { group, interface, method: method as u8, direction: direction as u8, reserved: 0 }
     }
 }
 
@@ -221,15 +221,15 @@ const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 pub struct Purpose(u64);
 
 impl Purpose {
-    /// Samples of a method that match at a hook, with echoes of `dscp` (0, where that makes no difference), as of an
+    /// Samples of a method that match in a direction, with echoes of `dscp` (0, where that makes no difference), as of an
     /// [`Control::epoch`].
     #[inline(always)]
-    pub fn new(epoch: u32, method: u8, hook: u8, dscp: u8) -> Self {
+    pub fn new(epoch: u32, method: u8, direction: u8, dscp: u8) -> Self {
         let is_one = 1;
         let purpose = epoch << 13
             | u32::from(dscp & 63) << 7
             | u32::from(method & 7) << 4
-            | u32::from(hook & 1) << 1
+            | u32::from(direction & 1) << 1
             | is_one;
         Self(u64::from(purpose) << PURPOSE_SHIFT)
     }
@@ -273,8 +273,8 @@ mod tests {
         assert!(reference.is_alive(0x1234) && !reference.is_alive(0x1235));
         assert!(reference.is_for(purpose));
         for other in [(6, 1, 1, 46), (5, 0, 1, 46), (5, 1, 0, 46), (5, 1, 1, 0)] {
-            let (epoch, method, hook, dscp) = other;
-            assert!(!reference.is_for(Purpose::new(epoch, method, hook, dscp)));
+            let (epoch, method, direction, dscp) = other;
+            assert!(!reference.is_for(Purpose::new(epoch, method, direction, dscp)));
         }
         assert!(!SeriesRef::NONE.is_for(Purpose::new(0, 0, 0, 0)));
     }

@@ -18,8 +18,8 @@ pub struct Latest {
     pub sequence_end: u32,
     /// Whether a segment was seen that consumes sequence space.
     pub has_sequence: bool,
-    /// Where packets pass, as the number of a [`crate::abi::Hook`].
-    pub hook: u8,
+    /// Where packets pass, as the number of a [`crate::abi::Direction`].
+    pub direction: u8,
     /// Their differentiated services codepoint (RFC 2474).
     pub dscp: u8,
     /// Fills up to a multiple of 4.
@@ -57,7 +57,7 @@ pub struct Noted {
 
 impl Latest {
     /// Nothing was seen yet.
-    pub const EMPTY: Self = Self { sequence_end: 0, has_sequence: false, hook: 0, dscp: 0, reserved: 0 };
+    pub const EMPTY: Self = Self { sequence_end: 0, has_sequence: false, direction: 0, dscp: 0, reserved: 0 };
 
     /// How far a segment gets.
     #[inline(always)]
@@ -83,11 +83,11 @@ impl Latest {
 }
 
 impl FlowDirection {
-    /// Looks at a packet that the direction sent at a hook, before anything else does, and notes it.
+    /// Looks at a packet that the direction sent, on its way in or out, before anything else does, and notes it.
     #[inline(always)]
-    pub fn note(&mut self, transport: &Transport, traffic_class: u8, hook: u8) -> Noted {
+    pub fn note(&mut self, transport: &Transport, traffic_class: u8, direction: u8) -> Noted {
         let noted = self.look(transport, traffic_class);
-        self.put_down(transport, traffic_class, hook, &noted);
+        self.put_down(transport, traffic_class, direction, &noted);
         noted
     }
 
@@ -120,12 +120,12 @@ impl FlowDirection {
 
     /// The second half: has the next packet be compared with this one.
     #[inline(always)]
-    pub fn put_down(&mut self, transport: &Transport, traffic_class: u8, hook: u8, noted: &Noted) {
+    pub fn put_down(&mut self, transport: &Transport, traffic_class: u8, direction: u8, noted: &Noted) {
         let latest = &mut self.latest;
         let dscp = traffic_class >> 2;
         // Written only when they change, which leaves the cache line alone.
-        if latest.hook != hook {
-            latest.hook = hook;
+        if latest.direction != direction {
+            latest.direction = direction;
         }
         if latest.dscp != dscp {
             latest.dscp = dscp;

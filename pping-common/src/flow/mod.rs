@@ -13,7 +13,7 @@ pub use latest::{Latest, Noted, Progress};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 
 use crate::{
-    abi::{Hook, SeriesKey},
+    abi::{Direction, SeriesKey},
     parse::{Datagram, Kind, Segment, Transport},
     rtt::{self, Concern, Connection, Measured, Method, Methods, Options, Part, Rules, Turn, Work},
 };
@@ -236,19 +236,19 @@ impl Flow {
         self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
-    /// Where the samples of what `timed` sends are matched, as the number of a [`Hook`]: where the packets of the other
+    /// Where the samples of what `timed` sends are matched, as the number of a [`Direction`]: where the packets of the other
     /// pass, or will when there are any.
     #[inline(always)]
     pub fn matched_at(&self, timed: Side) -> u8 {
         let (forward, reverse) = (self.direction(timed), self.direction(timed.other()));
         if reverse.packets > 0 {
-            reverse.latest.hook
-        } else if forward.latest.hook == SeriesKey::NO_HOOK {
-            SeriesKey::NO_HOOK
-        } else if forward.latest.hook == Hook::Ingress as u8 {
-            Hook::Egress as u8
+            reverse.latest.direction
+        } else if forward.latest.direction == SeriesKey::NO_DIRECTION {
+            SeriesKey::NO_DIRECTION
+        } else if forward.latest.direction == Direction::Ingress as u8 {
+            Direction::Egress as u8
         } else {
-            Hook::Ingress as u8
+            Direction::Ingress as u8
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
 pub(crate) const MS: u64 = 1_000_000;
 
 /// Where packets pass.
-const HOOK: u8 = 1;
+const DIRECTION: u8 = 1;
 
 /// A segment with timestamps.
 pub(crate) fn segment(flags: u8, payload: u32, tsval: u32, tsecr: u32) -> Transport {
@@ -124,7 +124,7 @@ impl Conversation {
     /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about, but for
     /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Side, now: u64, transport: &Transport) -> Outcome {
-        let noted = self.flow.both_mut(from).0.note(transport, 0, HOOK);
+        let noted = self.flow.both_mut(from).0.note(transport, 0, DIRECTION);
         let concern = self.flow.concerns(from, transport, &noted, &self.rules);
         let is_left_alone = match concern {
             Concern::Nothing => self.flow.contended == 0,

@@ -287,7 +287,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
         scratch.belonging = Belonging {
             place: key.interface,
             method: method as u8,
-            hook: flow_ref.matched_at(timed),
+            direction: flow_ref.matched_at(timed),
             dscp: flow_ref.direction(timed.other()).latest.dscp,
             source: source.to_address(),
             destination: destination.to_address(),

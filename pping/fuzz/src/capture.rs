@@ -8,7 +8,7 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Hook, RttEvent},
+    abi::{Direction, RttEvent},
     parse::{Decap, LinkType},
     rtt::Rules,
 };
@@ -66,7 +66,7 @@ struct Seen {
     time: u64,
     interface: u16,
     link: LinkType,
-    hook: Option<Hook>,
+    direction: Option<Direction>,
     bytes: Vec<u8>,
     frame_len: usize,
 }
@@ -135,7 +135,7 @@ impl Seen {
             time: packet.time,
             interface: packet.interface,
             link: packet.link,
-            hook: packet.hook,
+            direction: packet.direction,
             bytes: packet.bytes.bytes.to_vec(),
             frame_len: packet.bytes.frame_len,
         }

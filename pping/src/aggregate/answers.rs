@@ -181,14 +181,14 @@ fn order(name: &SeriesName) -> impl Ord {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::Hook, group::GroupKey, rtt::Method};
+    use pping_common::{abi::Direction, group::GroupKey, rtt::Method};
 
     use super::*;
     use crate::groups::{GroupName, Labels};
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn name(matched: Hook) -> SeriesName {
+    fn name(matched: Direction) -> SeriesName {
         let group = Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default()));
         SeriesName { interface: None, method: Method::TcpTs, matched: Some(matched), group }
     }
@@ -217,20 +217,23 @@ mod tests {
     fn intervals_end_at_multiples_of_their_length() {
         let mut answers = answers(1_003 * SECOND);
         assert_eq!(answers.next(), Some(1_010 * SECOND));
-        answers.take(&name(Hook::Ingress), &tally(5));
-        answers.take(&name(Hook::Ingress), &tally(7));
-        answers.take(&name(Hook::Egress), &tally(9));
-        answers.take(&name(Hook::Egress), &Tally::EMPTY);
+        answers.take(&name(Direction::Ingress), &tally(5));
+        answers.take(&name(Direction::Ingress), &tally(7));
+        answers.take(&name(Direction::Egress), &tally(9));
+        answers.take(&name(Direction::Egress), &Tally::EMPTY);
         assert!(answers.tick(1_009 * SECOND).unwrap().is_empty());
         let records = aggregates(answers.tick(1_010 * SECOND + 5).unwrap());
         let shown: Vec<_> = records
             .iter()
             .map(|it| (it.timestamp / SECOND, it.interval / SECOND, it.matched, it.count, it.sent_packets))
             .collect();
-        assert_eq!(shown, [(1_010, 7, Some(Hook::Ingress), 2, 6), (1_010, 7, Some(Hook::Egress), 1, 3)]);
+        assert_eq!(
+            shown,
+            [(1_010, 7, Some(Direction::Ingress), 2, 6), (1_010, 7, Some(Direction::Egress), 1, 3)]
+        );
         // Nothing came, so there is nothing to say, however many intervals that was.
         assert!(answers.tick(1_040 * SECOND).unwrap().is_empty());
-        answers.take(&name(Hook::Egress), &tally(9));
+        answers.take(&name(Direction::Egress), &tally(9));
         let records = aggregates(answers.finish(1_044 * SECOND).unwrap());
         assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
         let counts: Vec<_> = answers.totals().series().map(|(.., it)| it.count()).collect();
@@ -242,7 +245,7 @@ mod tests {
         let mut answers = answers(0);
         let mut tally = Tally::EMPTY;
         tally.received.packets = 1;
-        answers.take(&name(Hook::Egress), &tally);
+        answers.take(&name(Direction::Egress), &tally);
         let records = aggregates(answers.finish(SECOND).unwrap());
         let text = serde_json::to_string(&records[0]).unwrap();
         assert!(text.contains(r#""count":0,"histogram":[],"sent_packets":0,"#), "{text}");

@@ -164,7 +164,7 @@ mod tests {
         RttEvent {
             kind: EventKind::Rtt as u8,
             method: 0,
-            hook: 0,
+            direction: 0,
             dscp: 0,
             identifier: 0,
             timestamp,

@@ -17,7 +17,7 @@ use std::{io::Read, sync::Arc};
 
 pub use compression::undone;
 pub use fault::Fault;
-use pping_common::{abi::Hook, bytes::Captured, parse::LinkType};
+use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
 
 use self::{
     buffer::Buffer,
@@ -39,7 +39,7 @@ pub struct Packet<'a> {
     /// What it begins with.
     pub link: LinkType,
     /// Whether it was coming in or going out, where the capture says so.
-    pub hook: Option<Hook>,
+    pub direction: Option<Direction>,
     /// What was captured of it.
     pub bytes: Captured<'a>,
 }
@@ -88,7 +88,7 @@ struct Found {
     time: u64,
     interface: u16,
     link: LinkType,
-    hook: Option<Hook>,
+    direction: Option<Direction>,
     /// Bytes of the block before the packet, those of the packet that were captured, and all of the block.
     header: usize,
     captured: usize,
@@ -136,7 +136,7 @@ impl<R: Read> Capture<R> {
             time: found.time,
             interface: found.interface,
             link: found.link,
-            hook: found.link.hook(bytes).or(found.hook),
+            direction: found.link.direction(bytes).or(found.direction),
             bytes: Captured { bytes, frame_len: found.frame_len.max(bytes.len()) },
         }))
     }
@@ -185,7 +185,7 @@ impl<R: Read> Capture<R> {
                         time: record.time,
                         interface: 0,
                         link: pcap.link,
-                        hook: None,
+                        direction: None,
                         header: record.header,
                         captured: record.captured,
                         block: record.header + record.captured,
@@ -208,7 +208,7 @@ impl<R: Read> Capture<R> {
                                 time: record.time,
                                 interface: record.place,
                                 link: record.link,
-                                hook: record.hook,
+                                direction: record.direction,
                                 header: record.header,
                                 captured: record.captured,
                                 block: len,

@@ -11,7 +11,7 @@ use pcap_parser::{
     parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le,
     parse_sectionheaderblock, traits::PcapNGPacketBlock as _,
 };
-use pping_common::{abi::Hook, bytes::Bytes as _, parse::LinkType};
+use pping_common::{abi::Direction, bytes::Bytes as _, parse::LinkType};
 
 use super::{Fault, buffer::LONGEST_BLOCK, link, places::Places, time::Clock};
 
@@ -92,7 +92,7 @@ pub(super) struct Record {
     pub(super) frame_len: usize,
     /// Nanoseconds since 1970.
     pub(super) time: u64,
-    pub(super) hook: Option<Hook>,
+    pub(super) direction: Option<Direction>,
 }
 
 /// The next block: how long it is, and whether what is in it matters.
@@ -199,14 +199,14 @@ impl Pcapng {
         };
         let packet = whole(parsed, "a packet's lengths")?;
         let flags = option(&packet.options, FLAGS).and_then(|bytes| bytes.read(0)).map(|it| self.u32(it));
-        let hook = match flags.unwrap_or(0) & 3 {
-            1 => Some(Hook::Ingress),
-            2 => Some(Hook::Egress),
+        let direction = match flags.unwrap_or(0) & 3 {
+            1 => Some(Direction::Ingress),
+            2 => Some(Direction::Egress),
             _ => None,
         };
         let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
         let captured = packet.packet_data().len();
-        Ok(self.packet(packet.if_id, time, (HEADER, captured, packet.origlen as usize), hook))
+        Ok(self.packet(packet.if_id, time, (HEADER, captured, packet.origlen as usize), direction))
     }
 
     /// The packet block of before 2004: as the enhanced one, but for its first word.
@@ -231,7 +231,7 @@ impl Pcapng {
         interface: u32,
         time: u64,
         (header, captured, frame_len): (usize, usize, usize),
-        hook: Option<Hook>,
+        direction: Option<Direction>,
     ) -> Block {
         let Some(interface) = self.interfaces.get(interface as usize) else {
             let is_beyond = self.interfaces.len() == MOST_INTERFACES;
@@ -243,7 +243,7 @@ impl Pcapng {
         };
         let Some(place) = interface.place else { return Block::Skipped(Skip::Interfaces) };
         let time = interface.clock.nanoseconds(time);
-        Block::Packet(Record { place, link, header, captured, frame_len, time, hook })
+        Block::Packet(Record { place, link, header, captured, frame_len, time, direction })
     }
 
     #[inline]

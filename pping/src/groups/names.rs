@@ -4,7 +4,7 @@ use std::{collections::HashMap, net::Ipv6Addr, sync::Arc};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use pping_common::{
-    abi::{Hook, SeriesKey},
+    abi::{Direction, SeriesKey},
     group::{End, GroupKey},
     parse::IpAddress,
     rtt::Method,
@@ -33,7 +33,7 @@ pub struct SeriesName {
     /// How RTTs were measured.
     pub method: Method,
     /// Where echoes were seen, if that is known.
-    pub matched: Option<Hook>,
+    pub matched: Option<Direction>,
     /// The group.
     pub group: Arc<GroupName>,
 }
@@ -68,7 +68,7 @@ impl Names {
         Some(SeriesName {
             interface,
             method: Method::from_number(key.method)?,
-            matched: Hook::from_number(key.hook),
+            matched: Direction::from_number(key.direction),
             group: self.group(&key.group),
         })
     }

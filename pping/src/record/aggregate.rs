@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::{abi::Hook, rtt::Method};
+use pping_common::{abi::Direction, rtt::Method};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
 use super::{serialize_is_egress, serialize_method};
@@ -42,7 +42,7 @@ pub struct AggregateRecord {
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
-    pub matched: Option<Hook>,
+    pub matched: Option<Direction>,
     /// Samples.
     pub count: u64,
     /// The RTTs, ns.

@@ -11,7 +11,7 @@ use std::{
 pub use aggregate::AggregateRecord;
 pub use flow_summary::{FlowSummaryRecord, Rtts};
 use pping_common::{
-    abi::{Endpoints, FlowEvent, FlowEventKind, Hook, RttEvent, TriggeredBy},
+    abi::{Direction, Endpoints, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     flow::Reason,
     parse::{Protocol, Untracked},
     rtt::Method,
@@ -74,7 +74,7 @@ pub struct RttRecord {
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
-    pub matched: Option<Hook>,
+    pub matched: Option<Direction>,
     /// How it was measured.
     #[serde(serialize_with = "serialize_method")]
     pub method: Method,
@@ -161,7 +161,7 @@ impl RttRecord {
             sent_bytes: event.sent_bytes,
             rec_packets: event.rec_packets,
             rec_bytes: event.rec_bytes,
-            matched: Hook::from_number(event.hook),
+            matched: Direction::from_number(event.direction),
             method,
             interface,
             smoothed_rtt: event.smoothed_rtt,
@@ -241,11 +241,11 @@ pub fn method_name(method: Method) -> &'static str {
     }
 }
 
-/// The name of a hook in labels.
-pub fn hook_name(hook: Hook) -> &'static str {
-    match hook {
-        Hook::Ingress => "ingress",
-        Hook::Egress => "egress",
+/// The name of a direction in labels.
+pub fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "ingress",
+        Direction::Egress => "egress",
     }
 }
 
@@ -270,8 +270,11 @@ pub fn untracked_name(reason: Untracked) -> &'static str {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference to the field"
 )]
-fn serialize_is_egress<S: serde::Serializer>(hook: &Option<Hook>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_bool(*hook == Some(Hook::Egress))
+fn serialize_is_egress<S: serde::Serializer>(
+    direction: &Option<Direction>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*direction == Some(Direction::Egress))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -294,7 +297,7 @@ mod tests {
         let event = RttEvent {
             kind: EventKind::Rtt as u8,
             method: method as u8,
-            hook: Hook::Ingress as u8,
+            direction: Direction::Ingress as u8,
             dscp: 0,
             identifier,
             timestamp: 5,

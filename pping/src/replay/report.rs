@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::{
-        Counters, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, Hook, RttEvent, SeriesKey,
-        SeriesRef, TriggeredBy,
+        Counters, Direction, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent,
+        SeriesKey, SeriesRef, TriggeredBy,
     },
     flow::{Address, Changes, Flow, FlowKey, Lifecycle, Reason, Side},
     parse::{Datagram, Frame, Protocol, Segment},
@@ -21,7 +21,7 @@ use crate::event::Event;
 /// What is known of a packet beside its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
-    pub(super) hook: Option<Hook>,
+    pub(super) direction: Option<Direction>,
     pub(super) place: u16,
     /// Its time and 1 more: to a flow, 0 is no time.
     pub(super) now: u64,
@@ -30,9 +30,9 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The number of its hook, or of none.
-    pub(super) fn hook_number(self) -> u8 {
-        self.hook.map_or(SeriesKey::NO_HOOK, |hook| hook as u8)
+    /// The number of its direction, or of none.
+    pub(super) fn direction_number(self) -> u8 {
+        self.direction.map_or(SeriesKey::NO_DIRECTION, |direction| direction as u8)
     }
 }
 
@@ -123,12 +123,12 @@ impl Report {
 
     /// Adds a sample to its series, and returns the place of that.
     fn count(&mut self, sample: &Sample, cached: &mut SeriesRef, frame: &Frame, seen: Seen) -> Option<u32> {
-        let hook = seen.hook.unwrap_or(Hook::Ingress);
-        self.counters.samples[hook as usize][sample.method as usize] += 1;
+        let direction = seen.direction.unwrap_or(Direction::Ingress);
+        self.counters.samples[direction as usize][sample.method as usize] += 1;
         let belonging = Belonging {
             interface: seen.place,
             method: sample.method,
-            hook: seen.hook_number(),
+            direction: seen.direction_number(),
             dscp: frame.traffic_class >> 2,
             source: frame.source,
             destination: frame.destination,
@@ -229,7 +229,7 @@ fn of_sample(
     RttEvent {
         kind: EventKind::Rtt as u8,
         method: sample.method as u8,
-        hook: seen.hook_number(),
+        direction: seen.direction_number(),
         dscp: frame.traffic_class >> 2,
         identifier: sample.identifier,
         timestamp: seen.now - 1,

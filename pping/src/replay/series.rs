@@ -37,8 +37,8 @@ pub(super) struct Series {
 pub(super) struct Belonging {
     pub(super) interface: u16,
     pub(super) method: Method,
-    /// Where echoes are seen, as the number of a hook.
-    pub(super) hook: u8,
+    /// Where echoes are seen, as the number of a direction.
+    pub(super) direction: u8,
     /// Codepoint of the echoes.
     pub(super) dscp: u8,
     /// The host that replies.
@@ -136,7 +136,7 @@ impl Series {
             let belonging = Belonging {
                 interface: key.interface,
                 method,
-                hook: flow.matched_at(side),
+                direction: flow.matched_at(side),
                 dscp: flow.direction(side.other()).latest.dscp,
                 source,
                 destination,
@@ -163,15 +163,15 @@ impl Series {
         belonging: &Belonging,
         counters: &mut Counters,
     ) -> Option<u32> {
-        let &Belonging { interface, method, hook, dscp, source, destination } = belonging;
+        let &Belonging { interface, method, direction, dscp, source, destination } = belonging;
         let class = if self.grouping.by_dscp == 0 { 0 } else { dscp };
-        let purpose = Purpose::new(self.generation, method as u8, hook, class);
-        // A purpose does not tell an unknown hook from the others.
-        if cached.is_for(purpose) && self.key(cached.index()).is_some_and(|key| key.hook == hook) {
+        let purpose = Purpose::new(self.generation, method as u8, direction, class);
+        // A purpose does not tell an unknown direction from the others.
+        if cached.is_for(purpose) && self.key(cached.index()).is_some_and(|key| key.direction == direction) {
             return Some(cached.index());
         }
         let group = self.grouping.key(source, destination, dscp, |address| self.labels.label(address));
-        let key = SeriesKey { group, interface, method: method as u8, hook, reserved: 0 };
+        let key = SeriesKey { group, interface, method: method as u8, direction, reserved: 0 };
         let place = self.place(key).or_else(|| {
             counters.groups_refused += 1;
             self.place(SeriesKey { group: GroupKey::OTHER, ..key })

@@ -5,7 +5,7 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 
 use ipnet::IpNet;
 use pping_common::{
-    abi::{Emit, Hook, SeriesKey, Tally},
+    abi::{Direction, Emit, SeriesKey, Tally},
     dns::QueryKey,
     flow::{Address, Flow, FlowKey, Noted, Side},
     group::Grouping,
@@ -108,15 +108,20 @@ impl Tracker {
         let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
         queries.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
-        let (hook, protocol) = (packet.hook.unwrap_or(Hook::Ingress) as usize, frame.protocol as usize);
+        let (direction, protocol) =
+            (packet.direction.unwrap_or(Direction::Ingress) as usize, frame.protocol as usize);
         let counters = &mut report.counters;
-        counters.packets[hook][protocol] += 1;
-        counters.bytes[hook][protocol] += packet.bytes.frame_len as u64;
+        counters.packets[direction][protocol] += 1;
+        counters.bytes[direction][protocol] += packet.bytes.frame_len as u64;
         if frame.protocol != Protocol::NonIp {
-            counters.ecn[hook][usize::from(frame.traffic_class & 3)] += 1;
+            counters.ecn[direction][usize::from(frame.traffic_class & 3)] += 1;
         }
-        let seen =
-            Seen { hook: packet.hook, place: packet.interface, now: packet.time.saturating_add(1), second };
+        let seen = Seen {
+            direction: packet.direction,
+            place: packet.interface,
+            now: packet.time.saturating_add(1),
+            second,
+        };
         let family = frame.family;
         let mut packet = Tracked { frame, seen, settings, local, excluded, report };
         let is_dns = packet.frame.transport.kind == Kind::Dns;
@@ -202,15 +207,16 @@ impl Tracked<'_> {
             Side::Low => &mut entry.flow.low,
             Side::High => &mut entry.flow.high,
         };
-        let noted = sender.note(transport, self.frame.traffic_class, self.seen.hook_number());
-        let (counters, hook) = (&mut self.report.counters, self.seen.hook.unwrap_or(Hook::Ingress) as usize);
+        let noted = sender.note(transport, self.frame.traffic_class, self.seen.direction_number());
+        let (counters, direction) =
+            (&mut self.report.counters, self.seen.direction.unwrap_or(Direction::Ingress) as usize);
         if noted.is_retransmission {
             sender.retransmissions = sender.retransmissions.wrapping_add(1);
-            counters.retransmissions[hook] += 1;
+            counters.retransmissions[direction] += 1;
         }
         if noted.is_overtaken {
             sender.overtaken = sender.overtaken.wrapping_add(1);
-            counters.overtaken[hook] += 1;
+            counters.overtaken[direction] += 1;
         }
         sender.ce_packets = sender.ce_packets.wrapping_add(u32::from(noted.is_ce));
         sender.packets += 1;
@@ -257,11 +263,11 @@ impl Tracked<'_> {
         if self.is_excluded() {
             return Err(Untracked::Excluded);
         }
-        let (frame, Seen { hook, place, now, .. }) = (self.frame, self.seen);
+        let (frame, Seen { direction, place, now, .. }) = (self.frame, self.seen);
         let dns = frame.transport.datagram.dns;
         let key = QueryKey::<A>::new(place, frame);
         if !dns.is_response {
-            self.report.counters.dns_queries[hook.unwrap_or(Hook::Ingress) as usize] += 1;
+            self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
                 self.report.counters.dns_unanswered += queries.ask(key, now, elapsed);
             }

@@ -20,7 +20,7 @@ use crate::{
     aggregate::Distribution,
     groups::SeriesName,
     output::{OnFailure, Target, Trouble},
-    record::{hook_name, method_name},
+    record::{direction_name, method_name},
 };
 
 /// What stands between the parts of a tag.
@@ -155,7 +155,7 @@ impl HdrLog {
 fn tag(name: &SeriesName) -> String {
     let mut tag = String::new();
     let interface = name.interface.as_deref().unwrap_or("-");
-    let matched = name.matched.map_or("-", hook_name);
+    let matched = name.matched.map_or("-", direction_name);
     for (index, part) in
         [&*name.group.label, method_name(name.method), matched, interface].into_iter().enumerate()
     {
@@ -183,7 +183,7 @@ mod tests {
 
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use pping_common::{
-        abi::{Hook, Tally},
+        abi::{Direction, Tally},
         group::GroupKey,
         rtt::Method,
     };
@@ -193,7 +193,7 @@ mod tests {
 
     fn series(label: &str) -> (SeriesName, Distribution) {
         let group = GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
-        let (method, matched) = (Method::TcpTs, Some(Hook::Egress));
+        let (method, matched) = (Method::TcpTs, Some(Direction::Egress));
         let mut tally = Tally::EMPTY;
         tally.sample(5_000_000);
         let mut distribution = Distribution::default();

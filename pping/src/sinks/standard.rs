@@ -8,7 +8,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Sink;
-use crate::record::{AggregateRecord, FlowSummaryRecord, Record, Tuple, hook_name, method_name};
+use crate::record::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -129,7 +129,7 @@ fn aggregate(
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
         method_name(record.method),
-        record.matched.map_or("-", hook_name),
+        record.matched.map_or("-", direction_name),
         record.count,
     )?;
     let rtts = record.rtts.map(|it| [it.min, it.p50, it.p95, it.p99, it.max].map(milliseconds));
@@ -201,7 +201,7 @@ mod tests {
             sent_bytes: 2,
             rec_packets: 3,
             rec_bytes: 4,
-            matched: Some(pping_common::abi::Hook::Ingress),
+            matched: Some(pping_common::abi::Direction::Ingress),
             method: Method::TcpTs,
             interface: Some("eth0".into()),
             smoothed_rtt: 5_200_000,
@@ -234,7 +234,7 @@ mod tests {
         let series = |label: &str, rtt: Option<u64>| {
             let group =
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
-            let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Hook::Egress));
+            let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Direction::Egress));
             let name = SeriesName { interface: None, method, matched, group: group.into() };
             let mut tally = Tally::EMPTY;
             if let Some(rtt) = rtt {

@@ -7,7 +7,7 @@ use crate::{
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
 };
 
-const HOOK: u8 = 1;
+const DIRECTION: u8 = 1;
 
 /// A flow of which the low side's packets are looked at.
 struct Sender {
@@ -30,7 +30,7 @@ impl Sender {
 }
 
 fn note(direction: &mut FlowDirection, transport: Transport, traffic_class: u8) -> Noted {
-    direction.note(&transport, traffic_class, HOOK)
+    direction.note(&transport, traffic_class, DIRECTION)
 }
 
 /// A segment of `flags` at a sequence number.
@@ -150,7 +150,7 @@ fn ce_is_the_mark_of_congestion_alone() {
             assert_eq!(note(&mut direction, transport, traffic_class).is_ce, is_ce, "{ecn}");
         }
     }
-    assert_eq!((direction.latest.dscp, direction.latest.hook), (46, HOOK));
+    assert_eq!((direction.latest.dscp, direction.latest.direction), (46, DIRECTION));
 }
 
 #[test]

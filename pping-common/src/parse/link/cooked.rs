@@ -2,7 +2,7 @@
 //! once (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of <https://www.tcpdump.org/linktypes.html>).
 
 use super::{Frame, Untracked, follow};
-use crate::{abi::Hook, bytes::Bytes};
+use crate::{abi::Direction, bytes::Bytes};
 
 /// Packet type, ARPHRD, address length, address, protocol.
 const HEADER: usize = 16;
@@ -26,12 +26,12 @@ pub(super) fn parse_v2<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Resul
     follow(bytes, protocol, HEADER_V2, frame)
 }
 
-pub(super) fn hook<O: Bytes + ?Sized>(bytes: &O) -> Option<Hook> {
+pub(super) fn direction<O: Bytes + ?Sized>(bytes: &O) -> Option<Direction> {
     let [_, packet_type] = bytes.read(0)?;
     Some(of_packet_type(packet_type))
 }
 
-pub(super) fn hook_v2<O: Bytes + ?Sized>(bytes: &O) -> Option<Hook> {
+pub(super) fn direction_v2<O: Bytes + ?Sized>(bytes: &O) -> Option<Direction> {
     let [packet_type, _] = bytes.read(PACKET_TYPE_V2)?;
     Some(of_packet_type(packet_type))
 }
@@ -40,6 +40,6 @@ pub(super) fn interface_v2<O: Bytes + ?Sized>(bytes: &O) -> Option<u32> {
     bytes.read(INTERFACE_V2).map(u32::from_be_bytes)
 }
 
-fn of_packet_type(packet_type: u8) -> Hook {
-    if packet_type == OUTGOING { Hook::Egress } else { Hook::Ingress }
+fn of_packet_type(packet_type: u8) -> Direction {
+    if packet_type == OUTGOING { Direction::Egress } else { Direction::Ingress }
 }

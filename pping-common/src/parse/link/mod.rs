@@ -9,7 +9,7 @@ pub use vlan::Vlan;
 
 pub(super) use self::ethernet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, follow, parse as ethernet};
 use super::{Family, Frame, Untracked};
-use crate::{abi::Hook, bytes::Bytes};
+use crate::{abi::Direction, bytes::Bytes};
 
 /// What the frames of an interface, or of a capture file, begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,10 +35,10 @@ impl LinkType {
         [Self::Ethernet, Self::Ip, Self::Cooked, Self::CookedV2, Self::Loopback, Self::Ppp];
 
     /// Whether a frame was coming in or going out, where its header says that.
-    pub fn hook<O: Bytes + ?Sized>(self, bytes: &O) -> Option<Hook> {
+    pub fn direction<O: Bytes + ?Sized>(self, bytes: &O) -> Option<Direction> {
         match self {
-            Self::Cooked => cooked::hook(bytes),
-            Self::CookedV2 => cooked::hook_v2(bytes),
+            Self::Cooked => cooked::direction(bytes),
+            Self::CookedV2 => cooked::direction_v2(bytes),
             Self::Ethernet | Self::Ip | Self::Loopback | Self::Ppp => None,
         }
     }

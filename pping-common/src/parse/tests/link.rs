@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
-    abi::Hook,
+    abi::Direction,
     parse::{Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{
         ETHERTYPE_IPV4, Network, SERVICE_VLAN, TCP, Tcp, VLAN, ethernet, identifiers, parse, parse_anyway,
@@ -196,23 +196,25 @@ fn what_sessions_and_labels_carry_beside_ip_is_no_ip() {
 #[test]
 fn cooked_captures_say_protocol_direction_and_interface() {
     for (ethertype, _, packet) in packets() {
-        for (packet_type, hook) in [(0, Hook::Ingress), (3, Hook::Ingress), (4, Hook::Egress)] {
+        for (packet_type, direction) in
+            [(0, Direction::Ingress), (3, Direction::Ingress), (4, Direction::Egress)]
+        {
             let mut cooked = Vec::from([0, packet_type, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0]);
             cooked.extend(ethertype.to_be_bytes());
             cooked.extend(&packet);
             assert_found(&cooked, LinkType::Cooked);
-            assert_eq!(LinkType::Cooked.hook(&cooked[..]), Some(hook));
+            assert_eq!(LinkType::Cooked.direction(&cooked[..]), Some(direction));
             assert_eq!(LinkType::Cooked.interface(&cooked[..]), None);
             let mut cooked = Vec::from(ethertype.to_be_bytes());
             cooked.extend([0, 0, 0, 0, 1, 2, 0, 1, packet_type, 6, 1, 2, 3, 4, 5, 6, 0, 0]);
             cooked.extend(&packet);
             assert_found(&cooked, LinkType::CookedV2);
-            assert_eq!(LinkType::CookedV2.hook(&cooked[..]), Some(hook));
+            assert_eq!(LinkType::CookedV2.direction(&cooked[..]), Some(direction));
             assert_eq!(LinkType::CookedV2.interface(&cooked[..]), Some(258));
         }
     }
-    assert_eq!(LinkType::Ethernet.hook(&[0; 60][..]), None);
-    assert_eq!(LinkType::CookedV2.hook(&[0; 11][..]), None);
+    assert_eq!(LinkType::Ethernet.direction(&[0; 60][..]), None);
+    assert_eq!(LinkType::CookedV2.direction(&[0; 11][..]), None);
 }
 
 #[test]

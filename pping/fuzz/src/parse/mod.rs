@@ -49,7 +49,7 @@ pub fn check(input: &[u8]) {
         }
     }
     let cooked = oracle::cooked(case.captured.bytes, case.link);
-    assert_eq!((case.link.hook(&case.captured), case.link.interface(&case.captured)), cooked);
+    assert_eq!((case.link.direction(&case.captured), case.link.interface(&case.captured)), cooked);
 }
 
 impl Case<'_> {

@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use pping_common::{abi::Hook, rtt::Method};
+use pping_common::{abi::Direction, rtt::Method};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,7 +16,7 @@ fn name(label: &str, more: &[(&str, &str)]) -> SeriesName {
     SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
-        matched: Some(Hook::Ingress),
+        matched: Some(Direction::Ingress),
         group: Arc::new(GroupName { label: label.into(), prefix: None, dscp: None, more }),
     }
 }
@@ -126,7 +126,7 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
     let (a, b) = (name("a", &[]), name("b", &[]));
-    let more = SeriesName { matched: Some(Hook::Egress), ..a.clone() };
+    let more = SeriesName { matched: Some(Direction::Egress), ..a.clone() };
     groups.take(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
     groups.forget(&a);
     groups.take(&[(b.clone(), tally(1))], now);

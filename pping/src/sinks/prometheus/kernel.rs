@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Counters, Hook, Lost},
+    abi::{Counters, Direction, Lost},
     flow::Reason,
     parse::{Family, Protocol, Untracked},
     rtt::Method,
@@ -20,7 +20,7 @@ use prometheus_client::{
 
 use super::{Fill, ProgramRuns};
 use crate::{
-    record::{hook_name, method_name, untracked_name},
+    record::{direction_name, method_name, untracked_name},
     source::counters::Snapshot,
 };
 
@@ -143,18 +143,19 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
         each("pping_bytes", "Bytes of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
         each("pping_ecn_packets", "IP packets by ECN codepoint", counter, &|counters| {
-            by_hook(|hook| {
-                let values = CODEPOINTS.into_iter().zip(counters.ecn[hook as usize]);
+            by_direction(|direction| {
+                let values = CODEPOINTS.into_iter().zip(counters.ecn[direction as usize]);
                 values.map(move |(name, value)| {
-                    (vec![("direction", hook_name(hook)), ("codepoint", name)], value)
+                    (vec![("direction", direction_name(direction)), ("codepoint", name)], value)
                 })
             })
         }),
         each("pping_samples", "Round-trip times measured", counter, &|counters| {
-            by_hook(|hook| {
+            by_direction(|direction| {
                 Method::ALL.into_iter().map(move |method| {
-                    let labels = vec![("method", method_name(method)), ("matched", hook_name(hook))];
-                    (labels, counters.samples[hook as usize][method as usize])
+                    let labels =
+                        vec![("method", method_name(method)), ("matched", direction_name(direction))];
+                    (labels, counters.samples[direction as usize][method as usize])
                 })
             })
         }),
@@ -163,7 +164,11 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
             "TCP segments sent again, of flows followed",
             counter,
             &|counters| {
-                by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.retransmissions[it as usize])
+                by(
+                    Direction::ALL,
+                    |it| ("direction", direction_name(it)),
+                    |it| counters.retransmissions[it as usize],
+                )
             },
         ),
         each(
@@ -171,11 +176,15 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
             "TCP segments that others overtook on the way, as far as timestamps tell, of flows followed",
             counter,
             &|counters| {
-                by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.overtaken[it as usize])
+                by(
+                    Direction::ALL,
+                    |it| ("direction", direction_name(it)),
+                    |it| counters.overtaken[it as usize],
+                )
             },
         ),
         each("pping_dns_queries", "DNS queries seen", counter, &|counters| {
-            by(Hook::ALL, |it| ("direction", hook_name(it)), |it| counters.dns_queries[it as usize])
+            by(Direction::ALL, |it| ("direction", direction_name(it)), |it| counters.dns_queries[it as usize])
         }),
         each(
             "pping_dns_responses",
@@ -292,15 +301,16 @@ fn by<T: Copy>(
     values.into_iter().map(|value| (vec![label(value)], count(value))).collect()
 }
 
-fn by_hook<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Hook) -> I) -> Series {
-    Hook::ALL.into_iter().flat_map(series).collect()
+fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction) -> I) -> Series {
+    Direction::ALL.into_iter().flat_map(series).collect()
 }
 
 fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Series {
-    by_hook(|hook| {
+    by_direction(|direction| {
         Protocol::ALL.into_iter().map(move |protocol| {
-            let labels = vec![("direction", hook_name(hook)), ("protocol", protocol_name(protocol))];
-            (labels, counters[hook as usize][protocol as usize])
+            let labels =
+                vec![("direction", direction_name(direction)), ("protocol", protocol_name(protocol))];
+            (labels, counters[direction as usize][protocol as usize])
         })
     })
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{BUCKETS, Balance, Hook, Tally, Traffic},
+    abi::{BUCKETS, Balance, Direction, Tally, Traffic},
     hist::{self, BINS_PER_OCTAVE},
     rtt::Method,
 };
@@ -16,7 +16,7 @@ use crate::{
     aggregate::Inflation,
     fingerprint::fingerprint,
     groups::SeriesName,
-    record::{hook_name, method_name},
+    record::{direction_name, method_name},
     source::ledger::Entry,
 };
 
@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct SeriesId {
     interface: Option<Arc<str>>,
     method: Method,
-    matched: Option<Hook>,
+    matched: Option<Direction>,
     pub(super) group: Arc<str>,
 }
 
@@ -39,7 +39,7 @@ impl SeriesId {
     /// A number for it that is the same in every run.
     pub(super) fn fingerprint(&self) -> u128 {
         let Self { interface, method, matched, group } = self;
-        let matched = matched.map_or("", hook_name);
+        let matched = matched.map_or("", direction_name);
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
@@ -48,7 +48,7 @@ impl SeriesId {
         let mut labels = String::new();
         page::label(&mut labels, "interface", self.interface.as_deref().unwrap_or_default());
         page::label(&mut labels, "method", method_name(self.method));
-        page::label(&mut labels, "matched", self.matched.map_or("", hook_name));
+        page::label(&mut labels, "matched", self.matched.map_or("", direction_name));
         page::label(&mut labels, "group", &self.group);
         labels.push_str("} ");
         labels
@@ -134,7 +134,7 @@ mod tests {
         let name = SeriesName {
             interface: Some("eth0".into()),
             method: Method::TcpTs,
-            matched: Some(Hook::Egress),
+            matched: Some(Direction::Egress),
             group: name.into(),
         };
         let id = SeriesId::new(&name, &name.group.label);

@@ -28,7 +28,7 @@ use aya::{
     maps::{HashMap, Map, MapData, MapError, Queue},
 };
 use pping_common::{
-    abi::{Control, Hook, RttEvent, Series, SeriesKey, Tally},
+    abi::{Control, Direction, RttEvent, Series, SeriesKey, Tally},
     group::{GroupKey, Grouping},
     rtt::Method,
 };
@@ -149,8 +149,8 @@ impl SeriesTable {
     /// When the kernel does not take them.
     pub(super) fn keep(&mut self, interface: u16) -> Result<(), Error> {
         for method in Method::ALL {
-            for hook in Hook::ALL {
-                let key = SeriesKey::new(self.rest, interface, method, hook);
+            for direction in Direction::ALL {
+                let key = SeriesKey::new(self.rest, interface, method, direction);
                 if let Ok(index) = self.index.get(&key, 0) {
                     // A run before this one may have been killed before it came to say so.
                     if let Some(series) = self.series.get(index as usize)? {

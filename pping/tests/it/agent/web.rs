@@ -25,7 +25,7 @@ use pping::{
     sinks::prometheus::Metrics,
 };
 use pping_common::{
-    abi::{Hook, Tally},
+    abi::{Direction, Tally},
     rtt::Method,
 };
 use pping_lab::Namespace;
@@ -92,7 +92,7 @@ fn slice(number: u32) -> (SeriesName, Tally) {
     let name = SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
-        matched: Some(Hook::Ingress),
+        matched: Some(Direction::Ingress),
         group: Arc::new(group),
     };
     let mut tally = Tally::EMPTY;

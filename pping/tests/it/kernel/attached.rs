@@ -16,7 +16,7 @@ use pping::{
     },
 };
 use pping_common::{
-    abi::Hook,
+    abi::Direction,
     parse::{LinkType, Protocol, Untracked},
 };
 use pping_lab::{
@@ -83,7 +83,7 @@ fn link(name: &str) -> Link {
 }
 
 /// Has hosts talk from `left` to `right`, and watches one of the two.
-fn talk(watched: &str, hook: Hook, is_whole: bool) {
+fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     let place = watched.register(&mut kernel).unwrap();
@@ -97,7 +97,7 @@ fn talk(watched: &str, hook: Hook, is_whole: bool) {
         let (_, mut frame) = connections[number % 2].next(&mut random);
         frame.resize(FRAME, 0);
         sender.send(&frame, is_whole);
-        twin.packet(hook, &frame, number as u64);
+        twin.packet(direction, &frame, number as u64);
     }
     let (mut reported, began) = (Vec::new(), Instant::now());
     while reported.len() < twin.events.len() && began.elapsed() < Duration::from_secs(5) {
@@ -105,13 +105,13 @@ fn talk(watched: &str, hook: Hook, is_whole: bool) {
     }
     let expected = timeless(&twin.events);
     for (position, (event, expected)) in reported.iter().zip(&expected).enumerate() {
-        assert_eq!(Timeless::from(event), *expected, "event {position} at {hook:?}");
+        assert_eq!(Timeless::from(event), *expected, "event {position} at {direction:?}");
     }
     assert_eq!(reported.len(), expected.len());
     assert!(samples(&reported).len() > PACKETS / 10);
     // The hosts themselves say a thing or two, but not in TCP.
     let (counted, tcp) = (counters(&kernel, place), Protocol::Tcp as usize);
-    assert_eq!(counted.packets[hook as usize][tcp], twin.counters.packets[hook as usize][tcp]);
+    assert_eq!(counted.packets[direction as usize][tcp], twin.counters.packets[direction as usize][tcp]);
     assert_eq!(counted.untracked[Untracked::Truncated as usize], 0);
     assert_eq!(counted.samples, twin.counters.samples);
 }
@@ -125,8 +125,8 @@ fn headers_in_pages_and_tags_that_were_taken_out_are_found() {
     }
     host.enter(|| {
         for is_whole in [true, false] {
-            talk("left", Hook::Egress, is_whole);
-            talk("right", Hook::Ingress, is_whole);
+            talk("left", Direction::Egress, is_whole);
+            talk("right", Direction::Ingress, is_whole);
         }
     })
     .unwrap();

@@ -78,7 +78,7 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
             time: *time,
             interface: 0,
             link: LinkType::Ethernet,
-            hook: None,
+            direction: None,
             bytes: Captured { bytes, frame_len: bytes.len() },
         });
     }

@@ -76,9 +76,10 @@ fn conversations_match_what_they_match_in_user_space() {
                 let samples = samples(&reported);
                 assert!(samples.len() > PACKETS / 6, "only {} samples", samples.len());
                 for method in 0..2 {
-                    for hook in 0..2 {
-                        let count = samples.iter().filter(|e| (e.method, e.hook) == (method, hook)).count();
-                        assert!(count > 3, "{count} samples of method {method} at hook {hook}");
+                    for direction in 0..2 {
+                        let count =
+                            samples.iter().filter(|e| (e.method, e.direction) == (method, direction)).count();
+                        assert!(count > 3, "{count} samples of method {method} at direction {direction}");
                     }
                 }
             }

@@ -12,7 +12,7 @@ use pping::source::{
     sweep,
 };
 use pping_common::{
-    abi::{Hook, RttEvent},
+    abi::{Direction, RttEvent},
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
     parse::{LinkType, Protocol, Untracked},
     rtt::{Method, Rules},
@@ -75,12 +75,12 @@ fn a_response_gives_the_time_since_its_query() {
                 let pause = Duration::from_millis(3);
                 thread::sleep(pause);
                 rig.send(ingress, &pair.message(1, 7, NO_SUCH_NAME, 12));
-                let [RttEvent { endpoints, rtt, min_rtt, smoothed_rtt, method, hook, identifier, .. }] =
+                let [RttEvent { endpoints, rtt, min_rtt, smoothed_rtt, method, direction, identifier, .. }] =
                     samples(&rig.agree("a response"))[..]
                 else {
                     panic!("no sample");
                 };
-                assert_eq!((method, hook, identifier), (Method::Dns as u8, Hook::Ingress as u8, 7));
+                assert_eq!((method, direction, identifier), (Method::Dns as u8, Direction::Ingress as u8, 7));
                 assert_eq!((endpoints.source_port, endpoints.destination_port), (53, 4000), "who replied");
                 assert_eq!(endpoints.protocol, Protocol::Udp as u8);
                 assert!(rtt >= pause.as_nanos() as u64, "{rtt}");

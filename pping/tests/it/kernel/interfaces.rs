@@ -81,8 +81,8 @@ fn the_same_addresses_on_another_interface_are_another_flow() {
                 assert_eq!(reported[0].endpoints.interface, places[0]);
             }
         }
-        let packets =
-            places.map(|place| counters(&kernel, place).packets.map(|hook| hook.iter().sum::<u64>()));
+        let packets = places
+            .map(|place| counters(&kernel, place).packets.map(|direction| direction.iter().sum::<u64>()));
         assert_eq!(packets, [[4, 4], [4, 0]]);
     })
     .unwrap();

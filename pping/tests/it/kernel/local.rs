@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pping::source::load::Settings;
 use pping_common::{
-    abi::Hook,
+    abi::Direction,
     parse::LinkType,
     rtt::{Method, Rules},
 };
@@ -39,7 +39,8 @@ fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
     rig.send(Program::Ingress, &echo(there, here, 2, 1, false));
     rig.send(Program::Egress, &echo(here, there, 2, 1, true));
     let reported = samples(&rig.agree("pings"));
-    Hook::ALL.map(|hook| reported.iter().filter(|event| event.hook == hook as u8).count() as u64)
+    Direction::ALL
+        .map(|direction| reported.iter().filter(|event| event.direction == direction as u8).count() as u64)
 }
 
 #[test]

@@ -15,7 +15,7 @@ use pping::source::{
     sweep,
 };
 use pping_common::{
-    abi::{Counters, EndEvent, FlowEvent, Hook, RttEvent, SeriesKey, Tally},
+    abi::{Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
     parse::LinkType,
     rtt::Rules,
 };
@@ -39,10 +39,10 @@ pub(super) enum Program {
 impl Program {
     pub(super) const ALL: [Self; 3] = [Self::Xdp, Self::Ingress, Self::Egress];
 
-    pub(super) fn hook(self) -> Hook {
+    pub(super) fn direction(self) -> Direction {
         match self {
-            Self::Xdp | Self::Ingress => Hook::Ingress,
-            Self::Egress => Hook::Egress,
+            Self::Xdp | Self::Ingress => Direction::Ingress,
+            Self::Egress => Direction::Egress,
         }
     }
 
@@ -238,7 +238,7 @@ impl Rig {
         let has_run = run(&mut self.kernel, program, bytes);
         self.longest_run = self.longest_run.max(start.elapsed());
         if has_run {
-            self.twin.packet(program.hook(), bytes, before.as_nanos() as u64);
+            self.twin.packet(program.direction(), bytes, before.as_nanos() as u64);
         }
     }
 

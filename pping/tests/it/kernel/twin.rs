@@ -9,7 +9,7 @@ use pping::{
     source::load::Settings,
 };
 use pping_common::{
-    abi::{Hook, Lost},
+    abi::{Direction, Lost},
     bytes::Captured,
     parse::LinkType,
 };
@@ -39,12 +39,12 @@ impl Twin {
     }
 
     /// Takes a packet, `now` in ns.
-    pub(super) fn packet(&mut self, hook: Hook, bytes: &[u8], now: u64) {
+    pub(super) fn packet(&mut self, direction: Direction, bytes: &[u8], now: u64) {
         let packet = Packet {
             time: now,
             interface: self.place,
             link: self.link,
-            hook: Some(hook),
+            direction: Some(direction),
             bytes: Captured { bytes, frame_len: bytes.len() },
         };
         self.tracker.packet(&packet, self.sweeps);

@@ -8,7 +8,7 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Counters, Hook, RttEvent, SeriesKey},
+    abi::{Counters, Direction, RttEvent, SeriesKey},
     bytes::Captured,
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
     parse::{Decap, LinkType, Untracked},
@@ -46,7 +46,7 @@ impl Talk {
             time: START + at,
             interface: 0,
             link: LinkType::Ethernet,
-            hook: None,
+            direction: None,
             bytes: Captured { bytes, frame_len: bytes.len() },
         });
     }
@@ -199,13 +199,13 @@ fn samples_are_aggregated_as_those_of_the_method() {
         talk.engine.fold(START + 5 * SECOND);
         let series: Vec<_> = talk.engine.tracker.series().collect();
         let [(key, tally)] = series[..] else { panic!("{series:?}") };
-        assert_eq!((key.method, key.hook), (Method::Dns as u8, SeriesKey::NO_HOOK));
+        assert_eq!((key.method, key.direction), (Method::Dns as u8, SeriesKey::NO_DIRECTION));
         assert_eq!(
             (tally.count(), tally.min(), tally.max()),
             (5, Some(7 * MILLISECOND), Some(7 * MILLISECOND))
         );
         assert_eq!(tally.sent.packets + tally.received.packets, 0, "there are no flows");
-        assert_eq!(talk.counters().samples[Hook::Ingress as usize][Method::Dns as usize], 5);
+        assert_eq!(talk.counters().samples[Direction::Ingress as usize][Method::Dns as usize], 5);
         assert_eq!(talk.counters().entries_made, [0; 2]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the tracker counts and reports, as the kernel programs do: here with hooks, local addresses and sweeps.
+//! What the tracker counts and reports, as the kernel programs do: here with directions, local addresses and sweeps.
 
 use pping::{
     capture::Packet,
@@ -6,7 +6,7 @@ use pping::{
     replay::{Settings, Tracker},
 };
 use pping_common::{
-    abi::{Emit, EndEvent, FlowEventKind, Hook, SeriesKey, Tally},
+    abi::{Direction, Emit, EndEvent, FlowEventKind, SeriesKey, Tally},
     bytes::Captured,
     flow::Reason,
     group::{End, Grouping},
@@ -36,7 +36,7 @@ fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u32) {
                 time: packet.at,
                 interface: 3,
                 link: LinkType::Ethernet,
-                hook: Some(if is_from_client { Hook::Ingress } else { Hook::Egress }),
+                direction: Some(if is_from_client { Direction::Ingress } else { Direction::Egress }),
                 bytes: Captured { bytes: &packet.bytes, frame_len: packet.bytes.len() },
             },
             second,
@@ -86,7 +86,7 @@ fn events_that_nobody_wants_are_not_there() {
         assert_eq!(any(|event| matches!(event, Event::Rtt(_))), has_samples, "{emit:?}");
         assert_eq!(any(|event| matches!(event, Event::Flow(_))), has_flows, "{emit:?}");
         assert_eq!(any(|event| matches!(event, Event::End(_))), has_ends, "{emit:?}");
-        assert_eq!(tracker.report.counters.samples[Hook::Egress as usize][Method::TcpTs as usize], 3);
+        assert_eq!(tracker.report.counters.samples[Direction::Egress as usize][Method::TcpTs as usize], 3);
         assert_eq!(series(&tracker).iter().map(|(_, tally)| tally.count()).sum::<u64>(), 4);
     }
 }
@@ -106,7 +106,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
         for (key, tally) in found {
             assert_eq!((key.interface, key.method), (3, Method::TcpTs as u8));
             // The echoes of the client's packets go out to it.
-            let is_of_client = key.hook == Hook::Egress as u8;
+            let is_of_client = key.direction == Direction::Egress as u8;
             let End::Prefix { address, len: 24 } = key.group.source() else { panic!("{key:?}") };
             assert_eq!(address.to_bytes()[12], if is_of_client { 198 } else { 192 });
             let (one, other) = &mut sum.split_at_mut(1);
@@ -123,14 +123,14 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
 
 #[test]
 fn what_is_local_is_not_timed_and_has_no_series() {
-    for (include_local, hooks) in [(false, vec![Hook::Ingress as u8]), (true, vec![1, 0])] {
+    for (include_local, directions) in [(false, vec![Direction::Ingress as u8]), (true, vec![1, 0])] {
         let rules = Rules { include_local, ..RULES };
         let mut tracker = Tracker::new(Settings { rules, ..settings(Emit::NOTHING) });
         tracker.add_local([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 2]);
         take(&mut tracker, &connection(40_000, START, 3, MILLISECOND), 0);
         tracker.fold();
-        let found: Vec<u8> = series(&tracker).iter().map(|(key, _)| key.hook).collect();
-        assert_eq!(found, hooks, "what goes out to the client would be answers of this host");
+        let found: Vec<u8> = series(&tracker).iter().map(|(key, _)| key.direction).collect();
+        assert_eq!(found, directions, "what goes out to the client would be answers of this host");
     }
 }
 

@@ -4,7 +4,7 @@ mod link;
 mod tunnel;
 
 use pping_common::{
-    abi::Hook,
+    abi::Direction,
     bytes::Captured,
     parse::{Decap, Frame, Kind, LinkType, Timestamps},
 };
@@ -90,12 +90,12 @@ pub(super) fn parse(
 }
 
 /// What a cooked capture knows of the interface: whether the packet left through it, and its number.
-pub(super) fn cooked(bytes: &[u8], link: LinkType) -> (Option<Hook>, Option<u32>) {
-    let hook = |packet_type| if packet_type == 4 { Hook::Egress } else { Hook::Ingress };
+pub(super) fn cooked(bytes: &[u8], link: LinkType) -> (Option<Direction>, Option<u32>) {
+    let direction = |packet_type| if packet_type == 4 { Direction::Egress } else { Direction::Ingress };
     match link {
-        LinkType::Cooked => (array::<2>(bytes, 0).map(|[_, packet_type]| hook(packet_type)), None),
+        LinkType::Cooked => (array::<2>(bytes, 0).map(|[_, packet_type]| direction(packet_type)), None),
         LinkType::CookedV2 => (
-            array::<2>(bytes, 10).map(|[packet_type, _]| hook(packet_type)),
+            array::<2>(bytes, 10).map(|[packet_type, _]| direction(packet_type)),
             array(bytes, 4).map(u32::from_be_bytes),
         ),
         _ => (None, None),

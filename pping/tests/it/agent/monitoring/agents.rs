@@ -20,7 +20,7 @@ use pping::{
     },
 };
 use pping_common::{
-    abi::{Counters, Hook, Tally},
+    abi::{Counters, Direction, Tally},
     rtt::Method,
 };
 use pping_lab::Namespace;
@@ -76,13 +76,13 @@ impl Drop for Agent {
 
 /// Counts on, some of everything.
 fn count(metrics: &Metrics, counters: &mut Counters) {
-    for hook in Hook::ALL.map(|hook| hook as usize) {
-        counters.packets[hook].iter_mut().for_each(|packets| *packets += 1000);
-        counters.bytes[hook].iter_mut().for_each(|bytes| *bytes += 900_000);
-        counters.ecn[hook].iter_mut().for_each(|packets| *packets += 10);
-        counters.retransmissions[hook] += 7;
-        counters.overtaken[hook] += 2;
-        counters.dns_queries[hook] += 50;
+    for direction in Direction::ALL.map(|direction| direction as usize) {
+        counters.packets[direction].iter_mut().for_each(|packets| *packets += 1000);
+        counters.bytes[direction].iter_mut().for_each(|bytes| *bytes += 900_000);
+        counters.ecn[direction].iter_mut().for_each(|packets| *packets += 10);
+        counters.retransmissions[direction] += 7;
+        counters.overtaken[direction] += 2;
+        counters.dns_queries[direction] += 50;
     }
     counters.dns_responses[..4].iter_mut().for_each(|responses| *responses += 20);
     counters.dns_unanswered += 5;
@@ -100,7 +100,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
 }
 
 /// What a series of a group got in a second: these RTTs, in ns, and some packets.
-pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Hook, rtts: &[u64]) -> Slice {
+pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts: &[u64]) -> Slice {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {
         tally.sample(rtt);

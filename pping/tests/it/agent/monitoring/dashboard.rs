@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_common::abi::Hook;
+use pping_common::abi::Direction;
 use pping_lab::Namespace;
 use serde_json::Value;
 
@@ -118,9 +118,9 @@ fn every_query_finds_something_and_none_is_in_error() {
             let rtts: Vec<u64> = (1..100).map(|ms| ms * 1_000_000).collect();
             let site = [("site", "a \"b\" \\ c")];
             vec![
-                slice("customer-7", &site, Hook::Egress, &rtts),
-                slice("customer-8", &[], Hook::Ingress, &rtts[..50]),
-                slice("other", &[], Hook::Ingress, &rtts[..10]),
+                slice("customer-7", &site, Direction::Egress, &rtts),
+                slice("customer-8", &[], Direction::Ingress, &rtts[..50]),
+                slice("other", &[], Direction::Ingress, &rtts[..10]),
             ]
         })
     });

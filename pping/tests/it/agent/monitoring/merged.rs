@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pping_common::abi::Hook;
+use pping_common::abi::Direction;
 use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{
@@ -104,7 +104,7 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
                     _ => return Vec::new(),
                 };
                 seconds += 1;
-                vec![slice(GROUP, &[], Hook::Ingress, &rtts)]
+                vec![slice(GROUP, &[], Direction::Ingress, &rtts)]
             })
         })
         .collect();

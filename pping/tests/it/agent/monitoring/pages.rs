@@ -8,7 +8,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use pping_common::abi::Hook;
+use pping_common::abi::Direction;
 use pping_lab::Namespace;
 
 use super::agents::{Agent, slice};
@@ -52,7 +52,7 @@ fn busy(host: &Namespace) -> Agent {
     Agent::start(host, PORT, move || {
         let group = |number| {
             let site = [("site", "a \"b\" \\ c"), ("Tarif (€)", "9,99"), ("group", "1")];
-            slice(&format!("10.0.{number}.0/24"), &site, Hook::Egress, &rtts)
+            slice(&format!("10.0.{number}.0/24"), &site, Direction::Egress, &rtts)
         };
         (0..200).map(group).collect()
     })

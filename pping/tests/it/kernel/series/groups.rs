@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use pping::source::load::{self, Kernel, Settings};
 use pping_common::{
-    abi::{Counters, Hook},
+    abi::{Counters, Direction},
     group::Grouping,
     parse::LinkType,
     rtt::Method,
@@ -151,7 +151,7 @@ fn networks_hosts_and_classes_make_groups_of_either_end() {
         let samples = sums.samples();
         assert_eq!(samples.len(), expected, "{grouping:?}: {samples:?}");
         assert_eq!(sums.total(), 10);
-        assert!(sums.0.keys().all(|key| key.hook == Hook::Ingress as u8));
+        assert!(sums.0.keys().all(|key| key.direction == Direction::Ingress as u8));
     }
 }
 
