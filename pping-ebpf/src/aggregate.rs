@@ -2,7 +2,7 @@
 
 use pping_common::{
     abi::{Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, Tally, Traffic},
-    flow::{Flow, Side},
+    flow::{Endpoint, Flow},
     group::GroupKey,
     hist::{self, BINS},
     parse::IpAddress,
@@ -45,7 +45,7 @@ pub(crate) struct Membership {
 #[inline(always)]
 pub(crate) fn sample(
     flow: *mut Flow,
-    timed: Side,
+    timed: Endpoint,
     belonging: &Belonging,
     counters: &mut Counters,
     membership: &mut Membership,
@@ -97,7 +97,7 @@ fn take(series: *mut Series, tally: *mut Tally, membership: &mut Membership, rtt
 #[inline(always)]
 pub(crate) fn traffic(
     flow: *mut Flow,
-    timed: Side,
+    timed: Endpoint,
     belonging: &Belonging,
     counters: &mut Counters,
     membership: &mut Membership,
@@ -127,7 +127,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
 #[inline(always)]
 fn tally(
     flow: *mut Flow,
-    timed: Side,
+    timed: Endpoint,
     belonging: &Belonging,
     counters: &mut Counters,
     membership: &mut Membership,
@@ -138,8 +138,8 @@ fn tally(
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let reference = unsafe {
         match timed {
-            Side::Low => &raw mut (*flow).low.series,
-            Side::High => &raw mut (*flow).high.series,
+            Endpoint::Low => &raw mut (*flow).low.series,
+            Endpoint::High => &raw mut (*flow).high.series,
         }
     };
     // SAFETY: as above.

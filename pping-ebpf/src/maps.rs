@@ -10,7 +10,7 @@ use aya_ebpf::{
 use pping_common::{
     abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
     dns::{Query, QueryKey},
-    flow::{Address, Changes, Ipv4, Ipv6, Noted, Side},
+    flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
     limits::{
         INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
@@ -124,7 +124,7 @@ pub(crate) struct Scratch {
     /// The series of its sample.
     pub(crate) series: Membership,
     /// Who sent it.
-    pub(crate) from: Side,
+    pub(crate) from: Endpoint,
     /// Where its flow is.
     pub(crate) place: Place,
     /// What is there.

@@ -3,7 +3,7 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Direction},
-    flow::{Flow, FlowKey, Noted, Reason, Side},
+    flow::{Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Family, Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
     table::{Entry, Places},
@@ -106,8 +106,8 @@ fn begin<A: Flows>(
         }
     };
     counters.entries_made[A::FAMILY as usize] += 1;
-    let local = u32::from(maps::is_local(key.low.to_address())) << Side::Low as u32
-        | u32::from(maps::is_local(key.high.to_address())) << Side::High as u32;
+    let local = u32::from(maps::is_local(key.low.to_address())) << Endpoint::Low as u32
+        | u32::from(maps::is_local(key.high.to_address())) << Endpoint::High as u32;
     // SAFETY: a map value, valid for the program's run.
     unsafe { (*entry).flow.local = local };
     push_out::<A>(
@@ -148,7 +148,7 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
 #[inline(always)]
 pub(crate) fn count(
     flow: *mut Flow,
-    from: Side,
+    from: Endpoint,
     direction: Direction,
     frame: &Frame,
     counters: &mut Counters,
@@ -156,8 +156,8 @@ pub(crate) fn count(
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
     let sender = unsafe {
         match from {
-            Side::Low => &raw mut (*flow).low,
-            Side::High => &raw mut (*flow).high,
+            Endpoint::Low => &raw mut (*flow).low,
+            Endpoint::High => &raw mut (*flow).high,
         }
     };
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
@@ -194,7 +194,7 @@ pub(crate) fn count(
 #[inline(always)]
 pub(crate) fn is_spared(
     flow: *mut Flow,
-    from: Side,
+    from: Endpoint,
     concern: Concern,
     transport: &Transport,
     is_there: impl FnOnce() -> bool,
@@ -222,12 +222,12 @@ pub(crate) fn is_spared(
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance(flow: *mut Flow, from: Side, tsval: u32, is_there: impl FnOnce() -> bool) -> bool {
+fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_there: impl FnOnce() -> bool) -> bool {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
     unsafe {
         let newest = match from {
-            Side::Low => &raw mut (*flow).low.newest_tsval,
-            Side::High => &raw mut (*flow).high.newest_tsval,
+            Endpoint::Low => &raw mut (*flow).low.newest_tsval,
+            Endpoint::High => &raw mut (*flow).high.newest_tsval,
         };
         let known = newest.read_volatile();
         // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
@@ -251,7 +251,7 @@ fn step<A: Flows>(
     counters: &mut Counters,
     scratch: &mut Scratch,
     entry: *mut Entry,
-    from: Side,
+    from: Endpoint,
 ) {
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
@@ -281,8 +281,8 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &*flow };
     // What the record tells of the two directions, before another CPU can change it.
     let (timed, other) = match from {
-        Side::Low => (&flow_ref.high, &flow_ref.low),
-        Side::High => (&flow_ref.low, &flow_ref.high),
+        Endpoint::Low => (&flow_ref.high, &flow_ref.low),
+        Endpoint::High => (&flow_ref.low, &flow_ref.high),
     };
     scratch.state = State {
         min_rtt: timed.min_rtt,
@@ -323,7 +323,7 @@ fn step<A: Flows>(
 
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
-fn measure(flow: *mut Flow, from: Side, now: u64, turn: Turn, scratch: &mut Scratch) {
+fn measure(flow: *mut Flow, from: Endpoint, now: u64, turn: Turn, scratch: &mut Scratch) {
     let rules = config::rules();
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
@@ -352,7 +352,7 @@ fn report<A: Flows>(
     counters: &mut Counters,
     scratch: &mut Scratch,
     flow: *mut Flow,
-    from: Side,
+    from: Endpoint,
     now: u64,
 ) {
     if !scratch.measured.has_sample {
@@ -376,7 +376,7 @@ fn aggregate(
     counters: &mut Counters,
     scratch: &mut Scratch,
     flow: *mut Flow,
-    from: Side,
+    from: Endpoint,
 ) {
     let frame = &scratch.frame;
     let belonging = Belonging {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use pping_common::{
     abi::Direction,
-    flow::{Flow, Outcome, Side},
+    flow::{Endpoint, Flow, Outcome},
     parse::{Frame, Kind, QuicForm, TcpFlags, Transport},
     rtt::{Concern, Rules},
 };
@@ -43,10 +43,10 @@ impl Conversation {
 
     /// What replay does with a packet once it has its flow.
     #[inline]
-    fn packet(&mut self, from: Side, transport: &Transport) -> Option<Outcome> {
+    fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
         let direction = match from {
-            Side::Low => &mut self.flow.low,
-            Side::High => &mut self.flow.high,
+            Endpoint::Low => &mut self.flow.low,
+            Endpoint::High => &mut self.flow.high,
         };
         let noted = direction.note(transport, 0, Direction::Ingress as u8);
         direction.packets += 1;
@@ -60,9 +60,9 @@ impl Conversation {
     /// A packet of each side.
     #[inline]
     fn both(&mut self, packets: &[Frame; 2]) -> Option<Outcome> {
-        black_box(self.packet(Side::Low, black_box(&packets[0].transport)));
+        black_box(self.packet(Endpoint::Low, black_box(&packets[0].transport)));
         self.now += MS;
-        self.packet(Side::High, black_box(&packets[1].transport))
+        self.packet(Endpoint::High, black_box(&packets[1].transport))
     }
 }
 
@@ -76,7 +76,7 @@ fn seen_tick() -> Case {
     let mut step = move || {
         let segment = &mut packets[0].transport.segment;
         segment.sequence = segment.sequence.wrapping_add(PAYLOAD);
-        talk.packet(Side::Low, black_box(&packets[0].transport))
+        talk.packet(Endpoint::Low, black_box(&packets[0].transport))
     };
     assert!(step().is_none(), "{name}");
     Case::new(name, move || {

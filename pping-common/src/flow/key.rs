@@ -95,14 +95,14 @@ impl Address for Ipv6 {
 /// One of a flow's two endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Side {
+pub enum Endpoint {
     /// The one with the lower (address, port).
     Low,
     /// The one with the higher.
     High,
 }
 
-impl Side {
+impl Endpoint {
     /// The endpoint across.
     #[inline(always)]
     #[must_use]
@@ -138,20 +138,20 @@ pub struct FlowKey<A> {
 impl<A: Address> FlowKey<A> {
     /// The flow of a packet, and which side sent it.
     #[inline(always)]
-    pub fn new(interface: u16, frame: &Frame) -> (Self, Side) {
+    pub fn new(interface: u16, frame: &Frame) -> (Self, Endpoint) {
         let transport = &frame.transport;
         let (source_port, destination_port) = transport.ports();
         // A host that pings itself: only the kind of message tells the two directions apart.
         let is_self_reply = transport.kind == Kind::Echo && transport.echo.is_reply;
         let from = match frame.source.cmp(&frame.destination).then(source_port.cmp(&destination_port)) {
-            Ordering::Greater => Side::High,
-            Ordering::Equal if is_self_reply => Side::High,
-            Ordering::Equal | Ordering::Less => Side::Low,
+            Ordering::Greater => Endpoint::High,
+            Ordering::Equal if is_self_reply => Endpoint::High,
+            Ordering::Equal | Ordering::Less => Endpoint::Low,
         };
         let (source, destination) = (A::of(frame.source), A::of(frame.destination));
         let (low, high, low_port, high_port) = match from {
-            Side::Low => (source, destination, source_port, destination_port),
-            Side::High => (destination, source, destination_port, source_port),
+            Endpoint::Low => (source, destination, source_port, destination_port),
+            Endpoint::High => (destination, source, destination_port, source_port),
         };
         (Self { low, high, low_port, high_port, interface, protocol: transport.number(), zero: 0 }, from)
     }

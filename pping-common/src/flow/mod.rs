@@ -8,7 +8,7 @@ mod lifecycle;
 mod tests;
 
 pub use direction::FlowDirection;
-pub use key::{Address, FlowKey, Ipv4, Ipv6, Side};
+pub use key::{Address, Endpoint, FlowKey, Ipv4, Ipv6};
 pub use latest::{Latest, Noted, Progress};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 
@@ -82,24 +82,24 @@ impl Flow {
         high: FlowDirection::EMPTY,
     };
 
-    /// What `side` sends.
+    /// What `endpoint` sends.
     #[inline(always)]
-    pub fn direction(&self, side: Side) -> &FlowDirection {
-        match side {
-            Side::Low => &self.low,
-            Side::High => &self.high,
+    pub fn direction(&self, endpoint: Endpoint) -> &FlowDirection {
+        match endpoint {
+            Endpoint::Low => &self.low,
+            Endpoint::High => &self.high,
         }
     }
 
-    /// Whether `side` is an address of this host.
+    /// Whether `endpoint` is an address of this host.
     #[inline(always)]
-    pub fn is_local(&self, side: Side) -> bool {
-        self.local & (1 << side as u32) != 0
+    pub fn is_local(&self, endpoint: Endpoint) -> bool {
+        self.local & (1 << endpoint as u32) != 0
     }
 
     /// What [`Flow::step`] could do. Most packets end here, before a lock is taken or a clock is read.
     #[inline(always)]
-    pub fn concerns(&self, from: Side, transport: &Transport, noted: &Noted, rules: &Rules) -> Concern {
+    pub fn concerns(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Concern {
         let (forward, reverse) = self.both(from);
         if lifecycle::concerns(forward, reverse, transport) {
             return Concern::Anything;
@@ -111,7 +111,7 @@ impl Flow {
     /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
     /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
     #[inline(always)]
-    pub fn is_not_recorded(&self, from: Side, transport: &Transport, end: u64, rules: &Rules) -> bool {
+    pub fn is_not_recorded(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
         self.contended == 0
             && (!transport.segment.consumes_sequence_space() || rules.forbid(self.direction(from), end))
     }
@@ -121,7 +121,7 @@ impl Flow {
     #[inline(always)]
     pub fn step(
         &mut self,
-        from: Side,
+        from: Endpoint,
         transport: &Transport,
         noted: &Noted,
         now: u64,
@@ -142,7 +142,7 @@ impl Flow {
 
     /// The first part of [`Flow::step`]: what the packet opens and closes.
     #[inline(always)]
-    pub fn follow(&mut self, from: Side, transport: &Transport, now: u64) -> Changes {
+    pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
             self.contended = 0;
             self.doubt();
@@ -183,7 +183,7 @@ impl Flow {
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
         &mut self,
-        from: Side,
+        from: Endpoint,
         transport: &Transport,
         noted: &Noted,
         now: u64,
@@ -198,7 +198,7 @@ impl Flow {
     #[inline(always)]
     pub fn find(
         &mut self,
-        from: Side,
+        from: Endpoint,
         now: u64,
         rules: &Rules,
         turn: Turn,
@@ -213,7 +213,7 @@ impl Flow {
     #[inline(always)]
     pub fn record(
         &mut self,
-        from: Side,
+        from: Endpoint,
         now: u64,
         rules: &Rules,
         turn: Turn,
@@ -226,20 +226,20 @@ impl Flow {
 
     /// Whether what `from` sends is timed, unless it asks for no answer.
     #[inline(always)]
-    pub(crate) fn is_timed(&self, from: Side, include_local: bool) -> bool {
+    pub(crate) fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
         include_local || !self.is_local(from.other())
     }
 
     /// Whether there may be samples of what `from` sends: it sent what asks for an answer, and that is timed.
     #[inline(always)]
-    pub fn may_have_samples(&self, from: Side, include_local: bool) -> bool {
+    pub fn may_have_samples(&self, from: Endpoint, include_local: bool) -> bool {
         self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
     /// Where the samples of what `timed` sends are matched, as the number of a [`Direction`]: where the packets of the other
     /// pass, or will when there are any.
     #[inline(always)]
-    pub fn matched_at(&self, timed: Side) -> u8 {
+    pub fn matched_at(&self, timed: Endpoint) -> u8 {
         let (forward, reverse) = (self.direction(timed), self.direction(timed.other()));
         if reverse.packets > 0 {
             reverse.latest.direction
@@ -262,26 +262,26 @@ impl Flow {
 
     /// Which endpoint began the flow as far as that was seen, and when, ns.
     #[inline(always)]
-    pub fn beginning(&self) -> (Side, u64) {
+    pub fn beginning(&self) -> (Endpoint, u64) {
         let (low, high) = (self.low.opened_at, self.high.opened_at);
-        if low != 0 && (high == 0 || low <= high) { (Side::Low, low) } else { (Side::High, high) }
+        if low != 0 && (high == 0 || low <= high) { (Endpoint::Low, low) } else { (Endpoint::High, high) }
     }
 
     /// What `from` sends, and what it is sent.
     #[inline(always)]
-    pub(crate) fn both(&self, from: Side) -> (&FlowDirection, &FlowDirection) {
+    pub(crate) fn both(&self, from: Endpoint) -> (&FlowDirection, &FlowDirection) {
         match from {
-            Side::Low => (&self.low, &self.high),
-            Side::High => (&self.high, &self.low),
+            Endpoint::Low => (&self.low, &self.high),
+            Endpoint::High => (&self.high, &self.low),
         }
     }
 
     /// The same, to be changed.
     #[inline(always)]
-    pub(crate) fn both_mut(&mut self, from: Side) -> (&mut FlowDirection, &mut FlowDirection) {
+    pub(crate) fn both_mut(&mut self, from: Endpoint) -> (&mut FlowDirection, &mut FlowDirection) {
         match from {
-            Side::Low => (&mut self.low, &mut self.high),
-            Side::High => (&mut self.high, &mut self.low),
+            Endpoint::Low => (&mut self.low, &mut self.high),
+            Endpoint::High => (&mut self.high, &mut self.low),
         }
     }
 

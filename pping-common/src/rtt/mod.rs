@@ -27,7 +27,7 @@ pub use tcp_seq::Options;
 pub use tcp_ts::{TsvalState, is_newer};
 
 use crate::{
-    flow::{Flow, FlowDirection, Noted, Side},
+    flow::{Endpoint, Flow, FlowDirection, Noted},
     parse::{Kind, Transport},
 };
 
@@ -146,7 +146,7 @@ pub enum Concern {
 #[inline(always)]
 pub(crate) fn concerns(
     flow: &Flow,
-    from: Side,
+    from: Endpoint,
     transport: &Transport,
     noted: &Noted,
     rules: &Rules,
@@ -170,7 +170,7 @@ pub(crate) fn concerns(
 #[expect(clippy::too_many_arguments, reason = "they are in one place, and what a packet is measured by")]
 pub(crate) fn plan(
     flow: &mut Flow,
-    from: Side,
+    from: Endpoint,
     transport: &Transport,
     noted: &Noted,
     now: u64,

@@ -54,7 +54,7 @@
 
 use super::{Method, Rules, Work, leg::LegState};
 use crate::{
-    flow::{Flow, FlowDirection, Side},
+    flow::{Endpoint, Flow, FlowDirection},
     limits::SLOT_LIFETIME,
     parse::{Quic, QuicForm},
 };
@@ -193,7 +193,7 @@ const _: () = assert!(size_of::<Spin>() == 16);
 
 /// Whether a packet could change anything.
 #[inline(always)]
-pub(super) fn concerns(flow: &Flow, from: Side, quic: &Quic, rules: &Rules) -> bool {
+pub(super) fn concerns(flow: &Flow, from: Endpoint, quic: &Quic, rules: &Rules) -> bool {
     let (forward, reverse) = flow.both(from);
     if quic.form == QuicForm::Short {
         return forward.spin.is_changed(u8::from(quic.spin))
@@ -210,7 +210,7 @@ pub(super) fn concerns(flow: &Flow, from: Side, quic: &Quic, rules: &Rules) -> b
 
 /// Notes a packet that `from` sent, and what it completes.
 #[inline(always)]
-pub(super) fn plan(flow: &mut Flow, from: Side, quic: &Quic, now: u64, rules: &Rules, work: &mut Work) {
+pub(super) fn plan(flow: &mut Flow, from: Endpoint, quic: &Quic, now: u64, rules: &Rules, work: &mut Work) {
     if quic.form != QuicForm::Short {
         match_reply(flow, from, quic, work);
         if quic.form != QuicForm::Negotiation {
@@ -224,7 +224,7 @@ pub(super) fn plan(flow: &mut Flow, from: Side, quic: &Quic, now: u64, rules: &R
 
 /// Rule 4.
 #[inline(always)]
-fn match_reply(flow: &mut Flow, from: Side, quic: &Quic, work: &mut Work) {
+fn match_reply(flow: &mut Flow, from: Endpoint, quic: &Quic, work: &mut Work) {
     let (_, reverse) = flow.both_mut(from);
     let leg = &mut reverse.leg;
     if leg.waits() && leg.number == quic.destination_id {
@@ -238,7 +238,7 @@ fn match_reply(flow: &mut Flow, from: Side, quic: &Quic, work: &mut Work) {
 
 /// Rule 1.
 #[inline(always)]
-fn recognise(flow: &mut Flow, from: Side, quic: &Quic) {
+fn recognise(flow: &mut Flow, from: Endpoint, quic: &Quic) {
     if flow.connection.is_recognised() {
         return;
     }
@@ -253,7 +253,7 @@ fn recognise(flow: &mut Flow, from: Side, quic: &Quic) {
 
 /// Rules 2, 3, 5 and 14.
 #[inline(always)]
-fn note_ids(flow: &mut Flow, from: Side, quic: &Quic, now: u64, rules: &Rules) {
+fn note_ids(flow: &mut Flow, from: Endpoint, quic: &Quic, now: u64, rules: &Rules) {
     let timed = flow.is_timed(from, rules.include_local);
     let (forward, reverse) = flow.both_mut(from);
     let leg = &mut forward.leg;
@@ -280,7 +280,7 @@ fn note_ids(flow: &mut Flow, from: Side, quic: &Quic, now: u64, rules: &Rules) {
 
 /// Rules 6 to 13.
 #[inline(always)]
-fn note_spin(flow: &mut Flow, from: Side, value: u8, now: u64, rules: &Rules, work: &mut Work) {
+fn note_spin(flow: &mut Flow, from: Endpoint, value: u8, now: u64, rules: &Rules, work: &mut Work) {
     let timed = flow.is_timed(from.other(), rules.include_local);
     let mut connection = flow.connection;
     let (forward, reverse) = flow.both_mut(from);

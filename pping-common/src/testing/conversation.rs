@@ -4,7 +4,7 @@ use std::{format, string::String, vec::Vec};
 
 use super::{ACK, PSH};
 use crate::{
-    flow::{Changes, Flow, Outcome, Side},
+    flow::{Changes, Endpoint, Flow, Outcome},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
     rtt::{Concern, Method, Methods, Rules},
 };
@@ -113,17 +113,17 @@ impl Conversation {
 
     /// A packet of the low side, `ms` after the clock began.
     pub(crate) fn low(&mut self, ms: u64, transport: Transport) -> Outcome {
-        self.packet(Side::Low, ms * MS, &transport)
+        self.packet(Endpoint::Low, ms * MS, &transport)
     }
 
     /// A packet of the high side, `ms` after the clock began.
     pub(crate) fn high(&mut self, ms: u64, transport: Transport) -> Outcome {
-        self.packet(Side::High, ms * MS, &transport)
+        self.packet(Endpoint::High, ms * MS, &transport)
     }
 
     /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about, but for
     /// what is noted of all packets.
-    pub(crate) fn packet(&mut self, from: Side, now: u64, transport: &Transport) -> Outcome {
+    pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.both_mut(from).0.note(transport, 0, DIRECTION);
         let concern = self.flow.concerns(from, transport, &noted, &self.rules);
         let is_left_alone = match concern {

@@ -12,7 +12,7 @@ use aya_ebpf::{
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Counters, Errand},
-    flow::{Flow, FlowKey, Ipv4, Ipv6, Side},
+    flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
     table::{Entry, Place, idle},
 };
@@ -272,7 +272,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
-    for timed in [Side::Low, Side::High] {
+    for timed in [Endpoint::Low, Endpoint::High] {
         maps::settle(scratch);
         // SAFETY: as above.
         let (key, flow_ref) = unsafe { (&*maps::anew(key), &*maps::anew(flow)) };
@@ -281,8 +281,8 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
         }
         let method = flow_ref.method(key.protocol, config::rules().methods);
         let (source, destination) = match timed {
-            Side::Low => (key.high, key.low),
-            Side::High => (key.low, key.high),
+            Endpoint::Low => (key.high, key.low),
+            Endpoint::High => (key.low, key.high),
         };
         scratch.belonging = Belonging {
             place: key.interface,
@@ -294,8 +294,8 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
         };
         maps::settle(scratch);
         let ways = match timed {
-            Side::Low => (&scratch.low, &scratch.high),
-            Side::High => (&scratch.high, &scratch.low),
+            Endpoint::Low => (&scratch.low, &scratch.high),
+            Endpoint::High => (&scratch.high, &scratch.low),
         };
         aggregate::traffic(flow, timed, &scratch.belonging, counters, &mut scratch.series, ways);
     }

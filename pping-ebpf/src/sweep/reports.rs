@@ -2,7 +2,7 @@
 
 use pping_common::{
     abi::{Control, Counters, Emit, EndEvent, Endpoints, FlowEventKind, Lost, TriggeredBy},
-    flow::{Flow, FlowKey, Lifecycle, Reason, Side},
+    flow::{Endpoint, Flow, FlowKey, Lifecycle, Reason},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::{Datagram, Protocol, Segment},
 };
@@ -18,8 +18,8 @@ pub(super) fn expire<A: Flows>(
     sweep: &Sweep,
     counters: &mut Counters,
 ) -> bool {
-    let is_open = |side| flow.direction(side).lifecycle == Lifecycle::Open;
-    let (low_open, high_open) = (is_open(Side::Low), is_open(Side::High));
+    let is_open = |endpoint| flow.direction(endpoint).lifecycle == Lifecycle::Open;
+    let (low_open, high_open) = (is_open(Endpoint::Low), is_open(Endpoint::High));
     let mut lost = 0;
     if config::emit().has(Emit::FLOWS) {
         if low_open {
@@ -67,8 +67,8 @@ fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep) -> bool {
         closed_at => (flow.closed_by as u8, closed_at),
     };
     let endpoints = match first {
-        Side::Low => high_to_low(key),
-        Side::High => high_to_low(key).reversed(),
+        Endpoint::Low => high_to_low(key),
+        Endpoint::High => high_to_low(key).reversed(),
     };
     let (sent, received) = (flow.direction(first), flow.direction(first.other()));
     emit::end(reason, (began, ended), endpoints, sent, received)

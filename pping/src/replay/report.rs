@@ -7,7 +7,7 @@ use pping_common::{
         Counters, Direction, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent,
         SeriesKey, SeriesRef, TriggeredBy,
     },
-    flow::{Address, Changes, Flow, FlowKey, Lifecycle, Reason, Side},
+    flow::{Address, Changes, Endpoint, Flow, FlowKey, Lifecycle, Reason},
     parse::{Datagram, Frame, Protocol, Segment},
     rtt::{Rules, Sample},
 };
@@ -85,14 +85,14 @@ impl Report {
     pub(super) fn sample(
         &mut self,
         sample: &Sample,
-        (flow, from): (&mut Flow, Side),
+        (flow, from): (&mut Flow, Endpoint),
         frame: &Frame,
         seen: Seen,
         endpoints: Endpoints,
     ) {
         let cached = match from.other() {
-            Side::Low => &mut flow.low.series,
-            Side::High => &mut flow.high.series,
+            Endpoint::Low => &mut flow.low.series,
+            Endpoint::High => &mut flow.high.series,
         };
         let place = self.count(sample, cached, frame, seen);
         let (timed, other) = (flow.direction(from.other()), flow.direction(from));
@@ -151,7 +151,8 @@ impl Report {
     pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
         self.fold(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
-        let open = [Side::Low, Side::High].map(|side| flow.direction(side).lifecycle == Lifecycle::Open);
+        let open = [Endpoint::Low, Endpoint::High]
+            .map(|endpoint| flow.direction(endpoint).lifecycle == Lifecycle::Open);
         self.counters.closed[Reason::Timeout as usize] += u64::from(open.contains(&true));
         let low = endpoints_of_low(key);
         for (is_open, endpoints) in open.into_iter().zip([low, low.reversed()]) {
@@ -187,8 +188,8 @@ impl Report {
             began: began.saturating_sub(1),
             ended: ended.saturating_sub(1),
             endpoints: match beginner {
-                Side::Low => low,
-                Side::High => low.reversed(),
+                Endpoint::Low => low,
+                Endpoint::High => low.reversed(),
             },
             sent: flow.direction(beginner).into(),
             received: flow.direction(beginner.other()).into(),

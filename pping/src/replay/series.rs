@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
     abi::{Counters, Purpose, SeriesKey, SeriesRef, Tally, Traffic},
-    flow::{Address, Flow, FlowKey, Side},
+    flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
     parse::IpAddress,
     rtt::{Method, Rules},
@@ -124,26 +124,26 @@ impl Series {
             return;
         }
         let method = flow.method(key.protocol, rules.methods);
-        let addresses = |side| match side {
-            Side::Low => (key.high.to_address(), key.low.to_address()),
-            Side::High => (key.low.to_address(), key.high.to_address()),
+        let addresses = |endpoint| match endpoint {
+            Endpoint::Low => (key.high.to_address(), key.low.to_address()),
+            Endpoint::High => (key.low.to_address(), key.high.to_address()),
         };
-        for (side, sent, received) in [(Side::Low, low, high), (Side::High, high, low)] {
-            if !flow.may_have_samples(side, rules.include_local) {
+        for (endpoint, sent, received) in [(Endpoint::Low, low, high), (Endpoint::High, high, low)] {
+            if !flow.may_have_samples(endpoint, rules.include_local) {
                 continue;
             }
-            let (source, destination) = addresses(side);
+            let (source, destination) = addresses(endpoint);
             let belonging = Belonging {
                 interface: key.interface,
                 method,
-                direction: flow.matched_at(side),
-                dscp: flow.direction(side.other()).latest.dscp,
+                direction: flow.matched_at(endpoint),
+                dscp: flow.direction(endpoint.other()).latest.dscp,
                 source,
                 destination,
             };
-            let cached = match side {
-                Side::Low => &mut flow.low.series,
-                Side::High => &mut flow.high.series,
+            let cached = match endpoint {
+                Endpoint::Low => &mut flow.low.series,
+                Endpoint::High => &mut flow.high.series,
             };
             if let Some(tally) = self.find(cached, &belonging, counters).and_then(|place| self.tally(place)) {
                 tally.sent.add(&sent);

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use pping_common::{
     abi::{Direction, Emit, SeriesKey, Tally},
     dns::QueryKey,
-    flow::{Address, Flow, FlowKey, Noted, Side},
+    flow::{Address, Endpoint, Flow, FlowKey, Noted},
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
     parse::{Decap, Family, Frame, IpAddress, Kind, Protocol, Scope, Untracked, Vlan},
@@ -204,8 +204,8 @@ impl Tracked<'_> {
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
         entry.see(now, second);
         let sender = match from {
-            Side::Low => &mut entry.flow.low,
-            Side::High => &mut entry.flow.high,
+            Endpoint::Low => &mut entry.flow.low,
+            Endpoint::High => &mut entry.flow.high,
         };
         let noted = sender.note(transport, self.frame.traffic_class, self.seen.direction_number());
         let (counters, direction) =
@@ -296,7 +296,7 @@ impl Tracked<'_> {
     }
 
     /// The rare packet that matches, records, opens or closes.
-    fn step<A: Address>(&mut self, flow: &mut Flow, from: Side, noted: Noted) {
+    fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
         let outcome = flow.step(from, &frame.transport, &noted, now, &self.settings.rules);
         let endpoints = endpoints::<A>(self.seen.place, frame);

@@ -1,7 +1,7 @@
 //! Flow keys.
 
 use crate::{
-    flow::{Address, FlowKey, Ipv4, Ipv6, Side},
+    flow::{Address, Endpoint, FlowKey, Ipv4, Ipv6},
     parse::{Frame, IpAddress, Kind, Transport},
     testing::{data, reply, request},
 };
@@ -28,11 +28,11 @@ fn assert_canonical<A: Address + PartialEq + core::fmt::Debug>(
     high: (IpAddress, u16),
 ) {
     let (key, from) = FlowKey::<A>::new(3, &frame(low, high, data(1, 2)));
-    assert_eq!(from, Side::Low);
+    assert_eq!(from, Endpoint::Low);
     assert_eq!((key.low.to_address(), key.low_port), low);
     assert_eq!((key.high.to_address(), key.high_port), high);
     assert_eq!((key.interface, key.protocol, key.zero), (3, 6, 0));
-    assert_eq!(FlowKey::<A>::new(3, &frame(high, low, data(1, 2))), (key, Side::High));
+    assert_eq!(FlowKey::<A>::new(3, &frame(high, low, data(1, 2))), (key, Endpoint::High));
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn identifier_takes_the_place_of_the_ports() {
         FlowKey::<Ipv4>::new(0, &frame((source, 1), (destination, 2), transport))
     };
     let (key, from) = echo(77, request(1), v4(1), v4(2));
-    assert_eq!((key.low_port, key.high_port, key.protocol, from), (77, 77, 1, Side::Low));
-    assert_eq!(echo(77, reply(1), v4(2), v4(1)), (key, Side::High));
-    assert_eq!(echo(77, request(2), v4(1), v4(2)), (key, Side::Low));
+    assert_eq!((key.low_port, key.high_port, key.protocol, from), (77, 77, 1, Endpoint::Low));
+    assert_eq!(echo(77, reply(1), v4(2), v4(1)), (key, Endpoint::High));
+    assert_eq!(echo(77, request(2), v4(1), v4(2)), (key, Endpoint::Low));
     assert_ne!(echo(78, request(1), v4(1), v4(2)).0, key);
 }
 
@@ -91,7 +91,7 @@ fn host_that_pings_itself_answers_from_the_other_side() {
         let (asked, from) = FlowKey::<Ipv6>::new(0, &frame((address, 0), (address, 0), request(1)));
         let (answered, back) = FlowKey::<Ipv6>::new(0, &frame((address, 0), (address, 0), reply(1)));
         assert_eq!(asked, answered);
-        assert_eq!((from, back), (Side::Low, Side::High));
+        assert_eq!((from, back), (Endpoint::Low, Endpoint::High));
     }
 }
 
@@ -103,7 +103,7 @@ fn address_survives_the_key() {
 
 #[test]
 fn sides_are_opposite() {
-    assert_eq!((Side::Low.other(), Side::High.other()), (Side::High, Side::Low));
+    assert_eq!((Endpoint::Low.other(), Endpoint::High.other()), (Endpoint::High, Endpoint::Low));
 }
 
 #[test]

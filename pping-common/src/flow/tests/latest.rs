@@ -1,7 +1,7 @@
 //! What counts as sent again, and what is marked for congestion.
 
 use crate::{
-    flow::{Flow, FlowDirection, Noted, Side},
+    flow::{Endpoint, Flow, FlowDirection, Noted},
     parse::Transport,
     rtt::Rules,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
@@ -24,7 +24,7 @@ impl Sender {
     fn sends_again(&mut self, transport: Transport) -> bool {
         let noted = note(&mut self.flow.low, transport, 0);
         self.now += 1_000_000;
-        self.flow.step(Side::Low, &transport, &noted, self.now, &Rules::UNLIMITED);
+        self.flow.step(Endpoint::Low, &transport, &noted, self.now, &Rules::UNLIMITED);
         noted.is_retransmission
     }
 }

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
-    flow::{Lifecycle, Side},
+    flow::{Endpoint, Lifecycle},
     testing::{ACK, Conversation, FIN, RST, SYN, segment},
 };
 
@@ -23,14 +23,14 @@ proptest! {
         let mut flows = 0_i32;
         let mut directions = 0_i32;
         for (position, (is_low, flags)) in packets.into_iter().enumerate() {
-            let from = if is_low { Side::Low } else { Side::High };
+            let from = if is_low { Endpoint::Low } else { Endpoint::High };
             let changes = talk.packet(from, position as u64 + 1, &segment(flags, 0, 1, 1)).changes;
             flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
             directions += i32::from(changes.opened);
             directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
-            let open = [Side::Low, Side::High]
+            let open = [Endpoint::Low, Endpoint::High]
                 .into_iter()
-                .filter(|&side| talk.flow.direction(side).lifecycle == Lifecycle::Open)
+                .filter(|&endpoint| talk.flow.direction(endpoint).lifecycle == Lifecycle::Open)
                 .count();
             prop_assert_eq!(directions, open as i32);
             prop_assert_eq!(flows, i32::from(open > 0));

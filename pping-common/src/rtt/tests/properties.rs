@@ -6,7 +6,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::model::{Found, Model};
 use crate::{
-    flow::{Flow, Outcome, Side},
+    flow::{Endpoint, Flow, Outcome},
     parse::{Kind, TcpFlags, Timestamps, Transport},
     rtt::{Basis, Measured, Method, Methods, Rules},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
@@ -15,7 +15,7 @@ use crate::{
 /// A packet to be: its fields are relative to what was sent before.
 #[derive(Clone, Debug)]
 struct Packet {
-    from: Side,
+    from: Endpoint,
     wait_ms: i64,
     flags: u8,
     payload: u32,
@@ -58,12 +58,12 @@ fn flags() -> impl Strategy<Value = u8> {
     ]
 }
 
-fn timing() -> impl Strategy<Value = (Side, i64, Before)> {
-    let side = prop_oneof![Just(Side::Low), Just(Side::High)];
+fn timing() -> impl Strategy<Value = (Endpoint, i64, Before)> {
+    let endpoint = prop_oneof![Just(Endpoint::Low), Just(Endpoint::High)];
     let wait = prop_oneof![16 => 1..40_i64, 3 => 40..300_i64, 1 => 2000..11_000_i64, 1 => -60..1_i64];
     let before =
         prop_oneof![60 => Just(Before::Nothing), 2 => Just(Before::Gap), 1 => Just(Before::OtherClock)];
-    (side, wait, before)
+    (endpoint, wait, before)
 }
 
 fn clocks() -> impl Strategy<Value = (u32, u32, u32)> {
@@ -163,7 +163,10 @@ fn starts() -> impl Strategy<Value = [u32; 4]> {
 }
 
 /// The packets as segments with absolute numbers, each with its sender and its time in ns, no two at the same.
-fn segments(packets: &[Packet], [low_clock, high_clock, low, high]: [u32; 4]) -> Vec<(Side, u64, Transport)> {
+fn segments(
+    packets: &[Packet],
+    [low_clock, high_clock, low, high]: [u32; 4],
+) -> Vec<(Endpoint, u64, Transport)> {
     let mut ms = 100_i64;
     let mut clocks = [low_clock, high_clock];
     let mut next = [low, high];
@@ -219,7 +222,7 @@ fn found(outcome: Outcome) -> Found {
 
 /// Sends packets past a flow and the model, which must agree after each.
 fn assert_as_the_model(
-    packets: &[(Side, u64, Transport)],
+    packets: &[(Endpoint, u64, Transport)],
     before: &[Before],
     rules: Rules,
     local: u32,
@@ -241,15 +244,15 @@ fn assert_as_the_model(
         let found = found(talk.packet(from, now, &transport));
         let expected = model.packet(from as usize, &transport, now);
         prop_assert_eq!(found, expected, "{:?} at {} ms, {:?}", from, now / MS, transport);
-        for side in [Side::Low, Side::High] {
-            let direction = talk.flow.direction(side);
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            let direction = talk.flow.direction(endpoint);
             let state = (direction.slots.waiting(), direction.min_rtt, direction.smoothed_rtt);
-            let expected = model.state(side as usize);
+            let expected = model.state(endpoint as usize);
             prop_assert_eq!(
                 state,
                 expected,
                 "{:?} after {:?} at {} ms, {:?}",
-                side,
+                endpoint,
                 from,
                 now / MS,
                 transport
@@ -284,8 +287,8 @@ proptest! {
         let mut now = 0;
         let echoes: Vec<_> = packets.iter().map(|&(is_low, is_reply, sequence, wait_ms)| {
             now += wait_ms * MS;
-            let side = if is_low { Side::Low } else { Side::High };
-            (side, now, if is_reply { reply(sequence) } else { request(sequence) })
+            let endpoint = if is_low { Endpoint::Low } else { Endpoint::High };
+            (endpoint, now, if is_reply { reply(sequence) } else { request(sequence) })
         }).collect();
         assert_as_the_model(&echoes, &vec![Before::Nothing; echoes.len()], rules, local)?;
     }
@@ -321,8 +324,8 @@ proptest! {
                 prop_assert!(!sampled[timed].contains(&sample), "{:?} again", sample);
                 sampled[timed].push(sample);
             }
-            for side in [Side::Low, Side::High] {
-                prop_assert!(talk.flow.direction(side).slots.waiting() <= 8);
+            for endpoint in [Endpoint::Low, Endpoint::High] {
+                prop_assert!(talk.flow.direction(endpoint).slots.waiting() <= 8);
             }
             let segment = &transport.segment;
             let identifiers = match transport.kind {

@@ -3,7 +3,7 @@
 use std::{vec, vec::Vec};
 
 use crate::{
-    flow::{Outcome, Side},
+    flow::{Endpoint, Outcome},
     parse::{Kind, Quic, QuicForm, Transport},
     rtt::{Concern, Method, Methods, Rules},
     testing::{Conversation, MS},
@@ -377,11 +377,11 @@ fn rule_14_packets_that_went_by_unseen_leave_no_interval() {
 #[test]
 fn packets_of_no_interest_concern_nobody() {
     let mut talk = believed();
-    for (from, value) in [(Side::Low, true), (Side::High, true)] {
+    for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
         let noted = talk.flow.low.note(&transport, 0, 0);
         assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
-        let transport = initial(ANY, if from == Side::Low { CLIENT } else { SERVER });
+        let transport = initial(ANY, if from == Endpoint::Low { CLIENT } else { SERVER });
         assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
     }
 }

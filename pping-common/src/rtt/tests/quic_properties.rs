@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::quic::{connected, short};
 use crate::{
-    flow::Side,
+    flow::Endpoint,
     rtt::{Concern, Sample},
     testing::MS,
 };
@@ -129,11 +129,11 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
     for &(at, from, value) in packets {
         changes += usize::from(values[from].is_some_and(|before| before != value));
         values[from] = Some(value);
-        let side = if from == 0 { Side::Low } else { Side::High };
+        let endpoint = if from == 0 { Endpoint::Low } else { Endpoint::High };
         let (now, transport) = (20 * MS + at * US, short(value));
-        let noted = talk.flow.both_mut(side).0.note(&transport, 0, 0);
-        if talk.flow.concerns(side, &transport, &noted, &talk.rules) != Concern::Nothing {
-            let outcome = talk.flow.step(side, &transport, &noted, now, &talk.rules);
+        let noted = talk.flow.both_mut(endpoint).0.note(&transport, 0, 0);
+        if talk.flow.concerns(endpoint, &transport, &noted, &talk.rules) != Concern::Nothing {
+            let outcome = talk.flow.step(endpoint, &transport, &noted, now, &talk.rules);
             samples.extend(outcome.measured.sample().map(|sample| (from, sample)));
         }
     }

@@ -1,7 +1,7 @@
 //! `tcp-seq`. In a conversation in progress the low side goes on with 1,000 and the high one with 5,000.
 
 use crate::{
-    flow::{FlowDirection, Outcome, Side},
+    flow::{Endpoint, FlowDirection, Outcome},
     parse::Transport,
     rtt::{Method, Methods, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, unwatched},
@@ -467,11 +467,11 @@ fn s5_packets_missed_and_a_clock_set_back_free_what_waits() {
 #[test]
 fn high_side_is_measured_as_the_low_one() {
     let mut talk = in_progress();
-    let mut send = |side, ms: u64, transport| rtt(talk.packet(side, ms * MS, &transport));
-    assert_eq!(send(Side::High, 10, bare(ACK, 5_000, 100, 1_000)), None);
-    assert_eq!(send(Side::High, 11, bare(ACK, 5_100, 100, 1_000)), None);
-    assert_eq!(send(Side::Low, 30, bare(ACK, 1_000, 0, 5_100)), Some((5_100, 20)));
-    assert_eq!(send(Side::High, 32, bare(ACK, 5_100, 100, 1_000)), None);
-    assert_eq!(send(Side::Low, 50, bare(ACK, 1_000, 0, 5_200)), None);
+    let mut send = |endpoint, ms: u64, transport| rtt(talk.packet(endpoint, ms * MS, &transport));
+    assert_eq!(send(Endpoint::High, 10, bare(ACK, 5_000, 100, 1_000)), None);
+    assert_eq!(send(Endpoint::High, 11, bare(ACK, 5_100, 100, 1_000)), None);
+    assert_eq!(send(Endpoint::Low, 30, bare(ACK, 1_000, 0, 5_100)), Some((5_100, 20)));
+    assert_eq!(send(Endpoint::High, 32, bare(ACK, 5_100, 100, 1_000)), None);
+    assert_eq!(send(Endpoint::Low, 50, bare(ACK, 1_000, 0, 5_200)), None);
     assert_ne!(talk.flow.high.min_rtt, FlowDirection::NO_RTT);
 }

@@ -1,7 +1,7 @@
 //! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low side and 500 on the high.
 
 use crate::{
-    flow::{FlowDirection, Side},
+    flow::{Endpoint, FlowDirection},
     parse::Transport,
     rtt::{Method, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, unwatched},
@@ -233,14 +233,14 @@ fn segment_without_timestamps_neither_matches_nor_records() {
 
 #[test]
 fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() {
-    for side in [Side::Low, Side::High] {
+    for endpoint in [Endpoint::Low, Endpoint::High] {
         let mut talk = Conversation::in_progress();
         talk.flow.contended = 1;
-        let base = if side == Side::Low { 100 } else { 500 };
+        let base = if endpoint == Endpoint::Low { 100 } else { 500 };
         let mut recorded = |ms, tsval| {
-            talk.packet(side, ms * MS, &data(tsval, 0));
+            talk.packet(endpoint, ms * MS, &data(tsval, 0));
             assert_eq!(talk.flow.contended, 0);
-            talk.flow.direction(side).slots.waiting()
+            talk.flow.direction(endpoint).slots.waiting()
         };
         assert_eq!(recorded(10, base), 0);
         assert_eq!(recorded(11, base + 1), 0);

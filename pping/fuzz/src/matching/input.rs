@@ -2,7 +2,7 @@
 //! keep their meaning, can be written by hand, and change little when the fuzzer changes a byte.
 
 use pping_common::{
-    flow::Side,
+    flow::Endpoint,
     limits::{LATEST, SECOND},
     parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
     rtt::{Basis, Method, Methods, Rules},
@@ -47,7 +47,7 @@ pub(super) struct Input<'a> {
 pub(super) enum Event {
     Packet {
         flow: usize,
-        from: Side,
+        from: Endpoint,
         now: u64,
         transport: Transport,
     },
@@ -92,7 +92,7 @@ impl<'a> Input<'a> {
         self.records.iter().map(move |&[what, flags, size, carried, echoed, step]| {
             now = moved(now, step);
             let flow = usize::from(what) % FLOWS;
-            let from = if what & 4 == 0 { Side::Low } else { Side::High };
+            let from = if what & 4 == 0 { Endpoint::Low } else { Endpoint::High };
             let mut transport = empty(flow as u16);
             match what >> 3 & 7 {
                 0..=3 => {

@@ -4,7 +4,7 @@ mod input;
 mod model;
 
 use pping_common::{
-    flow::{Changes, Flow, Lifecycle, Noted, Outcome, Side},
+    flow::{Changes, Endpoint, Flow, Lifecycle, Noted, Outcome},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, SLOTS},
     parse::{Kind, Transport},
     rtt::{Concern, Measured, Rules},
@@ -69,15 +69,15 @@ impl Talk {
         }
     }
 
-    fn packet(&mut self, from: Side, now: u64, transport: &Transport) {
+    fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) {
         self.number = transport.number();
         if self.begins_anew(from, transport) {
             (self.open_flows, self.open_directions) = (0, 0);
         }
         // As the kernel programs do: a flow that is not concerned is left alone.
         let direction = match from {
-            Side::Low => &mut self.flow.low,
-            Side::High => &mut self.flow.high,
+            Endpoint::Low => &mut self.flow.low,
+            Endpoint::High => &mut self.flow.high,
         };
         let noted = direction.note(transport, 0, 0);
         let outcome = match self.flow.concerns(from, transport, &noted, &self.rules) {
@@ -90,8 +90,8 @@ impl Talk {
             {
                 if concern == Concern::Tsval {
                     let direction = match from {
-                        Side::Low => &mut self.flow.low,
-                        Side::High => &mut self.flow.high,
+                        Endpoint::Low => &mut self.flow.low,
+                        Endpoint::High => &mut self.flow.high,
                     };
                     direction.newest_tsval = transport.segment.timestamps.tsval;
                 }
@@ -119,7 +119,7 @@ impl Talk {
     }
 
     /// Whether the packet is a SYN on used ports, which ends what was there without a word.
-    fn begins_anew(&self, from: Side, transport: &Transport) -> bool {
+    fn begins_anew(&self, from: Endpoint, transport: &Transport) -> bool {
         let (forward, flags) = (self.flow.direction(from), transport.segment.flags);
         transport.kind == Kind::Tcp
             && (flags.syn() && !flags.ack())
@@ -127,7 +127,7 @@ impl Talk {
     }
 
     /// A flow that says that it is not concerned does nothing.
-    fn assert_unconcerned(&self, from: Side, now: u64, transport: &Transport, noted: Noted) {
+    fn assert_unconcerned(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
         // What it has not seen comes to light at the next packet that it is concerned by.
         if self.flow.contended != 0 {
             return;
@@ -138,8 +138,8 @@ impl Talk {
         for measured in [outcome.measured, outcome.second] {
             assert!(!measured.has_sample && !measured.slots_full, "{transport:?} at {now}");
         }
-        for side in [Side::Low, Side::High] {
-            let (before, after) = (self.flow.direction(side), flow.direction(side));
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            let (before, after) = (self.flow.direction(endpoint), flow.direction(endpoint));
             assert_eq!(model::State::of(before), model::State::of(after), "{transport:?} at {now}");
             assert_eq!(before.lifecycle, after.lifecycle, "{transport:?} at {now}");
             assert_eq!(
@@ -155,11 +155,11 @@ impl Talk {
         if self.flow.contended != 0 {
             return;
         }
-        for side in [Side::Low, Side::High] {
-            let direction = self.flow.direction(side);
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            let direction = self.flow.direction(endpoint);
             assert!(direction.slots.waiting() <= SLOTS);
-            assert_eq!(model::State::of(direction), self.model.state(side as usize));
-            if let Some(expected) = self.model.rtts(side as usize) {
+            assert_eq!(model::State::of(direction), self.model.state(endpoint as usize));
+            if let Some(expected) = self.model.rtts(endpoint as usize) {
                 assert_eq!((direction.min_rtt, direction.smoothed_rtt), expected);
             }
         }
@@ -170,8 +170,8 @@ impl Talk {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);
         self.open_directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
-        let is_open = |side| i32::from(self.flow.direction(side).lifecycle == Lifecycle::Open);
-        let open = is_open(Side::Low) + is_open(Side::High);
+        let is_open = |endpoint| i32::from(self.flow.direction(endpoint).lifecycle == Lifecycle::Open);
+        let open = is_open(Endpoint::Low) + is_open(Endpoint::High);
         assert_eq!((self.open_directions, self.open_flows), (open, open.min(1)));
     }
 
