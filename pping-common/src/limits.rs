@@ -33,7 +33,7 @@ pub const MAX_TCP_OPTION_BYTES: usize = 40;
 pub const DEFAULT_MAX_FLOWS: u32 = 131_072;
 
 /// Interfaces that can be monitored at the same time, or were a moment ago.
-pub const INTERFACE_PLACES: u32 = 256;
+pub const MAX_INTERFACES: u32 = 256;
 
 /// Entries of the table in which they are looked up; a power of two. With room to spare: the kernel numbers interfaces
 /// in the order in which they come, and those that come and go leave gaps.
@@ -74,7 +74,7 @@ pub const SERIES_PER_GROUP: u32 = 4;
 
 /// Series that there is room for beside: those of no group, or of the group of what there was no room for, for all methods
 /// at both hooks.
-pub const RESERVED_SERIES: u32 = INTERFACE_PLACES * crate::rtt::Method::ALL.len() as u32 * 2;
+pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::rtt::Method::ALL.len() as u32 * 2;
 
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
 /// the other's place.

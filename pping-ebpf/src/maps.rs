@@ -13,7 +13,7 @@ use pping_common::{
     flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
     limits::{
-        INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
+        MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_BYTES,
     },
     parse::{Family, Frame, IpAddress, Untracked},
@@ -88,10 +88,10 @@ static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, 0
 
 /// The names of interfaces by place: notes of the agent, which finds them again where they are pinned.
 #[map]
-static PLACES: Array<PlaceName> = Array::with_max_entries(INTERFACE_PLACES, 0);
+static PLACES: Array<PlaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
 
 #[map]
-static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(INTERFACE_PLACES, 0);
+static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(MAX_INTERFACES, 0);
 
 /// This host's addresses. Looked at once per flow.
 #[map]

@@ -136,7 +136,7 @@ fn observe(direction: Direction, place: u16, len: usize, scratch: &mut Scratch) 
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
-        counters.untracked[within::<{ Untracked::PLACES }>(reason as usize)] += 1;
+        counters.untracked[within::<{ Untracked::COUNT }>(reason as usize)] += 1;
         None
     })
 }
@@ -155,7 +155,7 @@ fn go_on(direction: Direction, place: u16, scratch: &mut Scratch, family: Family
 
 #[inline(always)]
 fn count(counters: &mut Counters, direction: Direction, len: usize, frame: &Frame) {
-    let protocol = within::<{ Protocol::PLACES }>(frame.protocol as usize);
+    let protocol = within::<{ Protocol::COUNT }>(frame.protocol as usize);
     let direction = direction as usize;
     counters.packets[direction][protocol] += 1;
     counters.bytes[direction][protocol] += len as u64;

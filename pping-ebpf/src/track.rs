@@ -301,7 +301,7 @@ fn step<A: Flows>(
         counters.slots_full += u64::from(scratch.second.slots_full);
     }
     if scratch.changes.opened {
-        let reason = within::<{ Reason::PLACES }>(scratch.changes.opened_by as usize);
+        let reason = within::<{ Reason::COUNT }>(scratch.changes.opened_by as usize);
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
         let context = Context { direction, place, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
@@ -314,7 +314,7 @@ fn step<A: Flows>(
         report::<A>(direction, place, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
-        let reason = within::<{ Reason::PLACES }>(scratch.changes.closed_by as usize);
+        let reason = within::<{ Reason::COUNT }>(scratch.changes.closed_by as usize);
         counters.closed[reason] += u64::from(scratch.changes.closed_last);
         let context = Context { direction, place, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
@@ -358,7 +358,7 @@ fn report<A: Flows>(
     if !scratch.measured.has_sample {
         return;
     }
-    let method = within::<{ Method::PLACES }>(scratch.measured.sample.method as usize);
+    let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
     counters.samples[direction as usize][method] += 1;
     aggregate(direction, place, counters, scratch, flow, from);
     maps::settle(scratch);

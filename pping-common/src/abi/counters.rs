@@ -35,7 +35,7 @@ pub enum Lost {
 
 impl Lost {
     /// How many kinds are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 4;
+    pub const COUNT: usize = 4;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Rtt, Self::Flow, Self::End];
@@ -47,19 +47,19 @@ impl Lost {
 #[repr(C)]
 pub struct Counters {
     /// Packets by [`Direction`] and [`Protocol`].
-    pub packets: [[u64; Protocol::PLACES]; 2],
+    pub packets: [[u64; Protocol::COUNT]; 2],
     /// Bytes of whole frames by [`Direction`] and [`Protocol`].
-    pub bytes: [[u64; Protocol::PLACES]; 2],
+    pub bytes: [[u64; Protocol::COUNT]; 2],
     /// IP packets by [`Direction`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
     pub ecn: [[u64; 4]; 2],
     /// Packets that are not measured, by [`Untracked`].
-    pub untracked: [u64; Untracked::PLACES],
+    pub untracked: [u64; Untracked::COUNT],
     /// Samples by [`Direction`] that matched and [`Method`].
-    pub samples: [[u64; Method::PLACES]; 2],
+    pub samples: [[u64; Method::COUNT]; 2],
     /// Flows of which a first direction opened, by [`Reason`].
-    pub opened: [u64; Reason::PLACES],
+    pub opened: [u64; Reason::COUNT],
     /// Flows of which the last direction closed, by [`Reason`].
-    pub closed: [u64; Reason::PLACES],
+    pub closed: [u64; Reason::COUNT],
     /// Flow entries made, IPv4 and IPv6.
     pub entries_made: [u64; 2],
     /// Flow entries deleted, IPv4 and IPv6.
@@ -85,19 +85,19 @@ pub struct Counters {
     /// Samples that no series had room for.
     pub unaggregated: u64,
     /// Events lost, by [`Lost`].
-    pub lost: [u64; Lost::PLACES],
+    pub lost: [u64; Lost::COUNT],
 }
 
 impl Counters {
     /// Nothing counted.
     pub const ZERO: Self = Self {
-        packets: [[0; Protocol::PLACES]; 2],
-        bytes: [[0; Protocol::PLACES]; 2],
+        packets: [[0; Protocol::COUNT]; 2],
+        bytes: [[0; Protocol::COUNT]; 2],
         ecn: [[0; 4]; 2],
-        untracked: [0; Untracked::PLACES],
-        samples: [[0; Method::PLACES]; 2],
-        opened: [0; Reason::PLACES],
-        closed: [0; Reason::PLACES],
+        untracked: [0; Untracked::COUNT],
+        samples: [[0; Method::COUNT]; 2],
+        opened: [0; Reason::COUNT],
+        closed: [0; Reason::COUNT],
         entries_made: [0; 2],
         entries_deleted: [0; 2],
         slots_full: 0,
@@ -110,7 +110,7 @@ impl Counters {
         dns_responses: [0; 16],
         groups_refused: 0,
         unaggregated: 0,
-        lost: [0; Lost::PLACES],
+        lost: [0; Lost::COUNT],
     };
 
     /// Adds what another CPU or interface counted.

@@ -1,7 +1,7 @@
 //! The table of monitored interfaces.
 
 use crate::{
-    limits::{INTERFACE_PLACES, INTERFACE_TABLE},
+    limits::{MAX_INTERFACES, INTERFACE_TABLE},
     parse::LinkType,
 };
 
@@ -44,5 +44,5 @@ const _: () = {
     assert!(size_of::<Interface>() == 8);
     assert!(core::mem::offset_of!(Interface, place) == 4);
     assert!(size_of::<PlaceName>() == 16);
-    assert!(INTERFACE_TABLE.is_power_of_two() && INTERFACE_PLACES <= u16::MAX as u32 + 1);
+    assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);
 };

@@ -39,7 +39,7 @@ pub const LAYOUT: u64 = {
         size_of::<RttEvent>(),
         size_of::<FlowEvent>(),
         size_of::<EndEvent>(),
-        crate::limits::INTERFACE_PLACES as usize,
+        crate::limits::MAX_INTERFACES as usize,
         crate::limits::INTERFACE_TABLE as usize,
         crate::limits::RING_BYTES as usize,
     ];

@@ -243,7 +243,7 @@ const _: () = {
     assert!(size_of::<Series>() == 64 + 2 * size_of::<Tally>());
     assert!(core::mem::offset_of!(Series, tallies) == 64);
     assert!(size_of::<Control>() == 40);
-    assert!(Method::PLACES <= 8);
+    assert!(Method::COUNT <= 8);
 };
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub enum Reason {
 
 impl Reason {
     /// How many reasons are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 8;
+    pub const COUNT: usize = 8;
 
     /// Why a flow can open.
     pub const OPENING: [Self; 3] = [Self::FirstObserved, Self::Syn, Self::SynAck];

@@ -52,7 +52,7 @@ pub enum Protocol {
 
 impl Protocol {
     /// How many protocols are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 8;
+    pub const COUNT: usize = 8;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
@@ -87,7 +87,7 @@ pub enum Untracked {
 
 impl Untracked {
     /// How many reasons are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 16;
+    pub const COUNT: usize = 16;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 10] = [

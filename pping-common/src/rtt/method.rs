@@ -22,7 +22,7 @@ pub enum Method {
 
 impl Method {
     /// How many methods are told apart, rounded up to a power of two.
-    pub const PLACES: usize = 8;
+    pub const COUNT: usize = 8;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 7] = [

@@ -12,7 +12,7 @@ use std::{
 use aya::maps::{Array, MapData, MapError};
 use pping_common::{
     abi::{Interface, PlaceName, entry},
-    limits::{IDLE_SECONDS, INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE},
+    limits::{IDLE_SECONDS, MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE},
     parse::LinkType,
 };
 
@@ -168,7 +168,7 @@ fn name(note: &PlaceName) -> Option<String> {
     (len > 0).then(|| String::from_utf8_lossy(&note.name[..len]).into_owned())
 }
 
-const _: () = assert!(INTERFACE_PLACES <= 1 << 16);
+const _: () = assert!(MAX_INTERFACES <= 1 << 16);
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ fn numbers_are_what_others_count_by() {
     assert_eq!((Method::TcpTs as u8, Method::IcmpEcho as u8, Method::TcpSeq as u8), (0, 1, 2));
     assert_eq!((Method::TcpHandshake as u8, Method::Dns as u8), (3, 4));
     assert_eq!((Method::QuicSpin as u8, Method::QuicHandshake as u8), (5, 6));
-    assert!(Method::ALL.len() <= Method::PLACES);
+    assert!(Method::ALL.len() <= Method::COUNT);
 }
 
 #[test]

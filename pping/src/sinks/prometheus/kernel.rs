@@ -305,7 +305,7 @@ fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction
     Direction::ALL.into_iter().flat_map(series).collect()
 }
 
-fn by_protocol(counters: &[[u64; Protocol::PLACES]; 2]) -> Series {
+fn by_protocol(counters: &[[u64; Protocol::COUNT]; 2]) -> Series {
     by_direction(|direction| {
         Protocol::ALL.into_iter().map(move |protocol| {
             let labels =

@@ -89,7 +89,7 @@ fn a_response_gives_the_time_since_its_query() {
                 let counters = rig.twin.counters;
                 assert_eq!((counters.dns_queries, counters.dns_responses[3]), ([0, 1], 1));
                 assert_eq!(counters.samples[0][Method::Dns as usize], 1);
-                assert_eq!(counters.untracked, [0; Untracked::PLACES]);
+                assert_eq!(counters.untracked, [0; Untracked::COUNT]);
                 assert_eq!(counters.entries_made, [0; 2]);
             }
         }
@@ -143,7 +143,7 @@ fn a_response_without_its_question_is_ignored() {
     Pair { hosts: [v4(3), pair.hosts[1]], ..pair }.answer(&mut rig, 1, RESPONSE);
     assert_eq!(ids(&mut rig, "responses to others"), NOTHING);
     assert_eq!(rig.twin.counters.dns_responses, [0; 16]);
-    assert_eq!(rig.twin.counters.untracked, [0; Untracked::PLACES]);
+    assert_eq!(rig.twin.counters.untracked, [0; Untracked::COUNT]);
     pair.answer(&mut rig, 1, RESPONSE);
     assert_eq!(ids(&mut rig, "the response"), [1]);
 }

@@ -3,7 +3,7 @@
 use pping::source::{interfaces::Link, load};
 use pping_common::{
     abi::Counters,
-    limits::{INTERFACE_PLACES, INTERFACE_PROBES, INTERFACE_TABLE},
+    limits::{MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE},
     parse::LinkType,
 };
 use pping_lab::{
@@ -33,7 +33,7 @@ fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
             assert!(run(&mut kernel, program, &shape.frame) || shape.frame.len() < 54, "{}", shape.name);
         }
     }
-    for place in 0..INTERFACE_PLACES as u16 {
+    for place in 0..MAX_INTERFACES as u16 {
         assert_eq!(counters(&kernel, place), Counters::ZERO, "place {place}");
     }
     assert!(events(&mut kernel).is_empty());
@@ -49,7 +49,7 @@ fn an_interface_whose_entry_is_taken_has_the_next() {
     for program in Program::ALL {
         run(&mut kernel, program, &echo(v4(1), v4(2), 1, 1, false));
     }
-    for other in 0..INTERFACE_PLACES as u16 {
+    for other in 0..MAX_INTERFACES as u16 {
         let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "place {other}");
     }
