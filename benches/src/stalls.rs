@@ -99,7 +99,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let mut kernel = with_room()?;
     send(&kernel, true)?;
     sweep_all(&mut kernel)?;
-    let (_attachment, place) = watch(&mut kernel, &client, &host, cpus - 1)?;
+    let (_attachment, interface_id) = watch(&mut kernel, &client, &host, cpus - 1)?;
     client.sysctl("net.ipv4.ping_group_range", "0 0")?;
     let socket = client.enter(open)??;
     println!(
@@ -126,7 +126,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
             report.print_as(&format!("{}: {part}", work.name()), "us", &Figure::of(of)?);
         }
     }
-    let counters = kernel.counters.get(&u32::from(place), 0)?;
+    let counters = kernel.counters.get(&u32::from(interface_id), 0)?;
     let seen: Vec<u64> =
         counters.iter().map(|it| it.packets[Direction::Ingress as usize][Protocol::Icmp as usize]).collect();
     ensure!(
@@ -153,8 +153,8 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
     host.enter(|| {
         let link =
             Link { name: INTERFACE.into(), ifindex: ifindex(INTERFACE)?, hardware_type: libc::ARPHRD_ETHER };
-        let place = link.register(kernel)?;
-        Ok((attach(kernel, &link, Ingress::Tc, None, &mut Owner::default())?, place))
+        let interface_id = link.register(kernel)?;
+        Ok((attach(kernel, &link, Ingress::Tc, None, &mut Owner::default())?, interface_id))
     })?
 }
 

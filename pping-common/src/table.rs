@@ -1,17 +1,17 @@
-//! A table of flows that is two arrays: in which of its places a key can be, and what is in them.
+//! A table of flows that is two arrays: in which of its slots a key can be, and what is in them.
 //!
-//! A bucket is a cache line with the tags of [`WAYS`] places. A key can be in either of two buckets and goes to the emptier
-//! one, which keeps them even enough for all flows that a table is for to find a place (Azar, Broder, Karlin and Upfal,
-//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A place has the number of an entry of the other array.
+//! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets and goes to the emptier
+//! one, which keeps them even enough for all flows that a table is for to find a slot (Azar, Broder, Karlin and Upfal,
+//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A slot has the number of an entry of the other array.
 //! Those are handed out in a row, and what was given back last is handed out first: few flows are in few pages of memory,
 //! whose addresses a processor can keep.
 
 use crate::flow::{Address, Flow, FlowKey};
 
-/// Places in a bucket.
+/// Candidates in a bucket.
 pub const WAYS: usize = 6;
 
-/// Flows for which a bucket is set aside: fewer than it has places, as some buckets fill before others. With 4 the first flow is
+/// Flows for which a bucket is set aside: fewer than it has slots, as some buckets fill before others. With 4 the first flow is
 /// refused when 88 to 100 % of `max_flows` are there; with 5 at 70 to 84 % (131,072 of them; docs/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
 
@@ -61,15 +61,15 @@ impl Table {
     }
 }
 
-/// What tells the places of a bucket apart.
+/// What tells the slots of a bucket apart.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct Bucket {
-    /// Of each place the tag of the key in it, or 0.
+    /// Of each slot the tag of the key in it, or 0.
     pub tags: [u32; WAYS],
-    /// Of each place the number of its entry.
+    /// Of each slot the number of its entry.
     pub entries: [u32; WAYS],
-    /// Of each place the sweep before which the last packet came, modulo 2^16.
+    /// Of each slot the sweep before which the last packet came, modulo 2^16.
     pub seen: [u16; WAYS],
     /// Whether a CPU changes which are taken.
     pub busy: u32,
@@ -79,13 +79,13 @@ impl Bucket {
     /// A bucket with nothing in it.
     pub const EMPTY: Self = Self { tags: [0; WAYS], entries: [0; WAYS], seen: [0; WAYS], busy: 0 };
 
-    /// The place that has this tag, or, of 0, one that is free.
+    /// The slot that has this tag, or, of 0, one that is free.
     #[inline(always)]
     pub fn way(&self, tag: u32) -> Option<usize> {
         self.tags.iter().position(|&other| other == tag)
     }
 
-    /// How many places are taken. Without a branch, for the verifier's sake: tags are odd.
+    /// How many slots are taken. Without a branch, for the verifier's sake: tags are odd.
     #[inline(always)]
     pub fn taken(&self) -> u32 {
         self.tags.iter().map(|tag| tag & 1).sum()
@@ -109,14 +109,14 @@ pub struct Entry {
     pub flow: Flow,
 }
 
-/// A place: its bucket, and which of that.
+/// A slot: its bucket, and which of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(pub u32);
+pub struct Slot(pub u32);
 
-impl Place {
+impl Slot {
     const WAY_BITS: u32 = WAYS.next_power_of_two().trailing_zeros();
 
-    /// A place of a bucket.
+    /// A slot of a bucket.
     #[inline(always)]
     pub fn new(bucket: u32, way: usize) -> Self {
         Self(bucket << Self::WAY_BITS | way as u32)
@@ -128,7 +128,7 @@ impl Place {
         self.0 >> Self::WAY_BITS
     }
 
-    /// Which of its places.
+    /// Which of its slots.
     #[inline(always)]
     pub fn way(self) -> usize {
         (self.0 & ((1 << Self::WAY_BITS) - 1)) as usize
@@ -137,7 +137,7 @@ impl Place {
 
 /// Where a key can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct Candidates {
     /// By what it is told apart there; odd.
     pub tag: u32,
     /// The bucket it is looked for first.
@@ -146,7 +146,7 @@ pub struct Places {
     pub second: u32,
 }
 
-impl Places {
+impl Candidates {
     /// Those of a key in a table of so many buckets. `seed` is a secret, so that nobody can fill a bucket on purpose.
     #[inline(always)]
     pub fn of<A: Address>(key: &FlowKey<A>, seed: u64, buckets: u32) -> Self {

@@ -17,8 +17,8 @@ use crate::{
 /// What decides on the series of a flow direction.
 #[derive(Clone, Copy)]
 pub(crate) struct Belonging {
-    /// Interface's place in the table.
-    pub(crate) place: u16,
+    /// Interface id.
+    pub(crate) interface_id: u16,
     /// The number of a [`pping_common::rtt::Method`].
     pub(crate) method: u8,
     /// The number of the [`pping_common::abi::Direction`] that matches.
@@ -35,7 +35,7 @@ pub(crate) struct Belonging {
 pub(crate) struct Membership {
     /// The series.
     pub(crate) key: SeriesKey,
-    /// Its place, or [`RttEvent::NO_SERIES`].
+    /// Its index, or [`RttEvent::NO_SERIES`].
     pub(crate) index: u32,
     /// The bin of the sample, which has as many ways of coming about as there are octaves.
     bin: u32,
@@ -122,7 +122,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
     sync::add(ce, traffic.ce);
 }
 
-/// The series and its tally that is written to at present. The flow remembers the place, so that all but the
+/// The series and its tally that is written to at present. The flow remembers the index, so that all but the
 /// first sample find it without hashing.
 #[inline(always)]
 fn tally(
@@ -200,14 +200,14 @@ fn find(
     counters: &mut Counters,
     membership: &mut Membership,
 ) -> Option<*mut Series> {
-    membership.index = find_place(control, belonging, counters, &mut membership.key)?;
+    membership.index = find_series(control, belonging, counters, &mut membership.key)?;
     maps::settle(membership);
     maps::series(membership.index)
 }
 
-/// The place of the series, which is made if there is room for it. Else it is that of the group of others.
+/// The index of the series, which is made if there is room for it. Else it is that of the group of others.
 #[inline(always)]
-fn find_place(
+fn find_series(
     control: *mut Control,
     belonging: &Belonging,
     counters: &mut Counters,
@@ -219,7 +219,7 @@ fn find_place(
     key.group = grouping.key(belonging.source, belonging.destination, belonging.dscp, |address| {
         maps::label(generation, address)
     });
-    key.interface = belonging.place;
+    key.interface = belonging.interface_id;
     key.method = belonging.method;
     key.direction = belonging.direction;
     key.reserved = 0;
@@ -252,7 +252,7 @@ fn is_admitted(group: &GroupKey) -> bool {
     unsafe { GROUPS.get(group) }.is_some() || maps::insert_group(group)
 }
 
-/// Gives a series a place.
+/// Gives a series an index.
 #[inline(always)]
 fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
     let index = match maps::take_free_series() {
@@ -274,7 +274,7 @@ fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
     maps::series_index(key)
 }
 
-/// The next place that was never used.
+/// The next index that was never used.
 #[inline(always)]
 fn unused(control: *mut Control) -> Option<u32> {
     // SAFETY: a map value, valid for the program's run.

@@ -24,7 +24,7 @@ use crate::{
 #[inline(always)]
 pub(crate) fn message<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
 ) -> Result<(), Untracked> {
@@ -32,12 +32,12 @@ pub(crate) fn message<A: Flows>(
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
     }
-    let key = QueryKey::<A>::new(place, frame);
+    let key = QueryKey::<A>::new(interface_id, frame);
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
         if let Some(query) = answered(counters, &key, now) {
-            report::<A>(direction, place, counters, scratch, query, now);
+            report::<A>(direction, interface_id, counters, scratch, query, now);
         }
     } else {
         counters.dns_queries[direction as usize] += 1;
@@ -89,7 +89,7 @@ fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> O
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
     query: Query,
@@ -112,7 +112,7 @@ fn report<A: Flows>(
     maps::settle(scratch);
     let frame = &scratch.frame;
     let belonging = Belonging {
-        place,
+        interface_id,
         method: Method::Dns as u8,
         direction: direction as u8,
         dscp: frame.traffic_class >> 2,
@@ -121,7 +121,7 @@ fn report<A: Flows>(
     };
     aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
     maps::settle(scratch);
-    let context = Context { direction, place, frame: &scratch.frame };
+    let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
 }

@@ -20,7 +20,7 @@ const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 /// The packet that gives rise to an event.
 pub(crate) struct Context<'a> {
     pub(crate) direction: Direction,
-    pub(crate) place: u16,
+    pub(crate) interface_id: u16,
     pub(crate) frame: &'a Frame,
 }
 
@@ -35,7 +35,7 @@ impl Context<'_> {
             destination: A::of(self.frame.destination).to_address().to_bytes(),
             source_port,
             destination_port,
-            interface: self.place,
+            interface: self.interface_id,
             protocol: match transport.kind {
                 Kind::Tcp => Protocol::Tcp as u8,
                 Kind::Echo => A::ECHO as u8,

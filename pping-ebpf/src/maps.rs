@@ -8,17 +8,17 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, Stack, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Account, Control, Counters, Errand, Interface, PlaceName, Series, SeriesKey, Traffic, entry},
+    abi::{Account, Control, Counters, Errand, Interface, InterfaceName, Series, SeriesKey, Traffic, entry},
     dns::{Query, QueryKey},
     flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
     limits::{
-        MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES,
+        INTERFACE_PROBES, INTERFACE_TABLE, MAX_DUE, MAX_EXCLUDED_PREFIXES, MAX_INTERFACES,
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_BYTES,
     },
     parse::{Family, Frame, IpAddress, Untracked},
     rtt::{Concern, Measured, Work},
-    table::{Bucket, Entry, Place, Table},
+    table::{Bucket, Entry, Slot, Table},
 };
 
 use crate::{
@@ -70,7 +70,7 @@ static BEGUN_V6: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
 #[repr(C)]
 pub(crate) struct Begun {
     /// Where it is.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// What is there, or was.
     pub(crate) occupant: Occupant,
 }
@@ -86,9 +86,9 @@ pub(crate) static QUERIES_V6: LruHashMap<QueryKey<Ipv6>, Query> = LruHashMap::wi
 #[map]
 static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, 0);
 
-/// The names of interfaces by place: notes of the agent, which finds them again where they are pinned.
+/// The names of interfaces by interface id: notes of the agent, which finds them again where they are pinned.
 #[map]
-static PLACES: Array<PlaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
+static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
 
 #[map]
 static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(MAX_INTERFACES, 0);
@@ -126,7 +126,7 @@ pub(crate) struct Scratch {
     /// Who sent it.
     pub(crate) from: Endpoint,
     /// Where its flow is.
-    pub(crate) place: Place,
+    pub(crate) slot: Slot,
     /// What is there.
     pub(crate) occupant: Occupant,
     /// Where the last new flow was noted, by family.
@@ -173,11 +173,11 @@ static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MM
 #[map]
 static LEDGER: Array<Account> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The places of series.
+/// The indexes of series.
 #[map]
 static SERIES_INDEX: HashMap<SeriesKey, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
 
-/// Places of series that were in use and are free again.
+/// Indexes of series that were in use and are free again.
 #[map]
 static FREE_SERIES: Queue<u32> = Queue::with_max_entries(RESERVED_SERIES, 0);
 
@@ -313,8 +313,8 @@ pub(crate) fn anew<T>(mut place: *const T) -> *const T {
 
 /// This CPU's counters of an interface.
 #[inline(always)]
-pub(crate) fn counters(place: u16) -> Option<*mut Counters> {
-    COUNTERS.get_ptr_mut(u32::from(place))
+pub(crate) fn counters(interface_id: u16) -> Option<*mut Counters> {
+    COUNTERS.get_ptr_mut(u32::from(interface_id))
 }
 
 /// Whether an address is one of this host.
@@ -349,20 +349,20 @@ pub(crate) fn control() -> Option<*mut Control> {
     CONTROL.get_ptr_mut(0)
 }
 
-/// The series in a place.
+/// The series at an index.
 #[inline(always)]
 pub(crate) fn series(index: u32) -> Option<*mut Series> {
     SERIES.get_ptr_mut(index)
 }
 
-/// The place of a series, if it has one.
+/// The index of a series, if it has one.
 #[inline(always)]
 pub(crate) fn series_index(key: &SeriesKey) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
     unsafe { SERIES_INDEX.get(key) }.copied()
 }
 
-/// Gives a series its place; `false` when it has one already.
+/// Gives a series its index; `false` when it has one already.
 #[inline(always)]
 pub(crate) fn insert_series(key: &SeriesKey, index: u32) -> bool {
     SERIES_INDEX.insert(key, &index, u64::from(BPF_NOEXIST)).is_ok()
@@ -375,16 +375,16 @@ pub(crate) fn insert_group(group: &GroupKey) -> bool {
     GROUPS.insert(group, &0, 0).is_ok()
 }
 
-/// A place that was in use and is free again.
+/// An index that was in use and is free again.
 #[inline(always)]
 pub(crate) fn take_free_series() -> Option<u32> {
     FREE_SERIES.pop().ok().flatten()
 }
 
-/// Gives a place back.
+/// Gives an index back.
 #[inline(always)]
 pub(crate) fn give_free_series(index: u32) {
-    // There is room for all of them, so this fails when another CPU keeps the queue, and the place is lost.
+    // There is room for all of them, so this fails when another CPU keeps the queue, and the index is lost.
     let _ = FREE_SERIES.push(&index, 0);
 }
 

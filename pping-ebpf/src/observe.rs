@@ -42,11 +42,11 @@ pub fn observe_xdp(ctx: &XdpContext) {
             // It does not matter where the short way ended.
             let packet = Linear::of_xdp_anew(ctx);
             scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-            observe(Direction::Ingress, interface.place, packet.frame_len(), scratch)
+            observe(Direction::Ingress, interface.id, packet.frame_len(), scratch)
         }
     };
     if let Some(family) = due {
-        go_on(Direction::Ingress, interface.place, scratch, family);
+        go_on(Direction::Ingress, interface.id, scratch, family);
     }
 }
 
@@ -80,11 +80,11 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
         Way::Due(family) => Some(family),
         Way::Long => {
             scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
-            observe(direction, interface.place, packet.frame_len(), scratch)
+            observe(direction, interface.id, packet.frame_len(), scratch)
         }
     };
     if let Some(family) = due {
-        go_on(direction, interface.place, scratch, family);
+        go_on(direction, interface.id, scratch, family);
     }
 }
 
@@ -116,9 +116,9 @@ fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> 
 
 /// Counts a packet that was taken apart, and says whether a step is due, by the family of its flow.
 #[inline(always)]
-fn observe(direction: Direction, place: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
+fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
     maps::settle(scratch);
-    let counters = maps::counters(place)?;
+    let counters = maps::counters(interface_id)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.
     let counters = unsafe { &mut *counters };
@@ -126,13 +126,13 @@ fn observe(direction: Direction, place: u16, len: usize, scratch: &mut Scratch) 
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => {
-            dns::message::<Ipv4>(direction, place, counters, scratch).map(|()| None)
+            dns::message::<Ipv4>(direction, interface_id, counters, scratch).map(|()| None)
         }
         (Ok(()), Family::V6) if is_dns => {
-            dns::message::<Ipv6>(direction, place, counters, scratch).map(|()| None)
+            dns::message::<Ipv6>(direction, interface_id, counters, scratch).map(|()| None)
         }
-        (Ok(()), Family::V4) => track::<Ipv4>(direction, place, counters, scratch),
-        (Ok(()), Family::V6) => track::<Ipv6>(direction, place, counters, scratch),
+        (Ok(()), Family::V4) => track::<Ipv4>(direction, interface_id, counters, scratch),
+        (Ok(()), Family::V6) => track::<Ipv6>(direction, interface_id, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
@@ -143,13 +143,13 @@ fn observe(direction: Direction, place: u16, len: usize, scratch: &mut Scratch) 
 
 /// Does what is due.
 #[inline(always)]
-fn go_on(direction: Direction, place: u16, scratch: &mut Scratch, family: Family) {
-    let Some(counters) = maps::counters(place) else { return };
+fn go_on(direction: Direction, interface_id: u16, scratch: &mut Scratch, family: Family) {
+    let Some(counters) = maps::counters(interface_id) else { return };
     // SAFETY: as above.
     let counters = unsafe { &mut *counters };
     match family {
-        Family::V4 => step_due::<Ipv4>(direction, place, counters, scratch),
-        Family::V6 => step_due::<Ipv6>(direction, place, counters, scratch),
+        Family::V4 => step_due::<Ipv4>(direction, interface_id, counters, scratch),
+        Family::V6 => step_due::<Ipv6>(direction, interface_id, counters, scratch),
     }
 }
 

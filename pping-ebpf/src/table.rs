@@ -2,15 +2,15 @@
 //!
 //! Whoever looks for a flow takes no lock: it reads a tag, then compares the key. Whoever makes one has the lock of the first
 //! of its buckets, so that no two CPUs make the same, and that of the bucket it goes to; whoever deletes one has the lock of
-//! its bucket. A place may be taken by another flow while a CPU is busy with the flow that was in it. So what is measured is
-//! only under the lock of the flow, by who has looked once more at what is in its place. What is counted without may once be
+//! its bucket. A slot may be taken by another flow while a CPU is busy with the flow that was in it. So what is measured is
+//! only under the lock of the flow, by who has looked once more at what is in its slot. What is counted without may once be
 //! counted for the flow that came next.
 
 use core::ptr;
 
 use pping_common::{
     flow::{Flow, FlowKey},
-    table::{Bucket, Entry, Place, Places, Table, WAYS},
+    table::{Bucket, Candidates, Entry, Slot, Table, WAYS},
 };
 
 use crate::{
@@ -25,7 +25,7 @@ const LOCK: usize = 1;
 /// What a new flow starts as. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
 
-/// What is in a place.
+/// What is in a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Occupant {
@@ -37,23 +37,23 @@ pub(crate) struct Occupant {
 
 /// Where a key can be.
 #[inline(always)]
-pub(crate) fn places<A: Flows>(key: &FlowKey<A>) -> Option<Places> {
+pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
     let table = maps::table(A::FAMILY)?;
     // SAFETY: a map value, valid for the program's run. The agent writes these before any program runs.
     let (seed, buckets) = unsafe { ((*table).seed, (*table).buckets) };
-    Some(Places::of(key, seed, buckets))
+    Some(Candidates::of(key, seed, buckets))
 }
 
 /// Finds a flow, and notes where it is.
 #[inline(always)]
 pub(crate) fn find<A: Flows>(
     key: &FlowKey<A>,
-    places: &Places,
-    place: &mut Place,
+    candidates: &Candidates,
+    slot: &mut Slot,
     occupant: &mut Occupant,
 ) -> Option<*mut Entry> {
-    find_in(key, places.first, places.tag, place, occupant)
-        .or_else(|| find_in(key, places.second, places.tag, place, occupant))
+    find_in(key, candidates.first, candidates.tag, slot, occupant)
+        .or_else(|| find_in(key, candidates.second, candidates.tag, slot, occupant))
 }
 
 #[inline(always)]
@@ -61,15 +61,15 @@ fn find_in<A: Flows>(
     key: &FlowKey<A>,
     number: u32,
     tag: u32,
-    place: &mut Place,
+    slot: &mut Slot,
     occupant: &mut Occupant,
 ) -> Option<*mut Entry> {
     let bucket = A::index().get_ptr(number)?;
     // SAFETY: a map value, valid for the program's run.
-    *place = Place::new(number, unsafe { &*bucket }.way(tag)?);
+    *slot = Slot::new(number, unsafe { &*bucket }.way(tag)?);
     // So that what follows is verified once, and not for each way.
-    maps::settle(place);
-    let way = opaque(place.way());
+    maps::settle(slot);
+    let way = opaque(slot.way());
     if way >= WAYS {
         return None;
     }
@@ -82,9 +82,13 @@ fn find_in<A: Flows>(
 
 /// Finds a flow, and notes that a packet of it came before this sweep, but not where it is.
 #[inline(always)]
-pub(crate) fn find_and_see<A: Flows>(key: &FlowKey<A>, places: &Places, sweep: u32) -> Option<*mut Entry> {
-    find_and_see_in(key, places.first, places.tag, sweep)
-        .or_else(|| find_and_see_in(key, places.second, places.tag, sweep))
+pub(crate) fn find_and_see<A: Flows>(
+    key: &FlowKey<A>,
+    candidates: &Candidates,
+    sweep: u32,
+) -> Option<*mut Entry> {
+    find_and_see_in(key, candidates.first, candidates.tag, sweep)
+        .or_else(|| find_and_see_in(key, candidates.second, candidates.tag, sweep))
 }
 
 #[inline(always)]
@@ -93,7 +97,7 @@ fn find_and_see_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32
     // SAFETY: a map value, valid for the program's run.
     let entry = unsafe {
         let way = (*bucket).way(tag)?;
-        // Before the key is compared, after which the verifier need not tell the places apart any more. The wrong flow, with the
+        // Before the key is compared, after which the verifier need not tell the slots apart any more. The wrong flow, with the
         // same tag by chance, would be seen for idle a little later.
         see_at(bucket, way, sweep);
         (*bucket).entries[way]
@@ -133,14 +137,16 @@ pub(crate) enum Made {
 #[inline(always)]
 pub(crate) fn make<A: Flows>(
     key: &FlowKey<A>,
-    places: &Places,
-    place: &mut Place,
+    candidates: &Candidates,
+    slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
 ) -> Made {
-    let (Some(table), Some(first), Some(second)) =
-        (maps::table(A::FAMILY), A::index().get_ptr_mut(places.first), A::index().get_ptr_mut(places.second))
-    else {
+    let (Some(table), Some(first), Some(second)) = (
+        maps::table(A::FAMILY),
+        A::index().get_ptr_mut(candidates.first),
+        A::index().get_ptr_mut(candidates.second),
+    ) else {
         return Made::Full;
     };
     // SAFETY: map values, valid for the program's run.
@@ -156,17 +162,18 @@ pub(crate) fn make<A: Flows>(
     let (first_bucket, second_bucket) = unsafe { (&*first, &*second) };
     // The other one, then, as it is emptier.
     let is_second = second_bucket.taken() < first_bucket.taken();
-    let made = if let Some(entry) = find(key, places, place, occupant) {
+    let made = if let Some(entry) = find(key, candidates, slot, occupant) {
         Made::Elsewhere(entry)
-    } else if first_bucket.way(places.tag).is_some() || second_bucket.way(places.tag).is_some() {
+    } else if first_bucket.way(candidates.tag).is_some() || second_bucket.way(candidates.tag).is_some() {
         // One in four thousand million: they could not be told apart.
         Made::Full
     } else if is_second && !sync::lock_rare(second_busy) {
         Made::Contended
     } else {
-        let (bucket, number) = if is_second { (second, places.second) } else { (first, places.first) };
-        occupant.tag = places.tag;
-        let made = fill(key, table, bucket, number, place, occupant, seen);
+        let (bucket, number) =
+            if is_second { (second, candidates.second) } else { (first, candidates.first) };
+        occupant.tag = candidates.tag;
+        let made = fill(key, table, bucket, number, slot, occupant, seen);
         if is_second {
             sync::unlock(second_busy);
         }
@@ -187,18 +194,18 @@ fn fill<A: Flows>(
     table: *mut Table,
     bucket: *mut Bucket,
     number: u32,
-    place: &mut Place,
+    slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
 ) -> Made {
     // SAFETY: a map value, valid for the program's run.
     let Some(way) = unsafe { &*bucket }.way(0) else { return Made::Full };
-    *place = Place::new(number, way);
+    *slot = Slot::new(number, way);
     let Some(free) = take_entry::<A>(table) else { return Made::Contended };
     occupant.entry = free;
     maps::settle(occupant);
-    maps::settle(place);
-    let way = opaque(place.way());
+    maps::settle(slot);
+    let way = opaque(slot.way());
     let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else { return Made::Full };
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*entry).flow.busy };
@@ -254,19 +261,19 @@ fn give_entry<A: Flows>(entry: u32) {
     let _ = A::free().push(&entry, 0);
 }
 
-/// Notes that a packet of the flow in a place came before this sweep.
+/// Notes that a packet of the flow in a slot came before this sweep.
 #[inline(always)]
-pub(crate) fn see<A: Flows>(place: Place, sweep: u32) {
-    let Some(bucket) = A::index().get_ptr_mut(place.bucket()) else { return };
-    let way = opaque(place.way());
+pub(crate) fn see<A: Flows>(slot: Slot, sweep: u32) {
+    let Some(bucket) = A::index().get_ptr_mut(slot.bucket()) else { return };
+    let way = opaque(slot.way());
     if way < WAYS {
-        // SAFETY: a map value, valid for the program's run, and one of its places.
+        // SAFETY: a map value, valid for the program's run, and one of its slots.
         unsafe { see_at(bucket, way, sweep) };
     }
 }
 
 /// # Safety
-/// The bucket is valid, and has such a place.
+/// The bucket is valid, and has such a slot.
 #[inline(always)]
 unsafe fn see_at(bucket: *mut Bucket, way: usize, sweep: u32) {
     // SAFETY: as of this function. Written only when it changes, which leaves the cache line alone.
@@ -278,11 +285,11 @@ unsafe fn see_at(bucket: *mut Bucket, way: usize, sweep: u32) {
     }
 }
 
-/// What is in a place, and before which sweep its last packet came, modulo 2^16.
+/// What is in a slot, and before which sweep its last packet came, modulo 2^16.
 #[inline(always)]
-pub(crate) fn look<A: Flows>(place: Place) -> Option<(Occupant, u16)> {
-    let bucket = A::index().get_ptr(place.bucket())?;
-    let way = opaque(place.way());
+pub(crate) fn look<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
+    let bucket = A::index().get_ptr(slot.bucket())?;
+    let way = opaque(slot.way());
     // SAFETY: a map value, valid for the program's run.
     (way < WAYS).then(|| unsafe {
         let occupant = Occupant {
@@ -293,33 +300,33 @@ pub(crate) fn look<A: Flows>(place: Place) -> Option<(Occupant, u16)> {
     })
 }
 
-/// Whether this is still in a place.
+/// Whether this is still in a slot.
 #[inline(always)]
-pub(crate) fn is_there<A: Flows>(place: Place, occupant: Occupant) -> bool {
-    look::<A>(place).is_some_and(|(there, _)| there == occupant)
+pub(crate) fn is_there<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
+    look::<A>(slot).is_some_and(|(there, _)| there == occupant)
 }
 
-/// Keeps what is in a place there, if it is still this, and others from the places beside it, until [`let_go`]. `None` when
+/// Keeps what is in a slot there, if it is still this, and others from the slots beside it, until [`let_go`]. `None` when
 /// it is not, or others are busy there.
 #[inline(always)]
-pub(crate) fn hold<A: Flows>(place: Place, occupant: Occupant) -> Option<*mut Bucket> {
-    let bucket = A::index().get_ptr_mut(place.bucket())?;
+pub(crate) fn hold<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
+    let bucket = A::index().get_ptr_mut(slot.bucket())?;
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*bucket).busy };
     if !sync::lock_rare(busy) {
         return None;
     }
-    if is_there::<A>(place, occupant) {
+    if is_there::<A>(slot, occupant) {
         return Some(bucket);
     }
     sync::unlock(busy);
     None
 }
 
-/// Ends what [`hold`] began, and deletes what is in the place if it shall not stay.
+/// Ends what [`hold`] began, and deletes what is in the slot if it shall not stay.
 #[inline(always)]
-pub(crate) fn let_go<A: Flows>(place: Place, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
-    let way = opaque(place.way());
+pub(crate) fn let_go<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
+    let way = opaque(slot.way());
     if !stays && way < WAYS {
         // SAFETY: a map value, valid for the program's run, of which the lock is held.
         unsafe { (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0) };

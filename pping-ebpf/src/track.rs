@@ -6,7 +6,7 @@ use pping_common::{
     flow::{Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Family, Frame, Transport, Untracked},
     rtt::{Concern, Method, Turn, is_newer},
-    table::{Entry, Places},
+    table::{Candidates, Entry},
 };
 
 use crate::{
@@ -25,21 +25,21 @@ use crate::{
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
 ) -> Result<Option<Family>, Untracked> {
-    let (key, from) = FlowKey::<A>::new(place, &scratch.frame);
-    let Some(places) = table::places(&key) else { return Ok(None) };
-    let entry = match table::find(&key, &places, &mut scratch.place, &mut scratch.occupant) {
+    let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
+    let Some(candidates) = table::candidates(&key) else { return Ok(None) };
+    let entry = match table::find(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(entry) => entry,
-        None => match begin(counters, &key, &places, scratch)? {
+        None => match begin(counters, &key, &candidates, scratch)? {
             Some(entry) => entry,
             None => return Ok(None),
         },
     };
     maps::settle(scratch);
-    table::see::<A>(scratch.place, maps::sweeps());
+    table::see::<A>(scratch.slot, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     scratch.noted = count(flow, from, direction, &scratch.frame, counters);
@@ -49,7 +49,7 @@ pub(crate) fn track<A: Flows>(
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
     maps::settle(scratch);
-    let is_there = || table::is_there::<A>(scratch.place, scratch.occupant);
+    let is_there = || table::is_there::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.concern == Concern::Nothing
         || is_spared(flow, from, scratch.concern, &scratch.frame.transport, is_there);
     // RST and FIN of a flow that lost its timestamps still close it.
@@ -63,7 +63,7 @@ pub(crate) fn track<A: Flows>(
         scratch.from = from;
         return Ok(Some(A::FAMILY));
     }
-    step::<A>(direction, place, counters, scratch, entry, from);
+    step::<A>(direction, interface_id, counters, scratch, entry, from);
     Ok(None)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn track<A: Flows>(
 #[inline(always)]
 pub(crate) fn step_due<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
 ) {
@@ -79,7 +79,7 @@ pub(crate) fn step_due<A: Flows>(
     maps::settle(scratch);
     let from = scratch.from;
     let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
-    step::<A>(direction, place, counters, scratch, entry, from);
+    step::<A>(direction, interface_id, counters, scratch, entry, from);
 }
 
 /// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -87,7 +87,7 @@ pub(crate) fn step_due<A: Flows>(
 fn begin<A: Flows>(
     counters: &mut Counters,
     key: &FlowKey<A>,
-    places: &Places,
+    candidates: &Candidates,
     scratch: &mut Scratch,
 ) -> Result<Option<*mut Entry>, Untracked> {
     if config::excludes()
@@ -96,7 +96,7 @@ fn begin<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let entry = match table::make(key, places, &mut scratch.place, &mut scratch.occupant, maps::sweeps()) {
+    let entry = match table::make(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps()) {
         Made::Here(entry) => entry,
         Made::Elsewhere(entry) => return Ok(Some(entry)),
         Made::Full => return Err(Untracked::MapFull),
@@ -112,7 +112,7 @@ fn begin<A: Flows>(
     unsafe { (*entry).flow.local = local };
     push_out::<A>(
         counters,
-        Begun { place: scratch.place, occupant: scratch.occupant },
+        Begun { slot: scratch.slot, occupant: scratch.occupant },
         &mut scratch.begun[A::FAMILY as usize],
     );
     Ok(Some(entry))
@@ -129,7 +129,7 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     // SAFETY: as above.
     unsafe { noted.write(new) };
     // Another flow may be there by now.
-    if old.occupant.tag == 0 || old.place == new.place || !table::is_there::<A>(old.place, old.occupant) {
+    if old.occupant.tag == 0 || old.slot == new.slot || !table::is_there::<A>(old.slot, old.occupant) {
         return;
     }
     let Some(entry) = A::map().get_ptr_mut(old.occupant.entry) else { return };
@@ -137,8 +137,8 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     if !unsafe { &(*entry).flow }.is_unanswered() {
         return;
     }
-    if let Some(bucket) = table::hold::<A>(old.place, old.occupant) {
-        table::let_go::<A>(old.place, old.occupant, bucket, false);
+    if let Some(bucket) = table::hold::<A>(old.slot, old.occupant) {
+        table::let_go::<A>(old.slot, old.occupant, bucket, false);
         counters.entries_deleted[A::FAMILY as usize] += 1;
         counters.pushed_out += 1;
     }
@@ -247,7 +247,7 @@ fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_there: impl FnOnce() 
 #[inline(always)]
 fn step<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
     entry: *mut Entry,
@@ -261,8 +261,8 @@ fn step<A: Flows>(
         unsafe { (*flow).contended = 1 };
         return;
     }
-    // Another flow may have taken the place.
-    if !table::is_there::<A>(scratch.place, scratch.occupant) {
+    // Another flow may have taken the slot.
+    if !table::is_there::<A>(scratch.slot, scratch.occupant) {
         sync::unlock(busy);
         counters.contended += 1;
         return;
@@ -303,20 +303,20 @@ fn step<A: Flows>(
     if scratch.changes.opened {
         let reason = within::<{ Reason::COUNT }>(scratch.changes.opened_by as usize);
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
-        let context = Context { direction, place, frame: &scratch.frame };
+        let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
         maps::settle(scratch);
     }
-    report::<A>(direction, place, counters, scratch, flow, from, now);
+    report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.second;
         maps::settle(scratch);
-        report::<A>(direction, place, counters, scratch, flow, from, now);
+        report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
         let reason = within::<{ Reason::COUNT }>(scratch.changes.closed_by as usize);
         counters.closed[reason] += u64::from(scratch.changes.closed_last);
-        let context = Context { direction, place, frame: &scratch.frame };
+        let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
 }
@@ -348,7 +348,7 @@ fn measure(flow: *mut Flow, from: Endpoint, now: u64, turn: Turn, scratch: &mut 
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
     flow: *mut Flow,
@@ -360,9 +360,9 @@ fn report<A: Flows>(
     }
     let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
     counters.samples[direction as usize][method] += 1;
-    aggregate(direction, place, counters, scratch, flow, from);
+    aggregate(direction, interface_id, counters, scratch, flow, from);
     maps::settle(scratch);
-    let context = Context { direction, place, frame: &scratch.frame };
+    let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
     maps::settle(scratch);
@@ -372,7 +372,7 @@ fn report<A: Flows>(
 #[inline(always)]
 fn aggregate(
     direction: Direction,
-    place: u16,
+    interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
     flow: *mut Flow,
@@ -380,7 +380,7 @@ fn aggregate(
 ) {
     let frame = &scratch.frame;
     let belonging = Belonging {
-        place,
+        interface_id,
         method: scratch.measured.sample.method as u8,
         direction: direction as u8,
         dscp: frame.traffic_class >> 2,

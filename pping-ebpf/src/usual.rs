@@ -50,7 +50,7 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
         IPV6 => Frame::usual_udp::<Ipv6>(packet),
         _ => None,
     };
-    let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.place)) else {
+    let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.id)) else {
         return false;
     };
     // SAFETY: this CPU's own counters, see `observe`.
@@ -90,24 +90,24 @@ pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear)
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return Way::Long };
     match u16::from_be_bytes(ethertype) {
-        IPV4 => count_family::<Ipv4>(direction, interface.place, packet),
-        IPV6 => count_family::<Ipv6>(direction, interface.place, packet),
+        IPV4 => count_family::<Ipv4>(direction, interface.id, packet),
+        IPV6 => count_family::<Ipv6>(direction, interface.id, packet),
         _ => Way::Long,
     }
 }
 
 #[inline(always)]
-fn count_family<A: Flows>(direction: Direction, place: u16, packet: &Linear) -> Way {
+fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Linear) -> Way {
     let Some(frame) = Frame::usual::<A>(packet) else { return Way::Long };
     let transport = &frame.transport;
     // Segments without timestamps are counted as such where nothing is measured by them.
     if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
         return Way::Long;
     }
-    let (key, from) = FlowKey::<A>::new(place, &frame);
-    let Some(places) = table::places(&key) else { return Way::Long };
-    let Some(entry) = table::find_and_see(&key, &places, maps::sweeps()) else { return Way::Long };
-    let Some(counters) = maps::counters(place) else { return Way::Over };
+    let (key, from) = FlowKey::<A>::new(interface_id, &frame);
+    let Some(candidates) = table::candidates(&key) else { return Way::Long };
+    let Some(entry) = table::find_and_see(&key, &candidates, maps::sweeps()) else { return Way::Long };
+    let Some(counters) = maps::counters(interface_id) else { return Way::Over };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
     count_frame(counters, direction, Protocol::Tcp, packet, frame.traffic_class);
@@ -123,7 +123,7 @@ fn count_family<A: Flows>(direction: Direction, place: u16, packet: &Linear) -> 
     }
     let Some(scratch) = maps::scratch() else { return Way::Over };
     // Once more, to know where it is.
-    if table::find(&key, &places, &mut scratch.place, &mut scratch.occupant).is_none() {
+    if table::find(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
         return Way::Over;
     }
     scratch.frame.copy_usual(&frame);

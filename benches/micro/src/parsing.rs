@@ -5,7 +5,7 @@ use std::hint::black_box;
 use pping_common::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     parse::{Frame, Kind},
-    table::{Places, buckets},
+    table::{Candidates, buckets},
 };
 
 use super::{
@@ -19,8 +19,8 @@ pub(crate) fn cases() -> Vec<Case> {
     let segment = |version, timestamps| frames::segment(version, From::Client, timestamps, 1448);
     let (v4, v6) = (segment(Version::V4, TIMESTAMPS), segment(Version::V6, TIMESTAMPS));
     vec![
-        places::<Ipv4>("places of a flow, IPv4", &v4),
-        places::<Ipv6>("places of a flow, IPv6", &v6),
+        candidates::<Ipv4>("candidate buckets of a flow, IPv4", &v4),
+        candidates::<Ipv6>("candidate buckets of a flow, IPv6", &v6),
         parse("parse TCP with timestamps, IPv4", Kind::Tcp, v4),
         parse("parse TCP with timestamps, IPv6", Kind::Tcp, v6),
         parse("parse TCP without timestamps", Kind::Tcp, segment(Version::V4, None)),
@@ -39,11 +39,11 @@ fn parse(name: &'static str, kind: Kind, bytes: Vec<u8>) -> Case {
     })
 }
 
-fn places<A: Address>(name: &'static str, bytes: &[u8]) -> Case {
+fn candidates<A: Address>(name: &'static str, bytes: &[u8]) -> Case {
     let frame: Frame = frames::parsed(bytes);
     let (seed, buckets) = (0x0123_4567_89ab_cdef, buckets(131_072));
     Case::new(name, move || {
         let (key, side) = FlowKey::<A>::new(black_box(1), black_box(&frame));
-        black_box((Places::of(&key, black_box(seed), black_box(buckets)), side));
+        black_box((Candidates::of(&key, black_box(seed), black_box(buckets)), side));
     })
 }

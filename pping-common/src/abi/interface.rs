@@ -1,19 +1,19 @@
 //! The table of monitored interfaces.
 
 use crate::{
-    limits::{MAX_INTERFACES, INTERFACE_TABLE},
+    limits::{INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
 
-/// A monitored interface. Flows and counters carry its place, which is 16 bits wide, needs no hashing, and stays the same
+/// A monitored interface. Flows and counters carry its id, which is 16 bits wide, needs no hashing, and stays the same
 /// when an interface of the same name comes back under another ifindex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Interface {
     /// Kernel's number of the interface; 0 in an empty entry.
     pub ifindex: u32,
-    /// Its place: what it is known by in flows, counters and series.
-    pub place: u16,
+    /// Its id: what it is known by in flows, counters and series.
+    pub id: u16,
     /// [`LinkType`] as a number.
     pub link_type: u16,
 }
@@ -32,17 +32,17 @@ pub fn entry(ifindex: u32, probe: u32) -> u32 {
     ifindex.wrapping_add(probe) % INTERFACE_TABLE
 }
 
-/// The name of an interface that has, or had, a place. The agent's notes: the kernel programs do not look at them.
+/// The name of an interface that has, or had, an id. The agent's notes: the kernel programs do not look at them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct PlaceName {
-    /// Filled up with zeroes; all of them in a place that nobody has.
+pub struct InterfaceName {
+    /// Filled up with zeroes; all of them where the id is free.
     pub name: [u8; 16],
 }
 
 const _: () = {
     assert!(size_of::<Interface>() == 8);
-    assert!(core::mem::offset_of!(Interface, place) == 4);
-    assert!(size_of::<PlaceName>() == 16);
+    assert!(core::mem::offset_of!(Interface, id) == 4);
+    assert!(size_of::<InterfaceName>() == 16);
     assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);
 };

@@ -14,7 +14,7 @@ pub use counters::{Counters, Direction, Lost};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
-pub use interface::{Interface, PlaceName, entry};
+pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{Account, BUCKETS, Balance, LABEL_BYTES};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
 pub use sweep::Errand;
@@ -55,7 +55,7 @@ pub const LAYOUT: u64 = {
 /// Marks what the agent may read from, and write to, maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Control, Counters, Emit, Interface, PlaceName, SeriesKey};
+    use super::{Control, Counters, Emit, Interface, InterfaceName, SeriesKey};
     use crate::{
         dns::{Query, QueryKey},
         flow::{FlowKey, Ipv4, Ipv6},
@@ -70,7 +70,7 @@ mod pod {
     // SAFETY: as above.
     unsafe impl aya::Pod for Interface {}
     // SAFETY: as above.
-    unsafe impl aya::Pod for PlaceName {}
+    unsafe impl aya::Pod for InterfaceName {}
     // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
     unsafe impl aya::Pod for Rules {}
     // SAFETY: as above.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, vec, vec::Vec};
 
-use super::{Bucket, Place, Places, WAYS, buckets};
+use super::{Bucket, Candidates, Slot, WAYS, buckets};
 use crate::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     parse::IpAddress,
@@ -25,18 +25,18 @@ fn keys<A: Address>(network: [u64; 2]) -> Vec<FlowKey<A>> {
     (0..FLOWS).map(key).collect()
 }
 
-/// Puts keys where they belong, and returns how many were there before each that found no place.
+/// Puts keys where they belong, and returns how many were there before each that found no slot.
 fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> Vec<usize> {
     let count = buckets(flows);
     let mut table = vec![Bucket::EMPTY; count as usize];
     let mut refused = Vec::new();
     for (number, key) in keys.iter().enumerate() {
-        let places = Places::of(key, seed, count);
-        let [first, second] = [places.first, places.second].map(|bucket| bucket as usize);
+        let candidates = Candidates::of(key, seed, count);
+        let [first, second] = [candidates.first, candidates.second].map(|bucket| bucket as usize);
         let is_second = table[second].taken() < table[first].taken();
         let bucket = &mut table[if is_second { second } else { first }];
         match bucket.way(0) {
-            Some(way) => bucket.tags[way] = places.tag,
+            Some(way) => bucket.tags[way] = candidates.tag,
             None => refused.push(number),
         }
     }
@@ -67,7 +67,8 @@ fn few_flows_find_a_place_each() {
 #[test]
 fn keys_are_told_apart_by_their_tags() {
     let keys = keys::<Ipv4>([0, 0xffff_0a00_0000]);
-    let told: HashSet<_> = keys.iter().map(|key| Places::of(key, SEED, 1)).map(|places| places.tag).collect();
+    let told: HashSet<_> =
+        keys.iter().map(|key| Candidates::of(key, SEED, 1)).map(|candidates| candidates.tag).collect();
     // Tags are odd, so of 2^31: four pairs of these may well share one.
     assert!(told.len() + 16 > keys.len(), "{}", told.len());
     assert!(!told.contains(&0));
@@ -77,8 +78,8 @@ fn keys_are_told_apart_by_their_tags() {
 fn a_bucket_is_one_that_exists() {
     for key in &keys::<Ipv4>([0, 0xffff_0a00_0000])[..1000] {
         for count in [1, 2, 3, 1000, u32::MAX / WAYS as u32] {
-            let places = Places::of(key, SEED, count);
-            assert!(places.first < count && places.second < count);
+            let candidates = Candidates::of(key, SEED, count);
+            assert!(candidates.first < count && candidates.second < count);
         }
     }
 }
@@ -89,9 +90,9 @@ fn every_place_is_another() {
     let all: HashSet<u32> = pairs
         .iter()
         .map(|&(bucket, way)| {
-            let place = Place::new(bucket, way);
-            assert_eq!((place.bucket(), place.way()), (bucket, way));
-            place.0
+            let slot = Slot::new(bucket, way);
+            assert_eq!((slot.bucket(), slot.way()), (bucket, way));
+            slot.0
         })
         .collect();
     assert_eq!(all.len(), pairs.len());

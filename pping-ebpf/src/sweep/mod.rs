@@ -14,7 +14,7 @@ use pping_common::{
     abi::{Counters, Errand},
     flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
-    table::{Entry, Place, idle},
+    table::{Entry, Slot, idle},
 };
 
 use crate::{
@@ -112,10 +112,10 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
         return;
     };
     // SAFETY: map values, valid for the program's run.
-    let (place, errand) = unsafe { (Place((&raw const (*sweep).due).read_volatile()), &*errand) };
+    let (slot, errand) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*errand) };
     match kind {
-        Errand::V4 => visit_one::<Ipv4>(place),
-        Errand::V6 => visit_one::<Ipv6>(place),
+        Errand::V4 => visit_one::<Ipv4>(slot),
+        Errand::V6 => visit_one::<Ipv6>(slot),
         Errand::QUERY_V4 => queries::look_up(&errand.query_v4),
         Errand::QUERY_V6 => queries::look_up(&errand.query_v6),
         _ => {}
@@ -123,9 +123,9 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 }
 
 #[inline(always)]
-fn visit_one<A: Flows>(place: Place) {
-    fold::<A>(place);
-    finish::<A>(place);
+fn visit_one<A: Flows>(slot: Slot) {
+    fold::<A>(slot);
+    finish::<A>(slot);
 }
 
 type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
@@ -138,41 +138,41 @@ fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
     }
 }
 
-extern "C" fn fold_v4(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
-    due(number, place).map_or(END, |place| {
-        fold::<Ipv4>(place);
+extern "C" fn fold_v4(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    due(number, slot).map_or(END, |slot| {
+        fold::<Ipv4>(slot);
         GO_ON
     })
 }
 
-extern "C" fn fold_v6(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
-    due(number, place).map_or(END, |place| {
-        fold::<Ipv6>(place);
+extern "C" fn fold_v6(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    due(number, slot).map_or(END, |slot| {
+        fold::<Ipv6>(slot);
         GO_ON
     })
 }
 
-extern "C" fn end_v4(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
-    due(number, place).map_or(END, finish::<Ipv4>)
+extern "C" fn end_v4(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    due(number, slot).map_or(END, finish::<Ipv4>)
 }
 
-extern "C" fn end_v6(_: *mut c_void, number: *const u32, place: *mut u64, _: *mut c_void) -> i64 {
-    due(number, place).map_or(END, finish::<Ipv6>)
+extern "C" fn end_v6(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    due(number, slot).map_or(END, finish::<Ipv6>)
 }
 
-/// The place of a flow that is due, unless there are no more.
+/// The slot of a flow that is due, unless there are no more.
 #[inline(always)]
-fn due(number: *const u32, place: *const u64) -> Option<Place> {
+fn due(number: *const u32, slot: *const u64) -> Option<Slot> {
     let sweep = maps::sweep()?;
     // SAFETY: an element of the map, and the sweep has been written.
-    let (number, place, due) = unsafe { (*number, *place, (&raw const (*sweep).due).read_volatile()) };
-    (number < due).then_some(Place(place as u32))
+    let (number, slot, due) = unsafe { (*number, *slot, (&raw const (*sweep).due).read_volatile()) };
+    (number < due).then_some(Slot(slot as u32))
 }
 
 /// Adds up what a flow sent.
 #[inline(always)]
-fn fold<A: Flows>(place: Place) {
-    let Some((due, _, entry)) = Due::of::<A>(place) else { return };
+fn fold<A: Flows>(slot: Slot) {
+    let Some((due, _, entry)) = Due::of::<A>(slot) else { return };
     if due != Due::Fold
         && let Some(sweep) = maps::sweep()
     {
@@ -188,8 +188,8 @@ fn fold<A: Flows>(place: Place) {
 
 /// Deletes a flow if it is time. Says whether to go on with the walk (0) or to end it (1).
 #[inline(always)]
-fn finish<A: Flows>(place: Place) -> i64 {
-    let Some((due, occupant, entry)) = Due::of::<A>(place) else { return GO_ON };
+fn finish<A: Flows>(slot: Slot) -> i64 {
+    let Some((due, occupant, entry)) = Due::of::<A>(slot) else { return GO_ON };
     if due != Due::CutOff && due != Due::Expiry {
         return GO_ON;
     }
@@ -199,12 +199,12 @@ fn finish<A: Flows>(place: Place) -> i64 {
     // meanwhile, but not so that a value read here was never in it.
     let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
     // Whoever finds it held comes back with the next packet, or the next sweep.
-    let Some(bucket) = table::hold::<A>(place, occupant) else { return GO_ON };
+    let Some(bucket) = table::hold::<A>(slot, occupant) else { return GO_ON };
     let is_reported = match due {
         Due::CutOff => reports::cut_off(key, flow, sweep, counters),
         _ => reports::expire(key, flow, sweep, counters),
     };
-    table::let_go::<A>(place, occupant, bucket, !is_reported);
+    table::let_go::<A>(slot, occupant, bucket, !is_reported);
     if !is_reported {
         return END;
     }
@@ -234,11 +234,11 @@ enum Due {
 }
 
 impl Due {
-    /// And what is in the place; `None` if nothing is.
+    /// And what is in the slot; `None` if nothing is.
     #[inline(always)]
-    fn of<A: Flows>(place: Place) -> Option<(Self, Occupant, *mut Entry)> {
+    fn of<A: Flows>(slot: Slot) -> Option<(Self, Occupant, *mut Entry)> {
         let sweep = maps::sweep()?;
-        let (occupant, seen) = table::look::<A>(place)?;
+        let (occupant, seen) = table::look::<A>(slot)?;
         if occupant.tag == 0 {
             return None;
         }
@@ -285,7 +285,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             Endpoint::High => (key.low, key.high),
         };
         scratch.belonging = Belonging {
-            place: key.interface,
+            interface_id: key.interface,
             method: method as u8,
             direction: flow_ref.matched_at(timed),
             dscp: flow_ref.direction(timed.other()).latest.dscp,

@@ -20,7 +20,7 @@ pub(super) const ATTEMPTS: u32 = 12;
 /// Attempts to take a lock that is held for a moment only, and seldom.
 pub(super) const FEW_ATTEMPTS: u32 = 4;
 
-/// Nothing can be counted and read at once. The agent hands out all places itself.
+/// Nothing can be counted and read at once. The agent hands out all indexes itself.
 #[inline(always)]
 pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
     None
@@ -36,17 +36,17 @@ pub(crate) fn replace(_: *mut u32, _: u32, _: u32) -> bool {
 #[inline(always)]
 pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
     // SAFETY: fields of a map value, valid for the program's run.
-    let is_less = |(place, value): (*mut u64, u64)| unsafe { place.read_volatile() } < value;
+    let is_less = |(number, value): (*mut u64, u64)| unsafe { number.read_volatile() } < value;
     // SAFETY: as above.
     let busy = unsafe { &raw mut (*series).busy };
     // Most samples are nowhere near.
     if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy) {
         return;
     }
-    for (place, value) in numbers {
-        if is_less((place, value)) {
+    for (number, value) in numbers {
+        if is_less((number, value)) {
             // SAFETY: as above, and nobody else raises it.
-            unsafe { place.write_volatile(value) };
+            unsafe { number.write_volatile(value) };
         }
     }
     give(busy);

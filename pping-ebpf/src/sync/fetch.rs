@@ -43,16 +43,16 @@ pub(crate) fn raise(_: *mut Series, [(a, to_a), (b, to_b)]: [(*mut u64, u64); 2]
 }
 
 #[inline(always)]
-fn raise_one(place: *mut u64, value: u64) {
+fn raise_one(number: *mut u64, value: u64) {
     for _ in 0..RAISES {
         // SAFETY: as above.
-        let seen = unsafe { place.read_volatile() };
+        let seen = unsafe { number.read_volatile() };
         if seen >= value {
             return;
         }
         // SAFETY: as above.
         let (_, is_done) = unsafe {
-            atomic_cxchg::<u64, { AtomicOrdering::Relaxed }, { AtomicOrdering::Relaxed }>(place, seen, value)
+            atomic_cxchg::<u64, { AtomicOrdering::Relaxed }, { AtomicOrdering::Relaxed }>(number, seen, value)
         };
         if is_done {
             return;

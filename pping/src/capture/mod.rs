@@ -7,10 +7,10 @@
 mod buffer;
 mod compression;
 mod fault;
+mod interface_ids;
 mod link;
 mod pcap;
 mod pcapng;
-mod places;
 mod time;
 
 use std::{io::Read, sync::Arc};
@@ -21,9 +21,9 @@ use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
 
 use self::{
     buffer::Buffer,
+    interface_ids::InterfaceIds,
     pcap::Pcap,
     pcapng::{Block, Next, Pcapng, Skip},
-    places::Places,
 };
 
 /// Bytes that a file begins with which tell its format.
@@ -71,7 +71,7 @@ impl Skipped {
 pub struct Capture<R> {
     buffer: Buffer<R>,
     format: Format,
-    places: Places,
+    interface_ids: InterfaceIds,
     packets: u64,
     skipped: Skipped,
 }
@@ -110,7 +110,7 @@ impl<R: Read> Capture<R> {
         Self {
             buffer: Buffer::new(source),
             format: Format::Unknown,
-            places: Places::default(),
+            interface_ids: InterfaceIds::default(),
             packets: 0,
             skipped: Skipped::default(),
         }
@@ -171,8 +171,8 @@ impl<R: Read> Capture<R> {
     }
 
     /// The name of an interface: that of the file, else its number there. A pcap file has neither.
-    pub fn interface_name(&self, place: u16) -> Option<Arc<str>> {
-        self.places.name(place).cloned()
+    pub fn interface_name(&self, id: u16) -> Option<Arc<str>> {
+        self.interface_ids.name(id).cloned()
     }
 
     #[inline]
@@ -202,11 +202,11 @@ impl<R: Read> Capture<R> {
                         }
                         Next::Read(len) => len,
                     };
-                    match pcapng.read(data.get(..len).unwrap_or_default(), &mut self.places)? {
+                    match pcapng.read(data.get(..len).unwrap_or_default(), &mut self.interface_ids)? {
                         Block::Packet(record) => {
                             return Ok(Some(Found {
                                 time: record.time,
-                                interface: record.place,
+                                interface: record.interface_id,
                                 link: record.link,
                                 direction: record.direction,
                                 header: record.header,
@@ -233,9 +233,9 @@ impl<R: Read> Capture<R> {
     fn resolve(&mut self, found: &mut Found) -> bool {
         let bytes = found.bytes(self.buffer.data());
         let Some(ifindex) = found.link.interface(bytes) else { return true };
-        let place = self.places.of_cooked(found.interface, ifindex);
-        found.interface = place.unwrap_or(found.interface);
-        place.is_some()
+        let id = self.interface_ids.of_cooked(found.interface, ifindex);
+        found.interface = id.unwrap_or(found.interface);
+        id.is_some()
     }
 
     /// Finds out what the file is; `false` when it is too early to tell.
@@ -247,7 +247,7 @@ impl<R: Read> Capture<R> {
         } else if pcap::MAGICS.contains(magic) {
             let Some((len, pcap)) = Pcap::header(data)? else { return Ok(false) };
             self.buffer.take(len);
-            self.places.of_only();
+            self.interface_ids.of_only();
             self.format = Format::Pcap(pcap);
         } else {
             return Err(foreign(data));

@@ -13,7 +13,7 @@ use pcap_parser::{
 };
 use pping_common::{abi::Direction, bytes::Bytes as _, parse::LinkType};
 
-use super::{Fault, buffer::LONGEST_BLOCK, link, places::Places, time::Clock};
+use super::{Fault, buffer::LONGEST_BLOCK, interface_ids::InterfaceIds, link, time::Clock};
 
 /// The first bytes of a file, and of every section: the type of a section header, which reads the same in both
 /// byte orders.
@@ -51,7 +51,7 @@ pub(super) struct Pcapng {
 #[derive(Clone, Copy)]
 struct Interface {
     /// `None` when there were too many before it.
-    place: Option<u16>,
+    id: Option<u16>,
     /// The number of its link type if that is none that is known here.
     link: Result<LinkType, u32>,
     clock: Clock,
@@ -82,7 +82,7 @@ pub(super) enum Block {
 
 /// A packet: where it is, when it was, how long, and which way it went.
 pub(super) struct Record {
-    pub(super) place: u16,
+    pub(super) interface_id: u16,
     pub(super) link: LinkType,
     /// Bytes from the start of the block to the packet.
     pub(super) header: usize,
@@ -141,13 +141,13 @@ impl Pcapng {
 
     /// Reads a block that is there.
     #[inline]
-    pub(super) fn read(&mut self, block: &[u8], places: &mut Places) -> Result<Block, Fault> {
+    pub(super) fn read(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Fault> {
         match block.read(0).map(|bytes| self.u32(bytes)) {
             Some(ENHANCED_PACKET) => self.enhanced_packet(block),
             Some(OBSOLETE_PACKET) => self.obsolete_packet(block),
             // It has neither a time nor the number of its interface.
             Some(SIMPLE_PACKET) => Ok(Block::Skipped(Skip::Timeless)),
-            Some(INTERFACE_DESCRIPTION) => self.describe(block, places),
+            Some(INTERFACE_DESCRIPTION) => self.describe(block, interface_ids),
             _ => self.begin_section(block),
         }
     }
@@ -161,7 +161,7 @@ impl Pcapng {
         Ok(Block::Other)
     }
 
-    fn describe(&mut self, block: &[u8], places: &mut Places) -> Result<Block, Fault> {
+    fn describe(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Fault> {
         let parsed = if self.is_big_endian {
             parse_interfacedescriptionblock_be(block)
         } else {
@@ -184,8 +184,8 @@ impl Pcapng {
             let offset = option(OFFSET).and_then(|bytes| bytes.read(0)).map(|bytes| self.i64(bytes));
             let position = self.interfaces.len() as u32;
             let name = name.as_deref().filter(|name: &&str| !name.is_empty());
-            let place = link.ok().and_then(|_| places.of_described(position, name, number));
-            self.interfaces.push(Interface { place, link, clock: clock.with_offset(offset.unwrap_or(0)) });
+            let id = link.ok().and_then(|_| interface_ids.of_described(position, name, number));
+            self.interfaces.push(Interface { id, link, clock: clock.with_offset(offset.unwrap_or(0)) });
         }
         Ok(Block::Other)
     }
@@ -241,9 +241,9 @@ impl Pcapng {
             Ok(link) => link,
             Err(number) => return Block::Skipped(Skip::LinkType(number)),
         };
-        let Some(place) = interface.place else { return Block::Skipped(Skip::Interfaces) };
+        let Some(id) = interface.id else { return Block::Skipped(Skip::Interfaces) };
         let time = interface.clock.nanoseconds(time);
-        Block::Packet(Record { place, link, header, captured, frame_len, time, direction })
+        Block::Packet(Record { interface_id: id, link, header, captured, frame_len, time, direction })
     }
 
     #[inline]

@@ -111,7 +111,7 @@ impl Agent {
         if self.pins.is_none() {
             return Ok(());
         }
-        let name = |key| names.series(key, kernel.places.name(key.interface).cloned());
+        let name = |key| names.series(key, kernel.interface_ids.name(key.interface).cloned());
         let series: Vec<SeriesName> = kernel.series.keys().filter_map(name).collect();
         metrics.adopt(&series, kernel.series.booked(), Instant::now());
         if kernel.series.booked() == kernel.series.turns() {
@@ -128,10 +128,10 @@ impl Agent {
     /// Ends the interval and takes what it had, or what the one that ended last had.
     fn take_turn(&mut self, is_again: bool) -> Result<(), Error> {
         let Self { kernel, aggregator: Aggregator { answers, names, idle_turns, .. }, metrics, .. } = self;
-        let Kernel { series, places, .. } = kernel;
+        let Kernel { series, interface_ids, .. } = kernel;
         let mut slices: Vec<(SeriesName, Tally)> = Vec::new();
         let mut take = |key: &SeriesKey, tally: &Tally| {
-            if let Some(name) = names.series(key, places.name(key.interface).cloned()) {
+            if let Some(name) = names.series(key, interface_ids.name(key.interface).cloned()) {
                 answers.take(&name, tally);
                 slices.push((name, *tally));
             }
@@ -144,7 +144,7 @@ impl Agent {
         metrics.take(&slices, Instant::now());
         metrics.book(series.turns());
         for key in series.clear()? {
-            if let Some(name) = names.series(&key, places.name(key.interface).cloned()) {
+            if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
                 metrics.forget(&name);
             }
             names.forget(&key.group);

@@ -84,14 +84,14 @@ impl Watching {
         }
         // Interfaces of a run before this one that are away at present: their counters are still told.
         let ingress = if self.ingress == Ingress::Xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
-        for (place, name) in kernel.places.names() {
-            if self.wanted.has(name) && self.watched.iter().all(|it| it.place != place) {
+        for (id, name) in kernel.interface_ids.names() {
+            if self.wanted.has(name) && self.watched.iter().all(|it| it.id != id) {
                 let attach_points = AttachPoints { ingress, egress: AttachPoint::Tcx };
-                self.watched.push(Watched { name: Arc::clone(name), place, attach_points, is_up: false });
+                self.watched.push(Watched { name: Arc::clone(name), id, attach_points, is_up: false });
             }
         }
         // What a run before this one watched, and this one does not.
-        kernel.places.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
+        kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
         let held = self.attached.values().flat_map(|held| held.attachment.pinned().map(PathBuf::from));
         pins.map_or(Ok(()), |pins| pins.remove_others(&held.collect()))
     }
@@ -158,19 +158,19 @@ impl Watching {
     }
 
     fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), Error> {
-        let place = link.register(kernel)?;
+        let id = link.register(kernel)?;
         let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
             Ok(attachment) => attachment,
             Err(error) => {
-                kernel.places.leave(link.ifindex)?;
+                kernel.interface_ids.leave(link.ifindex)?;
                 return Err(error);
             }
         };
         self.failed.remove(&link.ifindex);
         // Another that had the place is long gone.
-        self.watched.retain(|it| it.place != place);
+        self.watched.retain(|it| it.id != id);
         let attach_points = attachment.attach_points;
-        self.watched.push(Watched { name: link.name.as_str().into(), place, attach_points, is_up: true });
+        self.watched.push(Watched { name: link.name.as_str().into(), id, attach_points, is_up: true });
         self.attached.insert(link.ifindex, Held { name: link.name.clone(), attachment });
         Ok(())
     }
@@ -178,7 +178,7 @@ impl Watching {
     fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), Error> {
         let Some(Held { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
         attachment.detach()?;
-        kernel.places.leave(ifindex)?;
+        kernel.interface_ids.leave(ifindex)?;
         for watched in self.watched.iter_mut().filter(|it| *it.name == *name) {
             watched.is_up = false;
         }

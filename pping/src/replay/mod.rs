@@ -204,14 +204,14 @@ impl Replay {
 
     /// Writes down what an interval had.
     fn aggregate(&mut self, over: Over, capture: &Capture<impl io::Read>) -> Result<(), Error> {
-        let records = self.intervals.records(over, |place| capture.interface_name(place))?;
+        let records = self.intervals.records(over, |id| capture.interface_name(id))?;
         self.push(records);
         Ok(())
     }
 
     /// Writes down what is still to be told at the end.
     fn finish(&mut self, capture: &Capture<impl io::Read>) -> Result<(), Error> {
-        let records = self.intervals.finish(&mut self.engine, |place| capture.interface_name(place));
+        let records = self.intervals.finish(&mut self.engine, |id| capture.interface_name(id));
         self.record(capture);
         self.push(records?);
         Ok(())

@@ -22,7 +22,7 @@ use crate::event::Event;
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) direction: Option<Direction>,
-    pub(super) place: u16,
+    pub(super) interface_id: u16,
     /// Its time and 1 more: to a flow, 0 is no time.
     pub(super) now: u64,
     /// The count that flows are idle by.
@@ -94,9 +94,9 @@ impl Report {
             Endpoint::Low => &mut flow.low.series,
             Endpoint::High => &mut flow.high.series,
         };
-        let place = self.count(sample, cached, frame, seen);
+        let series = self.count(sample, cached, frame, seen);
         let (timed, other) = (flow.direction(from.other()), flow.direction(from));
-        let event = of_sample(sample, frame, seen, endpoints, place);
+        let event = of_sample(sample, frame, seen, endpoints, series);
         self.tell(RttEvent {
             min_rtt: timed.min_rtt,
             smoothed_rtt: timed.smoothed_rtt,
@@ -117,8 +117,8 @@ impl Report {
         endpoints: Endpoints,
     ) {
         let mut none = SeriesRef::NONE;
-        let place = self.count(sample, &mut none, frame, seen);
-        self.tell(of_sample(sample, frame, seen, endpoints, place));
+        let series = self.count(sample, &mut none, frame, seen);
+        self.tell(of_sample(sample, frame, seen, endpoints, series));
     }
 
     /// Adds a sample to its series, and returns the place of that.
@@ -126,7 +126,7 @@ impl Report {
         let direction = seen.direction.unwrap_or(Direction::Ingress);
         self.counters.samples[direction as usize][sample.method as usize] += 1;
         let belonging = Belonging {
-            interface: seen.place,
+            interface: seen.interface_id,
             method: sample.method,
             direction: seen.direction_number(),
             dscp: frame.traffic_class >> 2,
@@ -225,7 +225,7 @@ fn of_sample(
     frame: &Frame,
     seen: Seen,
     endpoints: Endpoints,
-    place: Option<u32>,
+    series: Option<u32>,
 ) -> RttEvent {
     RttEvent {
         kind: EventKind::Rtt as u8,
@@ -243,21 +243,21 @@ fn of_sample(
         rec_packets: 0,
         rec_bytes: 0,
         vlan: frame.vlan,
-        series: place.unwrap_or(RttEvent::NO_SERIES),
+        series: series.unwrap_or(RttEvent::NO_SERIES),
         reserved: 0,
         side_rtt: sample.side_rtt,
     }
 }
 
 /// The flow of a packet, whose sender is the one that replied.
-pub(super) fn endpoints<A: Address>(place: u16, frame: &Frame) -> Endpoints {
+pub(super) fn endpoints<A: Address>(interface_id: u16, frame: &Frame) -> Endpoints {
     let (source_port, destination_port) = frame.transport.ports();
     Endpoints {
         source: frame.source.to_bytes(),
         destination: frame.destination.to_bytes(),
         source_port,
         destination_port,
-        interface: place,
+        interface: interface_id,
         protocol: protocol::<A>(frame.transport.number()),
         reserved: 0,
     }

@@ -59,9 +59,9 @@ impl Series {
         }
     }
 
-    /// The series with this place.
-    pub(super) fn key(&self, place: u32) -> Option<&SeriesKey> {
-        self.kept.get_index(place as usize).map(|(key, _)| key)
+    /// The series with this index.
+    pub(super) fn key(&self, index: u32) -> Option<&SeriesKey> {
+        self.kept.get_index(index as usize).map(|(key, _)| key)
     }
 
     /// All of them that have something.
@@ -94,7 +94,7 @@ impl Series {
         taken
     }
 
-    /// Takes a sample of what a side sends, and returns the place of its series if there is one.
+    /// Takes a sample of what a side sends, and returns the index of its series if there is one.
     pub(super) fn sample(
         &mut self,
         cached: &mut SeriesRef,
@@ -102,12 +102,12 @@ impl Series {
         rtt: u64,
         counters: &mut Counters,
     ) -> Option<u32> {
-        let place = self.find(cached, belonging, counters);
-        match place.and_then(|place| self.tally(place)) {
+        let index = self.find(cached, belonging, counters);
+        match index.and_then(|index| self.tally(index)) {
             Some(tally) => tally.sample(rtt),
             None => counters.unaggregated += 1,
         }
-        place
+        index
     }
 
     /// Takes what a flow sent since the last time, each way. A side that never sent a packet has no series, nor has one
@@ -145,18 +145,18 @@ impl Series {
                 Endpoint::Low => &mut flow.low.series,
                 Endpoint::High => &mut flow.high.series,
             };
-            if let Some(tally) = self.find(cached, &belonging, counters).and_then(|place| self.tally(place)) {
+            if let Some(tally) = self.find(cached, &belonging, counters).and_then(|index| self.tally(index)) {
                 tally.sent.add(&sent);
                 tally.received.add(&received);
             }
         }
     }
 
-    fn tally(&mut self, place: u32) -> Option<&mut Tally> {
-        self.kept.get_index_mut(place as usize).map(|(_, kept)| &mut kept.tally)
+    fn tally(&mut self, index: u32) -> Option<&mut Tally> {
+        self.kept.get_index_mut(index as usize).map(|(_, kept)| &mut kept.tally)
     }
 
-    /// The place of a series; that of what there was no room for, if there is none for its group.
+    /// The index of a series; that of what there was no room for, if there is none for its group.
     fn find(
         &mut self,
         cached: &mut SeriesRef,
@@ -172,12 +172,12 @@ impl Series {
         }
         let group = self.grouping.key(source, destination, dscp, |address| self.labels.label(address));
         let key = SeriesKey { group, interface, method: method as u8, direction, reserved: 0 };
-        let place = self.place(key).or_else(|| {
+        let index = self.index_of(key).or_else(|| {
             counters.groups_refused += 1;
-            self.place(SeriesKey { group: GroupKey::OTHER, ..key })
+            self.index_of(SeriesKey { group: GroupKey::OTHER, ..key })
         })?;
-        *cached = SeriesRef::new(place, 0, purpose);
-        Some(place)
+        *cached = SeriesRef::new(index, 0, purpose);
+        Some(index)
     }
 
     /// Whether a group is told apart, as it is if there still is room for one.
@@ -191,16 +191,16 @@ impl Series {
         self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
     }
 
-    /// The place of a series, which is given one if it has none and there is room for its group.
-    fn place(&mut self, key: SeriesKey) -> Option<u32> {
-        if let Some(place) = self.kept.get_index_of(&key) {
-            return Some(place as u32);
+    /// The index of a series, which is given one if it has none and there is room for its group.
+    fn index_of(&mut self, key: SeriesKey) -> Option<u32> {
+        if let Some(index) = self.kept.get_index_of(&key) {
+            return Some(index as u32);
         }
         if !self.is_admitted(&key.group) || self.kept.len() >= SeriesRef::MAX_SERIES as usize {
             return None;
         }
         *self.groups.entry(key.group).or_default() += 1;
-        let (place, _) = self.kept.insert_full(key, Kept { tally: Tally::EMPTY, taken_at: 0 });
-        Some(place as u32)
+        let (index, _) = self.kept.insert_full(key, Kept { tally: Tally::EMPTY, taken_at: 0 });
+        Some(index as u32)
     }
 }

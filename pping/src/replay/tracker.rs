@@ -118,7 +118,7 @@ impl Tracker {
         }
         let seen = Seen {
             direction: packet.direction,
-            place: packet.interface,
+            interface_id: packet.interface,
             now: packet.time.saturating_add(1),
             second,
         };
@@ -175,8 +175,8 @@ impl Tracker {
     }
 
     /// The series that an event has the place of.
-    pub fn series_at(&self, place: u32) -> Option<&SeriesKey> {
-        self.report.series.key(place)
+    pub fn series_at(&self, index: u32) -> Option<&SeriesKey> {
+        self.report.series.key(index)
     }
 }
 
@@ -196,7 +196,7 @@ impl Tracked<'_> {
     fn track<A: Address + Eq + Hash>(&mut self, table: &mut Table<A>) -> Result<(), Untracked> {
         let transport = &self.frame.transport;
         let Seen { now, second, .. } = self.seen;
-        let (key, from) = FlowKey::<A>::new(self.seen.place, self.frame);
+        let (key, from) = FlowKey::<A>::new(self.seen.interface_id, self.frame);
         let index = match table.find(&key, now, second, self.report) {
             Some(index) => index,
             None => self.begin(table, key)?,
@@ -263,9 +263,9 @@ impl Tracked<'_> {
         if self.is_excluded() {
             return Err(Untracked::Excluded);
         }
-        let (frame, Seen { direction, place, now, .. }) = (self.frame, self.seen);
+        let (frame, Seen { direction, interface_id, now, .. }) = (self.frame, self.seen);
         let dns = frame.transport.datagram.dns;
-        let key = QueryKey::<A>::new(place, frame);
+        let key = QueryKey::<A>::new(interface_id, frame);
         if !dns.is_response {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
@@ -282,7 +282,7 @@ impl Tracked<'_> {
         counters.dns_responses[usize::from(dns.rcode)] += 1;
         if let Some(rtt) = query.rtt(now) {
             let sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
-            self.report.sample_without_flow(&sample, frame, self.seen, endpoints::<A>(place, frame));
+            self.report.sample_without_flow(&sample, frame, self.seen, endpoints::<A>(interface_id, frame));
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl Tracked<'_> {
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
         let outcome = flow.step(from, &frame.transport, &noted, now, &self.settings.rules);
-        let endpoints = endpoints::<A>(self.seen.place, frame);
+        let endpoints = endpoints::<A>(self.seen.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {
             self.report.counters.slots_full += u64::from(measured.slots_full);

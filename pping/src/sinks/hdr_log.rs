@@ -91,7 +91,8 @@ impl HdrLog {
         let failed = |path: &Path, source| Error::Output { target: path.display().to_string(), source };
         let header =
             self.format(series, began, interval, &mut out).map_err(|source| failed(&self.path, source))?;
-        let newlines = out.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(place, _)| place + 1);
+        let newlines =
+            out.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(position, _)| position + 1);
         // Without all of its header a file would be read as one of other times.
         let ends = newlines.filter(|&end| end >= header);
         let Err(torn) = self.target.write(&out, ends.clone()) else {

@@ -12,8 +12,8 @@ use crate::Error;
 pub struct Watched {
     /// Its name.
     pub name: Arc<str>,
-    /// Its place in the table of interfaces.
-    pub place: u16,
+    /// Its interface id.
+    pub id: u16,
     /// Where its packets are seen, or were.
     pub attach_points: AttachPoints,
     /// Whether it is there at present.
@@ -36,7 +36,7 @@ impl Snapshot {
         let mut interfaces = Vec::with_capacity(watched.len());
         for watched in watched {
             let mut sum = Counters::ZERO;
-            for cpu in kernel.counters.get(&u32::from(watched.place), 0)?.iter() {
+            for cpu in kernel.counters.get(&u32::from(watched.id), 0)?.iter() {
                 sum.add(cpu);
             }
             interfaces.push((watched.clone(), sum));

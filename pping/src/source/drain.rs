@@ -55,9 +55,9 @@ pub fn records(
     clock: WallClock,
     mut take: impl FnMut(&Record),
 ) -> bool {
-    let Kernel { events, series, places, .. } = kernel;
+    let Kernel { events, series, interface_ids, .. } = kernel;
     drain(events, |event| {
-        let Some(name) = places.name(event.endpoints().interface) else { return };
+        let Some(name) = interface_ids.name(event.endpoints().interface) else { return };
         let group = match &event {
             Event::Rtt(sample) => {
                 series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())

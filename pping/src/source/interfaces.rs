@@ -22,7 +22,7 @@ use rtnetlink::{
 
 use tokio::time::sleep;
 
-use super::{load::Kernel, places::Taken};
+use super::{interface_ids::Taken, load::Kernel};
 use crate::Error;
 
 /// How long to wait before the kernel is asked again, should the socket fail.
@@ -147,22 +147,26 @@ impl Netlink {
 }
 
 impl Link {
-    /// Puts the interface into the table of those that the kernel programs watch, and returns its place.
+    /// Puts the interface into the table of those that the kernel programs watch, and returns its id.
     ///
     /// # Errors
     /// When its type is not supported, or the table has no room.
     pub fn register(&self, kernel: &mut Kernel) -> Result<u16, Error> {
         let link_type = self.link_type()?;
         let full = || Error::TooManyInterfaces { name: self.name.clone() };
-        let Taken { place, is_second_hand } = kernel.places.choose(&self.name).ok_or_else(full)?;
+        let Taken { id, is_second_hand } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
         if is_second_hand {
-            kernel.series.let_go(place)?;
-            let cpus = kernel.counters.get(&u32::from(place), 0)?.len();
+            kernel.series.let_go(id)?;
+            let cpus = kernel.counters.get(&u32::from(id), 0)?.len();
             let nothing = PerCpuValues::try_from(vec![Counters::ZERO; cpus])?;
-            kernel.counters.set(u32::from(place), nothing, 0)?;
+            kernel.counters.set(u32::from(id), nothing, 0)?;
         }
-        kernel.series.keep(place)?;
-        if kernel.places.enter(self.ifindex, link_type, place, &self.name)? { Ok(place) } else { Err(full()) }
+        kernel.series.keep(id)?;
+        if kernel.interface_ids.enter(self.ifindex, link_type, id, &self.name)? {
+            Ok(id)
+        } else {
+            Err(full())
+        }
     }
 
     /// What its frames begin with.

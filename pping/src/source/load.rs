@@ -26,12 +26,12 @@ use pping_common::{
 use super::{
     clock,
     features::{Feature, Features, Without},
+    interface_ids::InterfaceIds,
     labels::Prefixes,
     ledger::Ledger,
     memory::Elements,
     objects,
     pins::{self, Pins},
-    places::Places,
     series::{self, SeriesTable},
     sweep::{self, Sweeper},
 };
@@ -46,10 +46,10 @@ pub struct Kernel {
     pub programs: Ebpf,
     /// What they report.
     pub events: RingBuf<MapData>,
-    /// What they count, by place of the interface.
+    /// What they count, by interface id.
     pub counters: PerCpuArray<MapData, Counters>,
     /// The interfaces they watch.
-    pub places: Places,
+    pub interface_ids: InterfaceIds,
     /// The addresses that they take for this host's.
     pub local_addresses: HashMap<MapData, [u8; 16], u8>,
     /// What they aggregate.
@@ -283,14 +283,14 @@ fn open_with(
     set_up_tables(&mut programs, settings.max_flows)?;
     let mut series = SeriesTable::new(&mut programs, max_series, settings.grouping)?;
     if !features.has(Feature::Fetch) {
-        series.hand_out_places()?;
+        series.hand_out_indexes()?;
     }
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
-        places: Places::new(
+        interface_ids: InterfaceIds::new(
             Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
-            Array::try_from(take_map(&mut programs, "PLACES")?)?,
+            Array::try_from(take_map(&mut programs, "INTERFACE_NAMES")?)?,
         )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series,

@@ -42,7 +42,7 @@ pub(super) const MAPS: [&str; 21] = [
     "LABELS",
     "LEDGER",
     "LOCAL_ADDRESSES",
-    "PLACES",
+    "INTERFACE_NAMES",
     "SERIES",
     "SERIES_INDEX",
     "SWEEPS",

@@ -84,7 +84,7 @@ fn events_that_nobody_reads_are_counted() {
     };
     let mut kernel = load::open(object, &Settings { max_flows: 16, ..Settings::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
-    let place = loopback.register(&mut kernel).unwrap();
+    let interface_id = loopback.register(&mut kernel).unwrap();
     let program: &mut SchedClassifier =
         kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
     program.load().unwrap();
@@ -93,7 +93,7 @@ fn events_that_nobody_reads_are_counted() {
     program.test_run(options).unwrap();
 
     let mut counted = Counters::ZERO;
-    for cpu in kernel.counters.get(&u32::from(place), 0).unwrap().iter() {
+    for cpu in kernel.counters.get(&u32::from(interface_id), 0).unwrap().iter() {
         counted.add(cpu);
     }
     let lost = counted.lost[Lost::Rtt as usize];

@@ -86,7 +86,7 @@ impl Groups {
                 if *label == name.group.label {
                     self.exposed.adopt(label, is_labelled);
                 }
-                let index = self.place(id, name, now);
+                let index = self.index_of(id, name, now);
                 let series = &mut self.series[index];
                 series.account = Some(entry);
                 series.restore(&balance);
@@ -95,7 +95,7 @@ impl Groups {
     }
 
     /// The place of a series, which is made if there is none; `name` is one whose samples it counts.
-    fn place(&mut self, id: SeriesId, name: &SeriesName, now: Instant) -> usize {
+    fn index_of(&mut self, id: SeriesId, name: &SeriesName, now: Instant) -> usize {
         let entry = match self.series.entry(id) {
             indexmap::map::Entry::Occupied(occupied) => return occupied.index(),
             indexmap::map::Entry::Vacant(vacant) => vacant,
@@ -147,7 +147,7 @@ impl Groups {
             let group = &name.group.label;
             let is_labelled = self.exposed.take(group, tally.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
-            let index = self.place(id, name, now);
+            let index = self.index_of(id, name, now);
             self.series[index].take(tally, now);
             if self.ledger.is_some() {
                 self.touched.push(index);

@@ -356,7 +356,7 @@ mod tests {
     fn unusual_response_codes_are_there_once_they_came() {
         let counted = |counters| {
             let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
-            let watched = Watched { name: "eth0".into(), place: 0, attach_points, is_up: true };
+            let watched = Watched { name: "eth0".into(), id: 0, attach_points, is_up: true };
             let snapshot = Snapshot { interfaces: vec![(watched, counters)] };
             let families = families(&Counted { snapshot, ..Counted::default() });
             let responses = families.into_iter().find(|it| it.name == "pping_dns_responses").unwrap();

@@ -5,9 +5,9 @@
 //! reads and empties the tally that nobody writes to any more. So each sample is in exactly one interval, whole: its
 //! count, its sum, and the extremes. No program waits, and none takes a lock.
 //!
-//! A series that had nothing for a while gives its place to another in three turns. It is taken out of the index, so that
+//! A series that had nothing for a while gives its index to another in three turns. It is taken out of the index, so that
 //! no program finds it any more; then its `life` is counted up, so that what flows remember of it is void; then what was
-//! still written to it is reported, and its place is free. Between two of these there is a change of phase, and so no
+//! still written to it is reported, and its index is free. Between two of these there is a change of phase, and so no
 //! program that is still at an earlier step.
 //!
 //! What is handed over is emptied only when the caller says that it is booked. Where the maps are pinned, an agent may be
@@ -40,15 +40,15 @@ use super::{
 };
 use crate::Error;
 
-/// What is known of a place in the array.
+/// What is known of an index in the array.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Slot {
     /// What series it has.
     key: SeriesKey,
     stage: Stage,
 }
 
-/// How far a series is from giving up its place.
+/// How far a series is from giving up its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It had something in the last interval, or nothing for so many.
@@ -68,8 +68,8 @@ pub struct SeriesTable {
     index: HashMap<MapData, SeriesKey, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
-    /// By place. Those that are free or not used yet have none.
-    places: Vec<Option<Place>>,
+    /// By index. Those that are free or not used yet have none.
+    slots: Vec<Option<Slot>>,
     /// The group whose series are there from the start: of everything, or of what there is no room for.
     rest: GroupKey,
     /// How many series each group has.
@@ -77,7 +77,7 @@ pub struct SeriesTable {
     used: usize,
     /// The series that were handed over last, and are to be emptied.
     taken: Vec<usize>,
-    /// Those whose places are free after that.
+    /// Those whose indexes are free after that.
     leaving: Vec<usize>,
 }
 
@@ -106,7 +106,7 @@ impl SeriesTable {
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
             groups: HashMap::try_from(take_map(programs, "GROUPS")?)?,
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
-            places: Vec::new(),
+            slots: Vec::new(),
             rest: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
             members: StdHashMap::new(),
             used: 0,
@@ -127,14 +127,14 @@ impl SeriesTable {
             let key = key(series);
             let is_linked = self.index.get(&key, 0).is_ok_and(|of_key| of_key as usize == index);
             let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
-            self.take_place(index, Place { key, stage });
+            self.occupy(index, Slot { key, stage });
         }
         Ok(())
     }
 
     /// The series that there are.
     pub fn keys(&self) -> impl Iterator<Item = &SeriesKey> {
-        self.places.iter().flatten().map(|place| &place.key)
+        self.slots.iter().flatten().map(|slot| &slot.key)
     }
 
     /// Places that are, or were, in use.
@@ -156,10 +156,10 @@ impl SeriesTable {
                     if let Some(series) = self.series.get(index as usize)? {
                         used(series).store(1, Ordering::Release);
                     }
-                    self.take_place(index as usize, Place { key, stage: Stage::Kept });
+                    self.occupy(index as usize, Slot { key, stage: Stage::Kept });
                     continue;
                 }
-                let index = self.new_place();
+                let index = self.new_index();
                 let series = self
                     .series
                     .get(index as usize)?
@@ -168,21 +168,21 @@ impl SeriesTable {
                 unsafe { (&raw mut (*series).key).write_volatile(key) };
                 self.index.insert(key, index, 0)?;
                 used(series).store(1, Ordering::Release);
-                self.take_place(index as usize, Place { key, stage: Stage::Kept });
+                self.occupy(index as usize, Slot { key, stage: Stage::Kept });
             }
         }
         Ok(())
     }
 
-    /// Stops keeping the series of an interface whose place is given to another.
+    /// Stops keeping the series of an interface whose index is given to another.
     ///
     /// # Errors
     /// When the map cannot be written.
     pub(super) fn let_go(&mut self, interface: u16) -> Result<(), Error> {
-        for place in self.places.iter_mut().flatten().filter(|place| place.key.interface == interface) {
-            if matches!(place.stage, Stage::Kept | Stage::Idle(_)) {
-                self.index.remove(&place.key).or_else(absent_is_fine)?;
-                place.stage = Stage::Unlinked;
+        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
+            if matches!(slot.stage, Stage::Kept | Stage::Idle(_)) {
+                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                slot.stage = Stage::Unlinked;
             }
         }
         Ok(())
@@ -218,15 +218,15 @@ impl SeriesTable {
             if used(series).load(Ordering::Acquire) == 0 {
                 continue;
             }
-            let known = self.places.get(index).copied().flatten();
-            let mut place = known.unwrap_or_else(|| Place { key: key(series), stage: Stage::Idle(0) });
+            let known = self.slots.get(index).copied().flatten();
+            let mut slot = known.unwrap_or_else(|| Slot { key: key(series), stage: Stage::Idle(0) });
             let tally = tally(series, ended);
             let was_empty = tally.is_empty();
             if !was_empty {
-                take(&place.key, tally);
+                take(&slot.key, tally);
                 self.taken.push(index);
             }
-            place.stage = match place.stage {
+            slot.stage = match slot.stage {
                 Stage::Kept => Stage::Kept,
                 Stage::Idle(intervals) => Stage::Idle(if was_empty { intervals + 1 } else { 0 }),
                 Stage::Unlinked => {
@@ -238,7 +238,7 @@ impl SeriesTable {
                     Stage::Forgotten
                 }
             };
-            self.take_place(index, place);
+            self.occupy(index, slot);
         }
         Ok(())
     }
@@ -258,10 +258,10 @@ impl SeriesTable {
         }
         let mut left = Vec::new();
         for index in mem::take(&mut self.leaving) {
-            if let (Some(series), Some(place)) = (self.series.get(index)?, self.places[index]) {
+            if let (Some(series), Some(slot)) = (self.series.get(index)?, self.slots[index]) {
                 used(series).store(0, Ordering::Release);
-                self.leave_place(index, &place.key)?;
-                left.push(place.key);
+                self.vacate(index, &slot.key)?;
+                left.push(slot.key);
             }
         }
         Ok(left)
@@ -272,10 +272,10 @@ impl SeriesTable {
     /// # Errors
     /// When a map cannot be written.
     pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
-        for place in self.places.iter_mut().flatten() {
-            if matches!(place.stage, Stage::Idle(idle) if idle >= intervals) {
-                self.index.remove(&place.key).or_else(absent_is_fine)?;
-                place.stage = Stage::Unlinked;
+        for slot in self.slots.iter_mut().flatten() {
+            if matches!(slot.stage, Stage::Idle(idle) if idle >= intervals) {
+                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                slot.stage = Stage::Unlinked;
             }
         }
         Ok(())
@@ -294,11 +294,11 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Hands out all places that were never used to the programs, which cannot count them up themselves.
+    /// Hands out all indexes that were never used to the programs, which cannot count them up themselves.
     ///
     /// # Errors
     /// When the kernel does not take them.
-    pub(super) fn hand_out_places(&mut self) -> Result<(), Error> {
+    pub(super) fn hand_out_indexes(&mut self) -> Result<(), Error> {
         let max_series = self.series.len() as u32;
         for index in self.number(offset_of!(Control, unused)).swap(max_series, Ordering::Relaxed)..max_series
         {
@@ -307,13 +307,13 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// The series in a place that an event tells, unless it is long gone.
+    /// The series in an index that an event tells, unless it is long gone.
     pub fn key(&self, index: u32) -> Option<SeriesKey> {
         if index == RttEvent::NO_SERIES {
             return None;
         }
-        if let Some(place) = self.places.get(index as usize).copied().flatten() {
-            return Some(place.key);
+        if let Some(slot) = self.slots.get(index as usize).copied().flatten() {
+            return Some(slot.key);
         }
         // Should its memory not be had, the end of the interval says so.
         let series = self.series.get(index as usize).ok()??;
@@ -325,25 +325,25 @@ impl SeriesTable {
         Fill { series: self.used, max_series: self.series.len(), groups: self.members.len() }
     }
 
-    /// A place that was in use, or handed out, and is free; else the next that was never used, if there still is one.
-    fn new_place(&mut self) -> u32 {
+    /// An index that was in use, or handed out, and is free; else the next that was never used, if there still is one.
+    fn new_index(&mut self) -> u32 {
         let free = self.free.pop(0);
         free.unwrap_or_else(|_| self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed))
     }
 
-    fn take_place(&mut self, index: usize, place: Place) {
-        if self.places.len() <= index {
-            self.places.resize(index + 1, None);
+    fn occupy(&mut self, index: usize, slot: Slot) {
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, None);
         }
-        if self.places[index].replace(place).is_none() {
+        if self.slots[index].replace(slot).is_none() {
             self.used += 1;
-            *self.members.entry(place.key.group).or_default() += 1;
+            *self.members.entry(slot.key.group).or_default() += 1;
         }
     }
 
-    fn leave_place(&mut self, index: usize, key: &SeriesKey) -> Result<(), Error> {
+    fn vacate(&mut self, index: usize, key: &SeriesKey) -> Result<(), Error> {
         self.free.push(index as u32, 0)?;
-        self.places[index] = None;
+        self.slots[index] = None;
         self.used -= 1;
         if let Some(members) = self.members.get_mut(&key.group) {
             *members -= 1;

@@ -15,7 +15,7 @@ use pping_common::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, LEASE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS,
         SWEEP_INTERVAL_SECONDS, UNANSWERED_IDLE_SECONDS,
     },
-    table::{Bucket, Place, idle},
+    table::{Bucket, Slot, idle},
 };
 
 use self::lap::Lap;
@@ -136,7 +136,7 @@ impl Sweeper {
                         continue;
                     }
                     share = share.saturating_sub(usize::from(is_fresh));
-                    self.note(programs, kind, Place::new(number as u32, way), &mut noted)?;
+                    self.note(programs, kind, Slot::new(number as u32, way), &mut noted)?;
                 }
                 if has_turn {
                     next = number + 1;
@@ -151,13 +151,13 @@ impl Sweeper {
     }
 
     /// Notes a flow for the next run of the program, and runs it once there are enough.
-    fn note(&self, programs: &Ebpf, kind: u32, place: Place, noted: &mut usize) -> Result<(), Error> {
+    fn note(&self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
-            return self.run(programs, Errand { kind, due: place.0, ..NOTHING });
+            return self.run(programs, Errand { kind, due: slot.0, ..NOTHING });
         }
         if let Some(due) = self.due.get(*noted) {
             // SAFETY: inside the mapping, which the program reads only while it is run here.
-            unsafe { due.write_volatile(u64::from(place.0)) };
+            unsafe { due.write_volatile(u64::from(slot.0)) };
             *noted += 1;
         }
         if *noted == self.due.len() {

@@ -86,9 +86,9 @@ fn link(name: &str) -> Link {
 fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
-    let place = watched.register(&mut kernel).unwrap();
+    let interface_id = watched.register(&mut kernel).unwrap();
     let _attachment = attach(&mut kernel, &watched, Ingress::Tc, None, &mut Owner::default()).unwrap();
-    let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, place);
+    let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, interface_id);
     let sender = Scatterer::open(link("left").ifindex);
     let mut random = Random::seeded(41);
     let mut connections = [[v4(1), v4(2)], [v6(2), v6(1)]]
@@ -110,7 +110,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     assert_eq!(reported.len(), expected.len());
     assert!(samples(&reported).len() > PACKETS / 10);
     // The hosts themselves say a thing or two, but not in TCP.
-    let (counted, tcp) = (counters(&kernel, place), Protocol::Tcp as usize);
+    let (counted, tcp) = (counters(&kernel, interface_id), Protocol::Tcp as usize);
     assert_eq!(counted.packets[direction as usize][tcp], twin.counters.packets[direction as usize][tcp]);
     assert_eq!(counted.untracked[Untracked::Truncated as usize], 0);
     assert_eq!(counted.samples, twin.counters.samples);

@@ -128,7 +128,7 @@ fn conversations_match_the_same_with_the_log_on() {
 /// Lets hosts talk under limits until enough was reported: that, and what there would be without limits.
 fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<RttEvent>, Vec<RttEvent>) {
     let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
-    rig.twin = Twin::new(SETTINGS, LinkType::Ethernet, rig.twin.place);
+    rig.twin = Twin::new(SETTINGS, LinkType::Ethernet, rig.twin.interface_id);
     let mut random = Random::seeded(11);
     let mut connections: Vec<Connection> =
         pairs().into_iter().map(|hosts| Connection::new(hosts, 40_000, Temper::Calm, &mut random)).collect();

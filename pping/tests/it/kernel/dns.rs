@@ -281,7 +281,7 @@ fn the_latest_of_too_many_questions_are_answered() {
         assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
         // Each CPU keeps some for itself.
         assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
-        let counters = counters(&rig.kernel, rig.twin.place);
+        let counters = counters(&rig.kernel, rig.twin.interface_id);
         assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
         assert_eq!(counters.dns_responses[0], total as u64);
         assert_eq!(counters.dns_unanswered, 0, "nobody knows what became of them");
@@ -340,11 +340,11 @@ fn hosts_that_are_left_out_neither_ask_nor_answer() {
     for pair in Pair::both() {
         for host in pair.hosts {
             let mut kernel = load::load(&Settings { excludes: true, ..SETTINGS }, true).unwrap();
-            let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+            let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
             labels::add(&mut kernel.excluded, 0, &[(host.into(), 1)]).unwrap();
             run(&mut kernel, Program::Egress, &pair.message(0, 1, QUERY, 12));
             run(&mut kernel, Program::Ingress, &pair.message(1, 1, RESPONSE, 12));
-            let counters = counters(&kernel, place);
+            let counters = counters(&kernel, interface_id);
             assert_eq!(counters.untracked[Untracked::Excluded as usize], 2);
             assert_eq!((counters.dns_queries, counters.dns_responses), ([0; 2], [0; 16]));
             assert!(rig::events(&mut kernel).is_empty());

@@ -57,7 +57,7 @@ fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
             rig.send(Program::Ingress, &reply(ACK, 0, 5_000, 1_000 + back));
         }
     }
-    let counters = super::rig::counters(&rig.kernel, rig.twin.place);
+    let counters = super::rig::counters(&rig.kernel, rig.twin.interface_id);
     let measured = samples(&super::rig::events(&mut rig.kernel));
     let by = |method: Method| measured.iter().filter(|sample| sample.method == method as u8).count();
     assert_eq!((by(Method::TcpHandshake), by(Method::TcpSeq)), (2, 20), "the flood disturbed what goes on");

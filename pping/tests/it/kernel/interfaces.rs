@@ -3,7 +3,7 @@
 use pping::source::{interfaces::Link, load};
 use pping_common::{
     abi::Counters,
-    limits::{MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE},
+    limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
 use pping_lab::{
@@ -33,8 +33,8 @@ fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
             assert!(run(&mut kernel, program, &shape.frame) || shape.frame.len() < 54, "{}", shape.name);
         }
     }
-    for place in 0..MAX_INTERFACES as u16 {
-        assert_eq!(counters(&kernel, place), Counters::ZERO, "place {place}");
+    for interface_id in 0..MAX_INTERFACES as u16 {
+        assert_eq!(counters(&kernel, interface_id), Counters::ZERO, "interface_id {interface_id}");
     }
     assert!(events(&mut kernel).is_empty());
 }
@@ -51,7 +51,7 @@ fn an_interface_whose_entry_is_taken_has_the_next() {
     }
     for other in 0..MAX_INTERFACES as u16 {
         let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
-        assert_eq!(packets, if other == last { 3 } else { 0 }, "place {other}");
+        assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
     // No more than these can share an entry.
     assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_TABLE).register(&mut kernel).is_err());
@@ -69,7 +69,7 @@ fn the_same_addresses_on_another_interface_are_another_flow() {
         };
         let [left, right] = ["left", "right"].map(ifindex);
         let mut kernel = load::load(&SETTINGS, true).unwrap();
-        let places = [left, right].map(|ifindex| ethernet(ifindex).register(&mut kernel).unwrap());
+        let ids = [left, right].map(|ifindex| ethernet(ifindex).register(&mut kernel).unwrap());
         for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
             for ingress in [Program::Xdp, Program::Ingress] {
                 run_on(&mut kernel, Program::Egress, &echo(a, b, 1, 1, false), left);
@@ -78,11 +78,12 @@ fn the_same_addresses_on_another_interface_are_another_flow() {
                 run_on(&mut kernel, ingress, &echo(b, a, 1, 1, true), left);
                 let reported = samples(&events(&mut kernel));
                 assert_eq!(reported.len(), 1);
-                assert_eq!(reported[0].endpoints.interface, places[0]);
+                assert_eq!(reported[0].endpoints.interface, ids[0]);
             }
         }
-        let packets = places
-            .map(|place| counters(&kernel, place).packets.map(|direction| direction.iter().sum::<u64>()));
+        let packets = ids.map(|interface_id| {
+            counters(&kernel, interface_id).packets.map(|direction| direction.iter().sum::<u64>())
+        });
         assert_eq!(packets, [[4, 4], [4, 0]]);
     })
     .unwrap();

@@ -49,7 +49,7 @@ fn events_without_room_are_counted_and_nothing_else_changes() {
     let kept = events(&mut rig.kernel);
     assert!(kept.len() as u32 > room - 100, "the ring held {} events", kept.len());
     lose_but(&kept, &mut rig.twin);
-    let counters = counters(&rig.kernel, rig.twin.place);
+    let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert!(counters.lost[Lost::Rtt as usize] > 1000, "{counters:?}");
     // The first of the two still fits where no RTT event does.
     assert!(counters.lost[Lost::Flow as usize] >= 1, "{counters:?}");

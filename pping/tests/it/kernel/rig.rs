@@ -181,9 +181,9 @@ pub(super) fn events(kernel: &mut Kernel) -> Vec<Event> {
 }
 
 /// What the kernel counted at a place, all CPUs added up.
-pub(super) fn counters(kernel: &Kernel, place: u16) -> Counters {
+pub(super) fn counters(kernel: &Kernel, interface_id: u16) -> Counters {
     let mut sum = Counters::ZERO;
-    for cpu in kernel.counters.get(&u32::from(place), 0).unwrap().iter() {
+    for cpu in kernel.counters.get(&u32::from(interface_id), 0).unwrap().iter() {
         sum.add(cpu);
     }
     sum
@@ -216,10 +216,10 @@ impl Rig {
 
     pub(super) fn with(settings: Settings, link: LinkType) -> Self {
         let mut kernel = load::load(&settings, true).unwrap();
-        let place = loopback(link).register(&mut kernel).unwrap();
+        let interface_id = loopback(link).register(&mut kernel).unwrap();
         Self {
             kernel,
-            twin: Twin::new(settings, link, place),
+            twin: Twin::new(settings, link, interface_id),
             began: (Instant::now(), SystemTime::now()),
             longest_run: Duration::ZERO,
         }
@@ -250,7 +250,7 @@ impl Rig {
 
     /// Asserts that both counted the same.
     pub(super) fn agree_on_counters(&self, what: &str) {
-        assert_eq!(counters(&self.kernel, self.twin.place), self.twin.counters, "{what}");
+        assert_eq!(counters(&self.kernel, self.twin.interface_id), self.twin.counters, "{what}");
     }
 
     /// Asserts that both aggregated the same since last asked, but for what the clock had to say. Begins with a sweep,

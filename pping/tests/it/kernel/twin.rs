@@ -18,12 +18,12 @@ use pping_common::{
 pub(super) struct Twin {
     pub(super) tracker: Tracker,
     pub(super) link: LinkType,
-    pub(super) place: u16,
+    pub(super) interface_id: u16,
     sweeps: u32,
 }
 
 impl Twin {
-    pub(super) fn new(settings: Settings, link: LinkType, place: u16) -> Self {
+    pub(super) fn new(settings: Settings, link: LinkType, interface_id: u16) -> Self {
         let Settings { rules, dns_ports, max_flows, max_unanswered, .. } = settings;
         let Settings { decap, emit, grouping, max_groups, .. } = settings;
         let settings = replay::Settings::new(rules, max_flows, decap);
@@ -35,14 +35,14 @@ impl Twin {
             max_groups,
             ..settings
         });
-        Self { tracker, link, place, sweeps: 0 }
+        Self { tracker, link, interface_id, sweeps: 0 }
     }
 
     /// Takes a packet, `now` in ns.
     pub(super) fn packet(&mut self, direction: Direction, bytes: &[u8], now: u64) {
         let packet = Packet {
             time: now,
-            interface: self.place,
+            interface: self.interface_id,
             link: self.link,
             direction: Some(direction),
             bytes: Captured { bytes, frame_len: bytes.len() },

@@ -90,7 +90,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
     let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
-    let watched = Watched { name: INTERFACE.into(), place: 2, attach_points, is_up: true };
+    let watched = Watched { name: INTERFACE.into(), id: 2, attach_points, is_up: true };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
     metrics.counted(Snapshot { interfaces: vec![(watched, *counters)] }, fill);

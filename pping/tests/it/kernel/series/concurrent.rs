@@ -109,7 +109,7 @@ fn assert_millions_add_up(object: &[u8], settings: Settings) {
     const INTERVALS: u32 = 250;
     let mut kernel =
         load::open(object, &Settings { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
-    let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
     let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
         let before = sums.total();
@@ -118,7 +118,7 @@ fn assert_millions_add_up(object: &[u8], settings: Settings) {
         with_samples += u32::from(sums.total() > before);
         with_samples >= INTERVALS
     });
-    let counted = counters(&kernel, place);
+    let counted = counters(&kernel, interface_id);
     let samples: u64 = counted.samples.iter().flatten().sum();
     // All but the first of each flow, of which it is not known whether its TSval is the first of its tick.
     assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
@@ -140,7 +140,7 @@ fn each_interval_has_whole_samples_as_their_events_tell() {
 
 fn assert_whole_samples(object: &[u8], settings: Settings) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
-    let place = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
     // Half as many as the ring has room for.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
@@ -164,7 +164,7 @@ fn assert_whole_samples(object: &[u8], settings: Settings) {
         }) {}
         told.count() > 50_000
     });
-    let counted = counters(&kernel, place);
+    let counted = counters(&kernel, interface_id);
     assert_eq!(counted.lost, [0; 4], "the ring was read in time");
     let mut expected = Distribution::default();
     expected.add(&told);

@@ -20,8 +20,8 @@ const BY_HOST: Settings = Settings {
 
 fn kernel(settings: &Settings) -> (Kernel, u16) {
     let mut kernel = load::load(settings, true).unwrap();
-    let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-    (kernel, place)
+    let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    (kernel, interface_id)
 }
 
 /// A ping to a host, and its answer: a sample of the group of `host`.
@@ -30,8 +30,8 @@ fn ping(kernel: &mut Kernel, host: u8, sequence: u16) {
     run(kernel, Program::Ingress, &echo(v4(host), v4(1), 7, sequence, true));
 }
 
-fn counted(kernel: &Kernel, place: u16) -> Counters {
-    rig::counters(kernel, place)
+fn counted(kernel: &Kernel, interface_id: u16) -> Counters {
+    rig::counters(kernel, interface_id)
 }
 
 fn labels<const N: usize>(samples: [(&str, u64); N]) -> HashMap<String, u64> {
@@ -40,7 +40,7 @@ fn labels<const N: usize>(samples: [(&str, u64); N]) -> HashMap<String, u64> {
 
 #[test]
 fn the_rest_is_other_and_counted() {
-    let (mut kernel, place) = kernel(&BY_HOST);
+    let (mut kernel, interface_id) = kernel(&BY_HOST);
     let mut sums = Sums::default();
     for sequence in 0..10 {
         for host in 2..10 {
@@ -54,7 +54,7 @@ fn the_rest_is_other_and_counted() {
     for host in 2..6 {
         assert_eq!(samples[&format!("{}/32", v4(host))], 10, "{samples:?}");
     }
-    let counters = counted(&kernel, place);
+    let counters = counted(&kernel, interface_id);
     // Once for each of the four flows: they remember where they belong.
     assert_eq!((counters.groups_refused, counters.unaggregated), (4, 0));
     assert_eq!(kernel.series.fill().groups, 4 + 1, "{:?}", kernel.series.fill());
@@ -62,7 +62,7 @@ fn the_rest_is_other_and_counted() {
 
 #[test]
 fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
-    let (mut kernel, place) = kernel(&BY_HOST);
+    let (mut kernel, interface_id) = kernel(&BY_HOST);
     let mut sums = Sums::default();
     for host in 2..6 {
         ping(&mut kernel, host, 0);
@@ -76,9 +76,9 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
         }
         sums.end_interval(&mut kernel);
         kernel.series.expire(5).unwrap();
-        if counted(&kernel, place).groups_refused > others {
+        if counted(&kernel, interface_id).groups_refused > others {
             kernel.series.resolve_again();
-            others = counted(&kernel, place).groups_refused;
+            others = counted(&kernel, interface_id).groups_refused;
         }
     }
     // What one of the quiet ones says now is its own again, or of the rest, but never of who took its place.
@@ -106,7 +106,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
 #[test]
 fn the_same_place_serves_one_series_after_another() {
     // More groups, one after the other, than there are places.
-    let (mut kernel, place) = kernel(&Settings { max_groups: 2, ..BY_HOST });
+    let (mut kernel, interface_id) = kernel(&Settings { max_groups: 2, ..BY_HOST });
     let mut sums = Sums::default();
     for round in 0..30_u16 {
         for host in 2..250 {
@@ -121,7 +121,7 @@ fn the_same_place_serves_one_series_after_another() {
         kernel.series.resolve_again();
     }
     assert_eq!(sums.total(), 248);
-    assert_eq!(counted(&kernel, place).unaggregated, 0);
+    assert_eq!(counted(&kernel, interface_id).unaggregated, 0);
     let samples = sums.samples();
     assert!(samples.iter().all(|(label, &count)| label == "other" || count == 1), "{samples:?}");
     let fill = kernel.series.fill();

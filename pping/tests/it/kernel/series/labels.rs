@@ -21,8 +21,8 @@ const BY_LABEL: Settings = Settings {
 
 fn kernel(settings: &Settings) -> (Kernel, u16) {
     let mut kernel = load::load(settings, false).unwrap();
-    let place = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-    (kernel, place)
+    let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    (kernel, interface_id)
 }
 
 /// Puts other prefixes into force.
@@ -87,7 +87,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
 
 #[test]
 fn what_is_left_out_is_not_followed() {
-    let (mut kernel, place) = kernel(&Settings { excludes: true, ..SETTINGS });
+    let (mut kernel, interface_id) = kernel(&Settings { excludes: true, ..SETTINGS });
     let prefixes = [format!("{}/32", v4(3)), format!("{}/128", v6(2))];
     let prefixes: Vec<_> = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
     labels::add(&mut kernel.excluded, 0, &prefixes).unwrap();
@@ -97,7 +97,7 @@ fn what_is_left_out_is_not_followed() {
     }
     sums.end_interval(&mut kernel);
     assert_eq!(sums.total(), 2);
-    let counted = rig::counters(&kernel, place);
+    let counted = rig::counters(&kernel, interface_id);
     assert_eq!(counted.untracked[Untracked::Excluded as usize], 6);
     assert_eq!(counted.entries_made, [1, 1]);
 }

@@ -1,7 +1,7 @@
-//! Places: what interfaces are known by in flows, counters and series.
+//! InterfaceIds: what interfaces are known by in flows, counters and series.
 //!
-//! A place belongs to a name. An interface that is deleted and made again, as those of dial-in links are, has another
-//! ifindex and the same place, so that its counters go on. A place whose interface has been gone for long is given to
+//! An id belongs to a name. An interface that is deleted and made again, as those of dial-in links are, has another
+//! ifindex and the same id, so that its counters go on. An id whose interface has been gone for long is given to
 //! another only when there is none left that nobody ever had.
 
 use std::{
@@ -11,20 +11,20 @@ use std::{
 
 use aya::maps::{Array, MapData, MapError};
 use pping_common::{
-    abi::{Interface, PlaceName, entry},
-    limits::{IDLE_SECONDS, MAX_INTERFACES, INTERFACE_PROBES, INTERFACE_TABLE},
+    abi::{Interface, InterfaceName, entry},
+    limits::{IDLE_SECONDS, INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
 
-/// How long an interface has to be gone before another may have its place: until then there may be flows that were seen on
+/// How long an interface has to be gone before another may have its id: until then there may be flows that were seen on
 /// it.
 const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 
-/// The table of interfaces, and who has which place.
-pub struct Places {
+/// The table of interfaces, and who has which id.
+pub struct InterfaceIds {
     table: Array<MapData, Interface>,
-    notes: Array<MapData, PlaceName>,
-    /// By place.
+    notes: Array<MapData, InterfaceName>,
+    /// By id.
     owners: Vec<Option<Owner>>,
 }
 
@@ -34,23 +34,23 @@ struct Owner {
     gone: Option<Instant>,
 }
 
-/// A place, for an interface that is about to be watched.
+/// An id, for an interface that is about to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// The place.
-    pub place: u16,
+    /// The id.
+    pub id: u16,
     /// Whether another interface had it before.
     pub is_second_hand: bool,
 }
 
-impl Places {
-    /// Takes the maps, and finds in them who has which place.
+impl InterfaceIds {
+    /// Takes the maps, and finds in them who has which id.
     ///
     /// # Errors
     /// When they cannot be read.
     pub(super) fn new(
         table: Array<MapData, Interface>,
-        notes: Array<MapData, PlaceName>,
+        notes: Array<MapData, InterfaceName>,
     ) -> Result<Self, MapError> {
         let now = Instant::now();
         let owners = notes
@@ -60,37 +60,37 @@ impl Places {
         Ok(Self { table, notes, owners })
     }
 
-    /// The place of an interface by its name, if it has or had one.
+    /// The id of an interface by its name, if it has or had one.
     pub fn of(&self, name: &str) -> Option<u16> {
         let of_name = |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| *owner.name == *name);
-        self.owners.iter().position(of_name).map(|place| place as u16)
+        self.owners.iter().position(of_name).map(|id| id as u16)
     }
 
-    /// The name of the interface that has, or had, a place.
-    pub fn name(&self, place: u16) -> Option<&Arc<str>> {
-        self.owners.get(usize::from(place))?.as_ref().map(|owner| &owner.name)
+    /// The name of the interface that has, or had, an id.
+    pub fn name(&self, id: u16) -> Option<&Arc<str>> {
+        self.owners.get(usize::from(id))?.as_ref().map(|owner| &owner.name)
     }
 
-    /// The interfaces that have, or had, a place.
+    /// The interfaces that have, or had, an id.
     pub fn names(&self) -> impl Iterator<Item = (u16, &Arc<str>)> {
-        (0..).zip(&self.owners).filter_map(|(place, owner)| Some((place, &owner.as_ref()?.name)))
+        (0..).zip(&self.owners).filter_map(|(id, owner)| Some((id, &owner.as_ref()?.name)))
     }
 
-    /// Chooses the place of an interface: the one it had, one that nobody had, or that of the one that is gone for
+    /// Chooses the id of an interface: the one it had, one that nobody had, or that of the one that is gone for
     /// longest; `None` when all are in use.
     pub(super) fn choose(&self, name: &str) -> Option<Taken> {
-        if let Some(place) = self.of(name) {
-            return Some(Taken { place, is_second_hand: false });
+        if let Some(id) = self.of(name) {
+            return Some(Taken { id, is_second_hand: false });
         }
-        if let Some(place) = self.owners.iter().position(Option::is_none) {
-            return Some(Taken { place: place as u16, is_second_hand: false });
+        if let Some(id) = self.owners.iter().position(Option::is_none) {
+            return Some(Taken { id: id as u16, is_second_hand: false });
         }
-        let gone = (0..).zip(&self.owners).filter_map(|(place, owner)| Some((owner.as_ref()?.gone?, place)));
-        let (since, place) = gone.min()?;
-        (since.elapsed() >= REST).then_some(Taken { place, is_second_hand: true })
+        let gone = (0..).zip(&self.owners).filter_map(|(id, owner)| Some((owner.as_ref()?.gone?, id)));
+        let (since, id) = gone.min()?;
+        (since.elapsed() >= REST).then_some(Taken { id, is_second_hand: true })
     }
 
-    /// Has the kernel programs watch an interface from its place; `false` when the table has no room for its ifindex.
+    /// Has the kernel programs watch an interface from its id; `false` when the table has no room for its ifindex.
     ///
     /// # Errors
     /// When the maps cannot be written.
@@ -98,7 +98,7 @@ impl Places {
         &mut self,
         ifindex: u32,
         link_type: LinkType,
-        place: u16,
+        id: u16,
         name: &str,
     ) -> Result<bool, MapError> {
         let mut free = None;
@@ -114,14 +114,14 @@ impl Places {
             }
         }
         let Some(entry) = free else { return Ok(false) };
-        // Who has the place is known before anything is counted for it.
-        self.notes.set(u32::from(place), note(name), 0)?;
-        self.table.set(entry, Interface { ifindex, place, link_type: link_type as u16 }, 0)?;
-        self.owners[usize::from(place)] = Some(Owner { name: name.into(), gone: None });
+        // Who has the id is known before anything is counted for it.
+        self.notes.set(u32::from(id), note(name), 0)?;
+        self.table.set(entry, Interface { ifindex, id, link_type: link_type as u16 }, 0)?;
+        self.owners[usize::from(id)] = Some(Owner { name: name.into(), gone: None });
         Ok(true)
     }
 
-    /// Takes an interface that is gone out of the table. Its place stays its own.
+    /// Takes an interface that is gone out of the table. Its id stays its own.
     ///
     /// # Errors
     /// When the map cannot be written.
@@ -131,7 +131,7 @@ impl Places {
             let interface = self.table.get(&entry, 0)?;
             if interface.ifindex == ifindex {
                 self.table.set(entry, Interface::default(), 0)?;
-                if let Some(Some(owner)) = self.owners.get_mut(usize::from(interface.place)) {
+                if let Some(Some(owner)) = self.owners.get_mut(usize::from(interface.id)) {
                     owner.gone = Some(Instant::now());
                 }
             }
@@ -154,8 +154,8 @@ impl Places {
     }
 }
 
-fn note(name: &str) -> PlaceName {
-    let mut note = PlaceName::default();
+fn note(name: &str) -> InterfaceName {
+    let mut note = InterfaceName::default();
     // The kernel's names have 15 bytes at most.
     for (byte, of_name) in note.name.iter_mut().zip(name.bytes()) {
         *byte = of_name;
@@ -163,7 +163,7 @@ fn note(name: &str) -> PlaceName {
     note
 }
 
-fn name(note: &PlaceName) -> Option<String> {
+fn name(note: &InterfaceName) -> Option<String> {
     let len = note.name.iter().position(|&byte| byte == 0).unwrap_or(note.name.len());
     (len > 0).then(|| String::from_utf8_lossy(&note.name[..len]).into_owned())
 }

@@ -17,7 +17,7 @@ struct Identity {
 
 /// The interfaces seen so far, each in its place.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct InterfaceIds {
     names: Vec<Option<Arc<str>>>,
     described: HashMap<Identity, u16>,
     /// Those of a cooked capture, by the place of what it was captured on, and the kernel's number of it.
@@ -26,17 +26,17 @@ pub(super) struct Places {
     latest: Option<((u16, u32), u16)>,
 }
 
-impl Places {
+impl InterfaceIds {
     /// The place of an interface of a pcapng file; `None` when there are too many.
     pub(super) fn of_described(&mut self, position: u32, name: Option<&str>, link_type: u32) -> Option<u16> {
         let identity = Identity { position, name: name.map(shortened), link_type };
-        if let Some(&place) = self.described.get(&identity) {
-            return Some(place);
+        if let Some(&id) = self.described.get(&identity) {
+            return Some(id);
         }
         let name = identity.name.clone().unwrap_or_else(|| position.to_string().into());
-        let place = self.add(Some(name))?;
-        self.described.insert(identity, place);
-        Some(place)
+        let id = self.add(Some(name))?;
+        self.described.insert(identity, id);
+        Some(id)
     }
 
     /// The place of the only interface of a pcap file.
@@ -48,31 +48,31 @@ impl Places {
     #[inline]
     pub(super) fn of_cooked(&mut self, captured_on: u16, ifindex: u32) -> Option<u16> {
         let identity = (captured_on, ifindex);
-        if let Some((latest, place)) = self.latest
+        if let Some((latest, id)) = self.latest
             && latest == identity
         {
-            return Some(place);
+            return Some(id);
         }
-        let place = if let Some(&place) = self.cooked.get(&identity) {
-            place
+        let id = if let Some(&id) = self.cooked.get(&identity) {
+            id
         } else {
-            let place = self.add(Some(format!("ifindex {ifindex}").into()))?;
-            self.cooked.insert(identity, place);
-            place
+            let id = self.add(Some(format!("ifindex {ifindex}").into()))?;
+            self.cooked.insert(identity, id);
+            id
         };
-        self.latest = Some((identity, place));
-        Some(place)
+        self.latest = Some((identity, id));
+        Some(id)
     }
 
     /// The name of the interface in a place, if it has any.
-    pub(super) fn name(&self, place: u16) -> Option<&Arc<str>> {
-        self.names.get(usize::from(place))?.as_ref()
+    pub(super) fn name(&self, id: u16) -> Option<&Arc<str>> {
+        self.names.get(usize::from(id))?.as_ref()
     }
 
     fn add(&mut self, name: Option<Arc<str>>) -> Option<u16> {
-        let place = u16::try_from(self.names.len()).ok()?;
+        let id = u16::try_from(self.names.len()).ok()?;
         self.names.push(name);
-        Some(place)
+        Some(id)
     }
 }
 
@@ -86,27 +86,27 @@ mod tests {
 
     #[test]
     fn the_same_interface_of_another_section_has_the_same_place() {
-        let mut places = Places::default();
-        let eth0 = places.of_described(0, Some("eth0"), 1);
-        assert_ne!(places.of_described(1, Some("eth1"), 1), eth0);
-        assert_eq!(places.of_described(0, Some("eth0"), 1), eth0);
-        assert_ne!(places.of_described(0, Some("eth0"), 113), eth0);
-        assert_ne!(places.of_described(0, None, 1), eth0);
-        assert_eq!(places.name(eth0.unwrap()).unwrap().as_ref(), "eth0");
-        assert_eq!(places.name(3).unwrap().as_ref(), "0");
+        let mut interface_ids = InterfaceIds::default();
+        let eth0 = interface_ids.of_described(0, Some("eth0"), 1);
+        assert_ne!(interface_ids.of_described(1, Some("eth1"), 1), eth0);
+        assert_eq!(interface_ids.of_described(0, Some("eth0"), 1), eth0);
+        assert_ne!(interface_ids.of_described(0, Some("eth0"), 113), eth0);
+        assert_ne!(interface_ids.of_described(0, None, 1), eth0);
+        assert_eq!(interface_ids.name(eth0.unwrap()).unwrap().as_ref(), "eth0");
+        assert_eq!(interface_ids.name(3).unwrap().as_ref(), "0");
     }
 
     #[test]
     fn places_and_names_are_bounded() {
-        let mut places = Places::default();
+        let mut interface_ids = InterfaceIds::default();
         let name = "ü".repeat(40);
-        assert_eq!(places.of_described(0, Some(&name), 276), Some(0));
-        assert_eq!(places.name(0).unwrap().len(), LONGEST_NAME);
+        assert_eq!(interface_ids.of_described(0, Some(&name), 276), Some(0));
+        assert_eq!(interface_ids.name(0).unwrap().len(), LONGEST_NAME);
         for ifindex in 1..65_536 {
-            assert_eq!(places.of_cooked(0, ifindex), Some(ifindex as u16));
+            assert_eq!(interface_ids.of_cooked(0, ifindex), Some(ifindex as u16));
         }
-        assert_eq!(places.of_cooked(0, 65_536), None);
-        assert_eq!(places.of_described(1, None, 1), None);
-        assert_eq!(places.of_cooked(0, 3), Some(3));
+        assert_eq!(interface_ids.of_cooked(0, 65_536), None);
+        assert_eq!(interface_ids.of_described(1, None, 1), None);
+        assert_eq!(interface_ids.of_cooked(0, 3), Some(3));
     }
 }
