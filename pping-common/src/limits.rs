@@ -1,11 +1,11 @@
 //! The numbers that kernel programs and agent share.
 
 /// Timestamps of one flow direction that may wait for their echo at the same time.
-pub const SLOTS: usize = 8;
+pub const PENDING_PER_DIRECTION: usize = 8;
 
 /// Nanoseconds after which a waiting timestamp may give up its slot to a newer one. Nothing shorter:
 /// a time-out of a few smoothed RTTs throws away exactly the samples that show bufferbloat.
-pub const SLOT_LIFETIME: u64 = 10 * SECOND;
+pub const PENDING_LIFETIME: u64 = 10 * SECOND;
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;

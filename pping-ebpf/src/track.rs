@@ -296,9 +296,9 @@ fn step<A: Flows>(
     sync::unlock(busy);
     maps::settle(scratch);
 
-    counters.slots_full += u64::from(scratch.measured.slots_full);
+    counters.pending_full += u64::from(scratch.measured.pending_full);
     if config::rules().methods.has_both() {
-        counters.slots_full += u64::from(scratch.second.slots_full);
+        counters.pending_full += u64::from(scratch.second.pending_full);
     }
     if scratch.changes.opened {
         let reason = within::<{ Reason::COUNT }>(scratch.changes.opened_by as usize);

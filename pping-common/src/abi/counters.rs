@@ -65,7 +65,7 @@ pub struct Counters {
     /// Flow entries deleted, IPv4 and IPv6.
     pub entries_deleted: [u64; 2],
     /// Timestamps not recorded since all slots of the flow direction waited.
-    pub slots_full: u64,
+    pub pending_full: u64,
     /// Packets not matched since another CPU was busy with their flow.
     pub contended: u64,
     /// TCP segments sent again, of flows that are followed, by [`Direction`].
@@ -100,7 +100,7 @@ impl Counters {
         closed: [0; Reason::COUNT],
         entries_made: [0; 2],
         entries_deleted: [0; 2],
-        slots_full: 0,
+        pending_full: 0,
         contended: 0,
         retransmissions: [0; 2],
         overtaken: [0; 2],
@@ -126,7 +126,7 @@ impl Counters {
         add(&mut self.closed, &other.closed);
         add(&mut self.entries_made, &other.entries_made);
         add(&mut self.entries_deleted, &other.entries_deleted);
-        self.slots_full += other.slots_full;
+        self.pending_full += other.pending_full;
         self.contended += other.contended;
         add(&mut self.retransmissions, &other.retransmissions);
         add(&mut self.overtaken, &other.overtaken);
@@ -185,7 +185,7 @@ mod tests {
         ones.closed = [1; 8];
         ones.entries_made = [1; 2];
         ones.entries_deleted = [1; 2];
-        ones.slots_full = 1;
+        ones.pending_full = 1;
         ones.contended = 1;
         ones.retransmissions = [1; 2];
         ones.overtaken = [1; 2];

@@ -3,7 +3,7 @@
 use super::{Latest, Lifecycle, Reason};
 use crate::{
     abi::{SeriesRef, Traffic},
-    rtt::{Leg, Slots, Spin, TsvalState},
+    rtt::{Leg, Pending, Spin, TsvalState},
 };
 
 /// What is kept of the packets that one endpoint sends. What most packets touch is first, in a cache line: up to whether anything
@@ -34,7 +34,7 @@ pub struct FlowDirection {
     /// What it began a handshake with.
     pub leg: Leg,
     /// What this endpoint sent and still waits for its echo.
-    pub slots: Slots,
+    pub pending: Pending,
     /// When the first packet was sent, ns.
     pub opened_at: u64,
     /// When the last timestamp was recorded, ns; 0 before the first.
@@ -76,7 +76,7 @@ impl FlowDirection {
         opened_by: Reason::FirstObserved,
         established: false,
         leg: Leg::UNSEEN,
-        slots: Slots::EMPTY,
+        pending: Pending::EMPTY,
         opened_at: 0,
         recorded_at: 0,
         min_rtt: Self::NO_RTT,
@@ -125,6 +125,6 @@ impl FlowDirection {
 
 const _: () = {
     assert!(size_of::<FlowDirection>() == 240);
-    assert!(core::mem::offset_of!(FlowDirection, slots) == 56);
+    assert!(core::mem::offset_of!(FlowDirection, pending) == 56);
     assert!(core::mem::offset_of!(FlowDirection, series) == 192);
 };

@@ -189,7 +189,7 @@ fn forget(direction: &mut FlowDirection) {
     direction.min_rtt = FlowDirection::NO_RTT;
     direction.smoothed_rtt = 0;
     direction.leg = Leg::UNSEEN;
-    direction.slots.clear();
+    direction.pending.clear();
 }
 
 /// Seconds that a flow may be idle.

@@ -164,7 +164,7 @@ impl Flow {
     #[inline(always)]
     fn doubt(&mut self) {
         for direction in [&mut self.low, &mut self.high] {
-            direction.slots.clear();
+            direction.pending.clear();
             direction.tsval_state.doubt();
             direction.leg.give_up();
             direction.spin.doubt();

@@ -8,9 +8,9 @@
 mod icmp_echo;
 mod leg;
 mod method;
+mod pending;
 mod quic;
 mod rules;
-mod slots;
 mod tcp;
 mod tcp_handshake;
 mod tcp_seq;
@@ -20,9 +20,9 @@ mod tests;
 
 pub use leg::Leg;
 pub use method::{Method, Methods};
+pub use pending::{Part, Pending};
 pub use quic::{Connection, Spin};
 pub use rules::{Basis, Rules};
-pub use slots::{Part, Slots};
 pub use tcp_seq::Options;
 pub use tcp_ts::{TsvalState, is_newer};
 
@@ -52,7 +52,7 @@ pub struct Measured {
     /// The sample, if it did.
     pub sample: Sample,
     /// It should have been recorded, but all slots wait.
-    pub slots_full: bool,
+    pub pending_full: bool,
 }
 
 impl Measured {
@@ -60,7 +60,7 @@ impl Measured {
     pub const NOTHING: Self = Self {
         has_sample: false,
         sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0, side_rtt: 0 },
-        slots_full: false,
+        pending_full: false,
     };
 
     /// The sample, if there is one.
@@ -210,12 +210,12 @@ pub(crate) fn find(
     measured: &mut Measured,
 ) {
     if work.reach != 0 {
-        reverse.slots.take(part, work);
+        reverse.pending.take(part, work);
     }
     let since = work.since;
     // In a capture an echo can come before what it echoes, and that is no time to tell.
     measured.has_sample = since != 0 && since <= now;
-    measured.slots_full = false;
+    measured.pending_full = false;
     if measured.has_sample {
         let rtt = now - since;
         let turned = work.turned;
@@ -239,7 +239,7 @@ pub(crate) fn record(
     work: &Work,
     measured: &mut Measured,
 ) {
-    let is_renewed = work.span != 0 && forward.slots.free(part, work.pivot, work.span);
+    let is_renewed = work.span != 0 && forward.pending.free(part, work.pivot, work.span);
     if work.records == 0 {
         return;
     }
@@ -248,8 +248,8 @@ pub(crate) fn record(
     if !is_renewal && !rules.allow(forward, now) {
         return;
     }
-    if !forward.slots.put(part, work.identifier, now) {
-        measured.slots_full = true;
+    if !forward.pending.put(part, work.identifier, now) {
+        measured.pending_full = true;
     } else if !is_renewal {
         forward.recorded_at = now;
     }

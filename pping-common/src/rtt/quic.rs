@@ -55,14 +55,14 @@
 use super::{Method, Rules, Work, leg::LegState};
 use crate::{
     flow::{Endpoint, Flow, FlowDirection},
-    limits::SLOT_LIFETIME,
+    limits::PENDING_LIFETIME,
     parse::{Quic, QuicForm},
 };
 
 /// Nanoseconds in which a client sends the packets of its first flight. A retransmission takes longer: 150 ms at the least.
 const FLIGHT: u64 = 50_000_000;
 /// The longest interval between two edges that is a sample, ns.
-const LONGEST: u64 = SLOT_LIFETIME;
+const LONGEST: u64 = PENDING_LIFETIME;
 /// One part in so many of an interval is too early for an edge.
 const EARLY_SHARE: u64 = 8;
 

@@ -77,8 +77,8 @@ pub(super) fn note_options(flow: &mut Flow, segment: &Segment, rules: &Rules) {
     flow.options = options;
     // What waits has identifiers of the other kind.
     if is_other && !rules.methods.has_both() {
-        flow.low.slots.clear();
-        flow.high.slots.clear();
+        flow.low.pending.clear();
+        flow.high.pending.clear();
     }
 }
 

@@ -35,10 +35,10 @@ pub(super) fn concerns(
 ) -> Concern {
     match progress {
         Progress::First | Progress::Overlap => return Concern::Anything,
-        Progress::Behind if forward.slots.any(part, |_| true) => return Concern::Anything,
+        Progress::Behind if forward.pending.any(part, |_| true) => return Concern::Anything,
         Progress::Advance | Progress::Behind | Progress::None => {}
     }
-    if segment.flags.ack() && reverse.slots.any(part, |end| !is_newer(end, segment.acknowledgement)) {
+    if segment.flags.ack() && reverse.pending.any(part, |end| !is_newer(end, segment.acknowledgement)) {
         return Concern::Anything;
     }
     if progress == Progress::Advance { Concern::Sequence } else { Concern::Nothing }

@@ -39,7 +39,7 @@ pub(super) fn concerns(
     segment: &Segment,
 ) -> Concern {
     let Some(timestamps) = segment.timestamps() else { return Concern::Nothing };
-    if reverse.slots.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
+    if reverse.pending.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
         return Concern::Anything;
     }
     match forward.tsval_state {

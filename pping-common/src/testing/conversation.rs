@@ -141,7 +141,7 @@ impl Conversation {
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
             for measured in [outcome.measured, outcome.second] {
-                assert!(!measured.has_sample && !measured.slots_full, "{transport:?}");
+                assert!(!measured.has_sample && !measured.pending_full, "{transport:?}");
             }
             assert_eq!(unwatched(&before), unwatched(&self.flow), "{transport:?}");
         }
@@ -150,6 +150,6 @@ impl Conversation {
 
     /// How many identifiers of the low side wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.flow.low.slots.waiting()
+        self.flow.low.pending.waiting()
     }
 }

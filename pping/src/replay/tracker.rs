@@ -302,7 +302,7 @@ impl Tracked<'_> {
         let endpoints = endpoints::<A>(self.seen.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {
-            self.report.counters.slots_full += u64::from(measured.slots_full);
+            self.report.counters.pending_full += u64::from(measured.pending_full);
             if let Some(sample) = measured.sample() {
                 self.report.sample(&sample, (flow, from), frame, self.seen, endpoints);
             }

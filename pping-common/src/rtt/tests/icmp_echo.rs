@@ -56,7 +56,7 @@ fn repeated_request_replaces_even_when_slots_are_full_or_the_rate_is_limited() {
         talk.low(u64::from(sequence), request(sequence));
     }
     talk.rules.rate_limit = 1000 * MS;
-    assert!(!talk.low(10, request(3)).measured.slots_full);
+    assert!(!talk.low(10, request(3)).measured.pending_full);
     assert_eq!(rtt(talk.high(30, reply(3))), Some((3, 20)));
     assert_eq!(rtt(talk.high(31, reply(2))), Some((2, 29)));
 }

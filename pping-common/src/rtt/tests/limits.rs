@@ -66,7 +66,7 @@ fn rate_limit_is_per_direction() {
     talk.rules.rate_limit = 100 * MS;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 1));
 }
 
 #[test]

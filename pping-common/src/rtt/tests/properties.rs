@@ -216,7 +216,7 @@ fn found(outcome: Outcome) -> Found {
             .filter_map(Measured::sample)
             .map(|sample| (sample.method, sample.identifier, sample.rtt))
             .collect(),
-        full: all.iter().filter(|measured| measured.slots_full).count(),
+        full: all.iter().filter(|measured| measured.pending_full).count(),
     }
 }
 
@@ -246,7 +246,7 @@ fn assert_as_the_model(
         prop_assert_eq!(found, expected, "{:?} at {} ms, {:?}", from, now / MS, transport);
         for endpoint in [Endpoint::Low, Endpoint::High] {
             let direction = talk.flow.direction(endpoint);
-            let state = (direction.slots.waiting(), direction.min_rtt, direction.smoothed_rtt);
+            let state = (direction.pending.waiting(), direction.min_rtt, direction.smoothed_rtt);
             let expected = model.state(endpoint as usize);
             prop_assert_eq!(
                 state,
@@ -325,7 +325,7 @@ proptest! {
                 sampled[timed].push(sample);
             }
             for endpoint in [Endpoint::Low, Endpoint::High] {
-                prop_assert!(talk.flow.direction(endpoint).slots.waiting() <= 8);
+                prop_assert!(talk.flow.direction(endpoint).pending.waiting() <= 8);
             }
             let segment = &transport.segment;
             let identifiers = match transport.kind {

@@ -261,7 +261,7 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
     talk.rules.rate_limit = 1_000 * MS;
     talk.low(10, syn());
     talk.high(30, syn_ack());
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
     assert_eq!((talk.flow.low.recorded_at, talk.flow.high.recorded_at), (0, 0));
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(talk.waiting(), 1, "the first that counts");
@@ -333,7 +333,7 @@ fn h4_syns_are_left_to_their_legs() {
             assert_eq!(samples(talk.low(10, syn)), []);
             assert_eq!(talk.waiting(), 0);
             assert_eq!(samples(talk.high(30, syn_ack)), [(Method::TcpHandshake, 1_000, 20)]);
-            assert_eq!(talk.flow.high.slots.waiting(), 0);
+            assert_eq!(talk.flow.high.pending.waiting(), 0);
             assert_eq!(samples(talk.low(35, ack)), [(Method::TcpHandshake, 5_000, 5)]);
         }
     }
@@ -351,9 +351,9 @@ fn h4_tsvals_of_syns_are_seen_all_the_same() {
     }
     // That of the SYN-ACK is not the first of its tick, the next is.
     talk.high(10, segment(ACK, 10, 500, 101));
-    assert_eq!(talk.flow.high.slots.waiting(), 0);
+    assert_eq!(talk.flow.high.pending.waiting(), 0);
     talk.high(11, segment(ACK, 10, 501, 101));
-    assert_eq!(talk.flow.high.slots.waiting(), 1);
+    assert_eq!(talk.flow.high.pending.waiting(), 1);
 }
 
 #[test]
@@ -369,11 +369,11 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
         data.segment.has_timestamps = true;
         data.segment.timestamps = Timestamps { tsval: 501, tsecr: 100 };
         talk.high(3, data);
-        assert_eq!(talk.flow.high.slots.waiting(), if has_both { 2 } else { 1 });
+        assert_eq!(talk.flow.high.pending.waiting(), if has_both { 2 } else { 1 });
         ack.segment.timestamps.tsecr = 501;
         assert_eq!(samples(talk.low(10, ack)), [(Method::TcpHandshake, 5_000, 8)]);
         // Its number acknowledges nothing but the SYN-ACK.
-        assert_eq!(talk.flow.high.slots.waiting(), usize::from(has_both));
+        assert_eq!(talk.flow.high.pending.waiting(), usize::from(has_both));
     }
 }
 
@@ -383,7 +383,7 @@ fn h5_what_follows_is_timed_as_ever() {
     talk.low(1, syn());
     // 100 bytes come with the SYN-ACK of a server that knows the client.
     talk.high(2, bare(SYN | ACK, 4_999, 100, 1_000));
-    assert_eq!(talk.flow.high.slots.waiting(), 0);
+    assert_eq!(talk.flow.high.pending.waiting(), 0);
     talk.high(4, bare(ACK, 5_100, 50, 1_000));
     assert_eq!(samples(talk.low(10, bare(ACK, 1_000, 0, 5_100))), [(Method::TcpHandshake, 5_000, 8)]);
     assert_eq!(samples(talk.low(20, bare(ACK, 1_000, 0, 5_150))), [(Method::TcpSeq, 5_150, 16)]);

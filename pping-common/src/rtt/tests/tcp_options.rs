@@ -91,9 +91,9 @@ fn t1_what_waits_is_forgotten_when_the_kind_changes() {
     assert_eq!(talk.waiting(), 1);
     talk.high(2, bare(SYN | ACK, 1, 0, 1));
     assert_eq!(talk.waiting(), 0);
-    assert_eq!(talk.flow.high.slots.waiting(), 1);
+    assert_eq!(talk.flow.high.pending.waiting(), 1);
     talk.low(3, segment(ACK, 0, 101, 0));
-    assert_eq!(talk.flow.high.slots.waiting(), 0);
+    assert_eq!(talk.flow.high.pending.waiting(), 0);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn t1_what_waits_is_kept_by_both() {
     let mut talk = Conversation::by(BOTH);
     talk.low(1, segment(SYN, 0, 100, 0));
     talk.high(2, bare(SYN | ACK, 7, 0, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (2, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (2, 1));
     let ack = with_timestamps(bare(ACK, 1, 0, 8), 101, 0);
     assert_eq!(samples(talk.low(5, ack)), [(Method::TcpSeq, 8, 3)]);
     let echo = with_timestamps(bare(ACK, 8, 0, 1), 900, 100);
@@ -126,7 +126,7 @@ fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
         };
         is_low = !is_low;
     }
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
     talk
 }
 
@@ -201,17 +201,17 @@ fn both_methods_have_four_slots_each() {
     for count in 1..=4 {
         let sent = with_timestamps(bare(ACK, 900 + 100 * count, 100, 5_000), 100 + count, 500);
         let outcome = talk.low(10 + u64::from(count), sent);
-        assert!(!outcome.measured.slots_full && !outcome.second.slots_full);
+        assert!(!outcome.measured.pending_full && !outcome.second.pending_full);
         assert_eq!(talk.waiting(), 2 * count as usize);
     }
     let outcome = talk.low(15, with_timestamps(bare(ACK, 1_400, 100, 5_000), 105, 500));
-    assert!(outcome.measured.slots_full && outcome.second.slots_full);
+    assert!(outcome.measured.pending_full && outcome.second.pending_full);
     // An echo of the first two timestamps leaves the numbers waiting.
     let echo = with_timestamps(bare(ACK, 5_000, 0, 1_000), 501, 102);
     assert_eq!(samples(talk.high(30, echo)), [(Method::TcpTs, 102, 18)]);
     assert_eq!(talk.waiting(), 6);
     let outcome = talk.low(31, with_timestamps(bare(ACK, 1_500, 100, 5_000), 106, 500));
-    assert!(!outcome.measured.slots_full && outcome.second.slots_full);
+    assert!(!outcome.measured.pending_full && outcome.second.pending_full);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn other_methods_have_all_eight_slots() {
             if has_timestamps {
                 sent = with_timestamps(sent, 100 + count, 500);
             }
-            assert_eq!(talk.low(10 + u64::from(count), sent).measured.slots_full, count == 9);
+            assert_eq!(talk.low(10 + u64::from(count), sent).measured.pending_full, count == 9);
         }
         assert_eq!(talk.waiting(), 8);
     }

@@ -24,7 +24,7 @@ fn in_progress_from(sequence: u32) -> Conversation {
     talk.low(1, bare(SYN, sequence.wrapping_sub(1), 0, 0));
     talk.high(2, bare(SYN | ACK, 4_999, 0, sequence));
     talk.low(3, bare(ACK, sequence, 0, 5_000));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
     talk
 }
 
@@ -246,7 +246,7 @@ fn s3_the_first_in_mid_stream_is_not_recorded() {
     assert_eq!(rtt(talk.high(31, ack(1_200))), Some((1_200, 20)));
     // Each direction has a first of its own.
     talk.high(40, bare(ACK, 5_000, 100, 1_200));
-    assert_eq!(talk.flow.high.slots.waiting(), 0);
+    assert_eq!(talk.flow.high.pending.waiting(), 0);
 }
 
 #[test]
@@ -306,11 +306,11 @@ fn s3_what_the_limit_forbids_still_voids_what_it_overlaps() {
 fn s3_full_slots_are_counted_and_given_up_after_ten_seconds() {
     let mut talk = in_progress();
     for count in 0..8_u32 {
-        assert!(!talk.low(10 + u64::from(count), data(1_000 + 100 * count, 100)).measured.slots_full);
+        assert!(!talk.low(10 + u64::from(count), data(1_000 + 100 * count, 100)).measured.pending_full);
     }
-    assert!(talk.low(20, data(1_800, 100)).measured.slots_full);
-    assert!(talk.low(9 + LIFETIME_MS, data(1_900, 100)).measured.slots_full);
-    assert!(!talk.low(10 + LIFETIME_MS, data(2_000, 100)).measured.slots_full);
+    assert!(talk.low(20, data(1_800, 100)).measured.pending_full);
+    assert!(talk.low(9 + LIFETIME_MS, data(1_900, 100)).measured.pending_full);
+    assert!(!talk.low(10 + LIFETIME_MS, data(2_000, 100)).measured.pending_full);
     assert_eq!(rtt(talk.high(20 + LIFETIME_MS, ack(1_100))), None);
     assert_eq!(rtt(talk.high(30 + LIFETIME_MS, ack(2_100))), Some((2_100, 20)));
 }
@@ -435,7 +435,7 @@ fn s5_a_packet_is_matched_against_what_waited_before_it() {
     talk.low(10, bare(ACK, 5_000, 100, 5_000));
     // Both sides happen to be at the same number.
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 5_100))), Some((5_100, 20)));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn packet_is_matched_against_what_waited_before_it() {
     talk.low(10, data(501, 500));
     // Both sides happen to be at the same TSval: what this segment carries must not answer itself.
     assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
     assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
     assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
     assert_eq!(talk.flow.high.smoothed_rtt, 7 * MS);
@@ -240,7 +240,7 @@ fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() 
         let mut recorded = |ms, tsval| {
             talk.packet(endpoint, ms * MS, &data(tsval, 0));
             assert_eq!(talk.flow.contended, 0);
-            talk.flow.direction(endpoint).slots.waiting()
+            talk.flow.direction(endpoint).pending.waiting()
         };
         assert_eq!(recorded(10, base), 0);
         assert_eq!(recorded(11, base + 1), 0);
@@ -255,10 +255,10 @@ fn contention_puts_both_directions_in_doubt() {
     talk.flow.contended = 1;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
     talk.low(12, data(102, 500));
     talk.high(13, data(502, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 1));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn new_syn_on_used_ports_begins_anew() {
     talk.low(31, data(102, 500));
     // Clocks of another connection, both older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (1, 0));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 0));
     assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (FlowDirection::NO_RTT, 0));
     assert_eq!(rtt(talk.high(1030, segment(SYN | ACK, 0, 400, 50))), Some((50, 30)));
     assert_eq!(talk.flow.low.min_rtt, 30 * MS);
@@ -292,7 +292,7 @@ fn new_syn_of_the_other_side_begins_anew_too() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     talk.high(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
     assert_eq!(rtt(talk.low(1030, segment(SYN | ACK, 0, 40, 50))), Some((50, 30)));
 }
 
@@ -305,7 +305,7 @@ fn retransmitted_syn_does_not_begin_anew() {
     // The answer to the first was only late.
     assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
     talk.low(2010, segment(SYN, 0, 2100, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.slots.waiting()), (2, 1));
+    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (2, 1));
     assert_eq!(talk.flow.low.min_rtt, 1005 * MS);
 }
 

@@ -5,7 +5,7 @@ mod model;
 
 use pping_common::{
     flow::{Changes, Endpoint, Flow, Lifecycle, Noted, Outcome},
-    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, SLOTS},
+    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     parse::{Kind, Transport},
     rtt::{Concern, Measured, Rules},
 };
@@ -107,7 +107,7 @@ impl Talk {
                 .filter_map(Measured::sample)
                 .map(|sample| (sample.method, sample.identifier, sample.rtt))
                 .collect(),
-            full: all.iter().filter(|measured| measured.slots_full).count(),
+            full: all.iter().filter(|measured| measured.pending_full).count(),
         };
         assert_eq!(found, expected, "{transport:?} at {now}");
         for (_, _, rtt) in found.samples {
@@ -136,7 +136,7 @@ impl Talk {
         let outcome = flow.step(from, transport, &noted, now, &self.rules);
         assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
         for measured in [outcome.measured, outcome.second] {
-            assert!(!measured.has_sample && !measured.slots_full, "{transport:?} at {now}");
+            assert!(!measured.has_sample && !measured.pending_full, "{transport:?} at {now}");
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
             let (before, after) = (self.flow.direction(endpoint), flow.direction(endpoint));
@@ -157,7 +157,7 @@ impl Talk {
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
             let direction = self.flow.direction(endpoint);
-            assert!(direction.slots.waiting() <= SLOTS);
+            assert!(direction.pending.waiting() <= PENDING_PER_DIRECTION);
             assert_eq!(model::State::of(direction), self.model.state(endpoint as usize));
             if let Some(expected) = self.model.rtts(endpoint as usize) {
                 assert_eq!((direction.min_rtt, direction.smoothed_rtt), expected);

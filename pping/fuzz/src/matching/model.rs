@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pping_common::{
     flow::FlowDirection,
-    limits::{SLOT_LIFETIME, SLOTS},
+    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
     parse::{Kind, Segment, TcpFlags, Transport},
     rtt::{Basis, Method, Rules, TsvalState},
 };
@@ -71,7 +71,7 @@ struct End {
     is_doubtful: bool,
     highest: Option<u32>,
     leg: Option<Leg>,
-    waiting: [Option<Waiting>; SLOTS],
+    waiting: [Option<Waiting>; PENDING_PER_DIRECTION],
     recorded_at: Option<u64>,
     min_rtt: Option<u64>,
     smoothed_rtt: Option<u64>,
@@ -89,7 +89,7 @@ impl State {
     pub(super) fn of(direction: &FlowDirection) -> Self {
         let is_known = direction.tsval_state != TsvalState::Unknown;
         Self {
-            waiting: direction.slots.waiting(),
+            waiting: direction.pending.waiting(),
             newest_tsval: is_known.then_some(direction.newest_tsval),
             is_doubtful: direction.tsval_state == TsvalState::Doubtful,
             recorded_at: Some(direction.recorded_at).filter(|&time| time != 0),
@@ -199,7 +199,11 @@ impl Model {
             }
         }
         if methods.has_seq_always() || methods.has(Method::TcpSeq) && self.options == Options::Without {
-            let slots = if self.is_by_both() { SLOTS / 2..SLOTS } else { 0..SLOTS };
+            let slots = if self.is_by_both() {
+                PENDING_PER_DIRECTION / 2..PENDING_PER_DIRECTION
+            } else {
+                0..PENDING_PER_DIRECTION
+            };
             if flags.ack() {
                 let other = &mut self.ends[1 - from];
                 let covered =
@@ -258,7 +262,7 @@ impl Model {
 
     /// The slots of timestamps, and of requests.
     fn slots_of_echoes(&self) -> Range<usize> {
-        if self.is_by_both() { 0..SLOTS / 2 } else { 0..SLOTS }
+        if self.is_by_both() { 0..PENDING_PER_DIRECTION / 2 } else { 0..PENDING_PER_DIRECTION }
     }
 
     fn is_timed(&self, from: usize) -> bool {
@@ -308,7 +312,7 @@ impl End {
         self.waiting[slots]
             .iter_mut()
             .min_by_key(|slot| since(slot))
-            .filter(|slot| since(slot).is_none_or(|since| now.saturating_sub(since) >= SLOT_LIFETIME))
+            .filter(|slot| since(slot).is_none_or(|since| now.saturating_sub(since) >= PENDING_LIFETIME))
     }
 
     /// How far a segment goes, which is noted.

@@ -210,7 +210,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
             "Timestamps not recorded for want of a slot, and packets not matched as another CPU was busy with their flow",
             counter,
             &|counters| {
-                let values = [("slots_full", counters.slots_full), ("contended", counters.contended)];
+                let values = [("slots_full", counters.pending_full), ("contended", counters.contended)];
                 values.map(|(reason, value)| (vec![("reason", reason)], value)).into()
             },
         ),

@@ -143,7 +143,7 @@ fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<R
         reported.extend(samples(&events(&mut rig.kernel)));
     }
     // Else the limits could lead to samples that there are not without.
-    assert_eq!(rig.twin.counters.slots_full, 0);
+    assert_eq!(rig.twin.counters.pending_full, 0);
     (reported, samples(&rig.twin.events))
 }
 

@@ -1,7 +1,7 @@
 //! Identifiers that wait for their echo.
 
 use super::{Methods, Turn, Work};
-use crate::limits::{SLOT_LIFETIME, SLOTS};
+use crate::limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION};
 
 /// Some of the slots of a direction, side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,15 +12,15 @@ pub struct Part {
 
 impl Part {
     /// All of them.
-    pub const WHOLE: Self = Self { first: 0, end: SLOTS };
+    pub const WHOLE: Self = Self { first: 0, end: PENDING_PER_DIRECTION };
 
     /// Those of a turn: half of them where there are two.
     #[inline(always)]
     pub fn of(methods: Methods, turn: Turn) -> Self {
         match turn {
             _ if !methods.has_both() => Self::WHOLE,
-            Turn::First => Self { first: 0, end: SLOTS / 2 },
-            Turn::Second => Self { first: SLOTS / 2, end: SLOTS },
+            Turn::First => Self { first: 0, end: PENDING_PER_DIRECTION / 2 },
+            Turn::Second => Self { first: PENDING_PER_DIRECTION / 2, end: PENDING_PER_DIRECTION },
         }
     }
 
@@ -36,18 +36,19 @@ impl Part {
 /// combination of bits that a register can hold.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Slots {
+pub struct Pending {
     /// Not 0 while any slot waits.
     waiting: u64,
     /// Identifiers, side by side so that looking for one stays within a cache line.
-    identifiers: [u32; SLOTS],
+    identifiers: [u32; PENDING_PER_DIRECTION],
     /// When each was seen, ns; 0 in a free slot.
-    times: [u64; SLOTS],
+    times: [u64; PENDING_PER_DIRECTION],
 }
 
-impl Slots {
+impl Pending {
     /// Nothing waits.
-    pub const EMPTY: Self = Self { waiting: 0, identifiers: [0; SLOTS], times: [0; SLOTS] };
+    pub const EMPTY: Self =
+        Self { waiting: 0, identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
     /// How many identifiers wait.
     pub fn waiting(&self) -> usize {
@@ -60,7 +61,7 @@ impl Slots {
         if self.waiting == 0 {
             return false;
         }
-        for slot in 0..SLOTS {
+        for slot in 0..PENDING_PER_DIRECTION {
             if part.has(slot) && self.times[slot] != 0 && condition(self.identifiers[slot]) {
                 return true;
             }
@@ -69,13 +70,13 @@ impl Slots {
     }
 
     /// Lets an identifier wait from `now` on, which must not be 0. When all slots wait, it takes the place
-    /// of the one that has waited longest, if that has done so for [`SLOT_LIFETIME`]; otherwise nothing
+    /// of the one that has waited longest, if that has done so for [`PENDING_LIFETIME`]; otherwise nothing
     /// happens and the answer is `false`.
     #[inline(always)]
     pub(super) fn put(&mut self, part: Part, identifier: u32, now: u64) -> bool {
         let slot = self.oldest(part);
         let oldest = self.times[slot];
-        if oldest != 0 && now.saturating_sub(oldest) < SLOT_LIFETIME {
+        if oldest != 0 && now.saturating_sub(oldest) < PENDING_LIFETIME {
             return false;
         }
         self.identifiers[slot] = identifier;
@@ -89,7 +90,7 @@ impl Slots {
     #[inline(always)]
     fn oldest(&self, part: Part) -> usize {
         let (mut oldest, mut least) = (part.first, self.times[part.first]);
-        for slot in 0..SLOTS {
+        for slot in 0..PENDING_PER_DIRECTION {
             if part.has(slot) {
                 let later = self.times[slot].wrapping_sub(least);
                 let is_older = later >> 63;
@@ -97,7 +98,7 @@ impl Slots {
                 least = least.wrapping_add(later * is_older);
             }
         }
-        oldest % SLOTS
+        oldest % PENDING_PER_DIRECTION
     }
 
     /// Frees what is echoed, and finds what the sample is of.
@@ -106,7 +107,7 @@ impl Slots {
         if self.waiting == 0 {
             return;
         }
-        for slot in 0..SLOTS {
+        for slot in 0..PENDING_PER_DIRECTION {
             let distance = work.echoed.wrapping_sub(self.identifiers[slot]);
             if part.has(slot) && self.times[slot] != 0 && distance < work.reach {
                 if distance < work.gives {
@@ -128,7 +129,7 @@ impl Slots {
             return false;
         }
         let mut is_any = false;
-        for slot in 0..SLOTS {
+        for slot in 0..PENDING_PER_DIRECTION {
             let distance = self.identifiers[slot].wrapping_sub(from);
             if part.has(slot) && self.times[slot] != 0 && u64::from(distance) < span {
                 self.times[slot] = 0;
@@ -142,7 +143,7 @@ impl Slots {
     /// Frees all slots.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
-        self.times = [0; SLOTS];
+        self.times = [0; PENDING_PER_DIRECTION];
         self.waiting = 0;
     }
 
@@ -153,7 +154,7 @@ impl Slots {
 }
 
 const _: () = {
-    assert!(size_of::<Slots>() == 104);
-    assert!(core::mem::offset_of!(Slots, identifiers) == 8);
-    assert!(core::mem::offset_of!(Slots, times) == 40);
+    assert!(size_of::<Pending>() == 104);
+    assert!(core::mem::offset_of!(Pending, identifiers) == 8);
+    assert!(core::mem::offset_of!(Pending, times) == 40);
 };

@@ -1,4 +1,4 @@
-//! Slots: how many wait, and for how long.
+//! Pending: how many wait, and for how long.
 
 use crate::{
     limits::LATEST,
@@ -11,7 +11,7 @@ const LIFETIME_MS: u64 = 10_000;
 fn full() -> Conversation {
     let mut talk = Conversation::in_progress();
     for tsval in 101..=108 {
-        assert!(!talk.low(u64::from(tsval), data(tsval, 500)).measured.slots_full);
+        assert!(!talk.low(u64::from(tsval), data(tsval, 500)).measured.pending_full);
     }
     assert_eq!(talk.waiting(), 8);
     talk
@@ -20,7 +20,7 @@ fn full() -> Conversation {
 #[test]
 fn ninth_is_counted_and_not_recorded() {
     let mut talk = full();
-    assert!(talk.low(109, data(109, 500)).measured.slots_full);
+    assert!(talk.low(109, data(109, 500)).measured.pending_full);
     assert_eq!(talk.waiting(), 8);
     assert_eq!(rtt(talk.high(120, pure_ack(501, 101))), Some((101, 19)));
     assert_eq!(rtt(talk.high(121, pure_ack(501, 108))), Some((108, 13)));
@@ -30,24 +30,24 @@ fn ninth_is_counted_and_not_recorded() {
 #[test]
 fn full_is_counted_for_first_segments_of_a_tick_only() {
     let mut talk = full();
-    assert!(!talk.low(109, data(108, 500)).measured.slots_full);
-    assert!(!talk.low(110, pure_ack(109, 500)).measured.slots_full);
+    assert!(!talk.low(109, data(108, 500)).measured.pending_full);
+    assert!(!talk.low(110, pure_ack(109, 500)).measured.pending_full);
 }
 
 #[test]
 fn full_is_not_counted_where_the_rate_limit_forbids_anyway() {
     let mut talk = full();
     talk.rules.rate_limit = 100 * MS;
-    assert!(!talk.low(109, data(109, 500)).measured.slots_full);
+    assert!(!talk.low(109, data(109, 500)).measured.pending_full);
 }
 
 #[test]
 fn what_found_no_slot_does_not_count_for_the_rate_limit() {
     let mut talk = full();
     talk.rules.rate_limit = 100 * MS;
-    assert!(talk.low(300, data(109, 500)).measured.slots_full);
+    assert!(talk.low(300, data(109, 500)).measured.pending_full);
     talk.high(301, pure_ack(501, 108));
-    assert!(!talk.low(310, data(110, 500)).measured.slots_full);
+    assert!(!talk.low(310, data(110, 500)).measured.pending_full);
     assert_eq!(talk.waiting(), 1);
 }
 
@@ -57,9 +57,9 @@ fn freed_slot_is_used_again() {
     talk.high(120, pure_ack(501, 104));
     assert_eq!(talk.waiting(), 4);
     for tsval in 109..=112 {
-        assert!(!talk.low(130, data(tsval, 500)).measured.slots_full);
+        assert!(!talk.low(130, data(tsval, 500)).measured.pending_full);
     }
-    assert!(talk.low(131, data(113, 500)).measured.slots_full);
+    assert!(talk.low(131, data(113, 500)).measured.pending_full);
     assert_eq!(rtt(talk.high(140, pure_ack(502, 105))), Some((105, 35)));
     assert_eq!(rtt(talk.high(141, pure_ack(502, 112))), Some((112, 11)));
 }
@@ -67,10 +67,10 @@ fn freed_slot_is_used_again() {
 #[test]
 fn slot_is_overwritten_once_it_has_waited_ten_seconds() {
     let mut talk = full();
-    assert!(talk.low(101 + LIFETIME_MS - 1, data(109, 500)).measured.slots_full);
-    assert!(!talk.low(101 + LIFETIME_MS, data(110, 500)).measured.slots_full);
+    assert!(talk.low(101 + LIFETIME_MS - 1, data(109, 500)).measured.pending_full);
+    assert!(!talk.low(101 + LIFETIME_MS, data(110, 500)).measured.pending_full);
     // Only the oldest went, and the next has not waited long enough.
-    assert!(talk.low(101 + LIFETIME_MS, data(111, 500)).measured.slots_full);
+    assert!(talk.low(101 + LIFETIME_MS, data(111, 500)).measured.pending_full);
     assert_eq!(rtt(talk.high(101 + LIFETIME_MS, pure_ack(501, 101))), None);
     assert_eq!(rtt(talk.high(101 + LIFETIME_MS, pure_ack(501, 102))), Some((102, LIFETIME_MS - 1)));
     assert_eq!(rtt(talk.high(151 + LIFETIME_MS, pure_ack(501, 110))), Some((110, 50)));
@@ -89,7 +89,7 @@ fn requests_have_as_many_slots() {
     let mut talk = Conversation::new();
     for sequence in 1..=9 {
         let outcome = talk.low(u64::from(sequence), request(sequence));
-        assert_eq!(outcome.measured.slots_full, sequence == 9);
+        assert_eq!(outcome.measured.pending_full, sequence == 9);
     }
     talk.low(1 + LIFETIME_MS, request(10));
     assert_eq!(rtt(talk.high(2 + LIFETIME_MS, reply(1))), None);
@@ -112,7 +112,7 @@ fn oldest_is_the_one_that_has_waited_longest_not_the_first() {
 fn there_is_room_until_the_end_of_time() {
     let mut talk = Conversation::new();
     for sequence in 1..=8 {
-        assert!(!talk.low((LATEST + 1) / MS, request(sequence)).measured.slots_full);
+        assert!(!talk.low((LATEST + 1) / MS, request(sequence)).measured.pending_full);
     }
     assert_eq!(talk.waiting(), 8);
 }
