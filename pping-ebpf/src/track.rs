@@ -5,7 +5,7 @@ use pping_common::{
     abi::{Counters, Direction},
     flow::{Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Family, Frame, Transport, Untracked},
-    rtt::{Concern, Method, Turn, is_newer},
+    rtt::{Concern, Method, Pass, is_newer},
     table::{Candidates, Entry},
 };
 
@@ -273,9 +273,9 @@ fn step<A: Flows>(
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
     maps::settle(scratch);
-    measure(flow, from, now, Turn::First, scratch);
+    measure(flow, from, now, Pass::First, scratch);
     if config::rules().methods.has_both() {
-        measure(flow, from, now, Turn::Second, scratch);
+        measure(flow, from, now, Pass::Second, scratch);
     }
     // SAFETY: as above.
     let flow_ref = unsafe { &*flow };
@@ -323,24 +323,24 @@ fn step<A: Flows>(
 
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
-fn measure(flow: *mut Flow, from: Endpoint, now: u64, turn: Turn, scratch: &mut Scratch) {
+fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut Scratch) {
     let rules = config::rules();
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, turn, &mut scratch.work);
+    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.work);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
-    let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(from, now, rules, turn, &mut scratch.work, measured);
+    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
+    flow_ref.find(from, now, rules, pass, &mut scratch.work, measured);
     maps::settle(scratch);
     let flow = maps::anew(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
-    let measured = if turn == Turn::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(from, now, rules, turn, &scratch.work, measured);
+    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
+    flow_ref.record(from, now, rules, pass, &scratch.work, measured);
     maps::settle(scratch);
 }
 

@@ -15,7 +15,7 @@ pub use lifecycle::{Changes, Lifecycle, Reason};
 use crate::{
     abi::{Direction, SeriesKey},
     parse::{Datagram, Kind, Segment, Transport},
-    rtt::{self, Concern, Connection, Measured, Method, Methods, Options, Part, Rules, Turn, Work},
+    rtt::{self, Concern, Connection, Measured, Method, Methods, Options, Part, Rules, Pass, Work},
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
@@ -130,11 +130,11 @@ impl Flow {
         let changes = self.follow(from, transport, now);
         let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
         let mut work = Work::NOTHING;
-        for (turn, measured) in [(Turn::First, &mut outcome.measured), (Turn::Second, &mut outcome.second)] {
-            if turn == Turn::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
-                self.plan(from, transport, noted, now, rules, turn, &mut work);
-                self.find(from, now, rules, turn, &mut work, measured);
-                self.record(from, now, rules, turn, &work, measured);
+        for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
+            if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
+                self.plan(from, transport, noted, now, rules, pass, &mut work);
+                self.find(from, now, rules, pass, &mut work, measured);
+                self.record(from, now, rules, pass, &work, measured);
             }
         }
         outcome
@@ -178,7 +178,7 @@ impl Flow {
         self.high.recorded_at = 0;
     }
 
-    /// The second part of [`Flow::step`]: what is to be done to measure, in a turn.
+    /// The second part of [`Flow::step`]: what is to be done to measure, in a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -188,10 +188,10 @@ impl Flow {
         noted: &Noted,
         now: u64,
         rules: &Rules,
-        turn: Turn,
+        pass: Pass,
         work: &mut Work,
     ) {
-        rtt::plan(self, from, transport, noted, now, rules, turn, work);
+        rtt::plan(self, from, transport, noted, now, rules, pass, work);
     }
 
     /// The third part of [`Flow::step`]: what the packet echoes.
@@ -201,12 +201,12 @@ impl Flow {
         from: Endpoint,
         now: u64,
         rules: &Rules,
-        turn: Turn,
+        pass: Pass,
         work: &mut Work,
         measured: &mut Measured,
     ) {
         let (_, reverse) = self.both_mut(from);
-        rtt::find(reverse, now, Part::of(rules.methods, turn), work, measured);
+        rtt::find(reverse, now, Part::of(rules.methods, pass), work, measured);
     }
 
     /// The last part of [`Flow::step`]: what is to be echoed.
@@ -216,12 +216,12 @@ impl Flow {
         from: Endpoint,
         now: u64,
         rules: &Rules,
-        turn: Turn,
+        pass: Pass,
         work: &Work,
         measured: &mut Measured,
     ) {
         let (forward, _) = self.both_mut(from);
-        rtt::record(forward, now, Part::of(rules.methods, turn), rules, work, measured);
+        rtt::record(forward, now, Part::of(rules.methods, pass), rules, work, measured);
     }
 
     /// Whether what `from` sends is timed, unless it asks for no answer.

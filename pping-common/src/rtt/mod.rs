@@ -71,7 +71,7 @@ impl Measured {
 
 /// A segment is measured by timestamps and by sequence numbers one after the other where both are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum Pass {
     /// All that is wanted but for the second.
     First,
     /// Sequence numbers, where timestamps had the first.
@@ -175,21 +175,21 @@ pub(crate) fn plan(
     noted: &Noted,
     now: u64,
     rules: &Rules,
-    turn: Turn,
+    pass: Pass,
     work: &mut Work,
 ) {
-    let replied = if turn == Turn::First { 0 } else { work.replied };
+    let replied = if pass == Pass::First { 0 } else { work.replied };
     *work = Work { replied, ..Work::NOTHING };
     let timed = flow.is_timed(from, rules.include_local);
     match transport.kind {
         Kind::Tcp => {
             let segment = &transport.segment;
-            if turn == Turn::First {
+            if pass == Pass::First {
                 tcp::note_options(flow, segment, rules);
             }
             let options = flow.options;
             let (forward, reverse) = flow.both_mut(from);
-            tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, turn, work);
+            tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, work);
         }
         Kind::Echo => icmp_echo::plan(&transport.echo, work),
         Kind::Quic => quic::plan(flow, from, &transport.datagram.quic, now, rules, work),

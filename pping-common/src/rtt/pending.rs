@@ -1,6 +1,6 @@
 //! Identifiers that wait for their echo.
 
-use super::{Methods, Turn, Work};
+use super::{Methods, Pass, Work};
 use crate::limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION};
 
 /// Some of the slots of a direction, side by side.
@@ -14,13 +14,13 @@ impl Part {
     /// All of them.
     pub const WHOLE: Self = Self { first: 0, end: PENDING_PER_DIRECTION };
 
-    /// Those of a turn: half of them where there are two.
+    /// Those of a pass: half of them where there are two.
     #[inline(always)]
-    pub fn of(methods: Methods, turn: Turn) -> Self {
-        match turn {
+    pub fn of(methods: Methods, pass: Pass) -> Self {
+        match pass {
             _ if !methods.has_both() => Self::WHOLE,
-            Turn::First => Self { first: 0, end: PENDING_PER_DIRECTION / 2 },
-            Turn::Second => Self { first: PENDING_PER_DIRECTION / 2, end: PENDING_PER_DIRECTION },
+            Pass::First => Self { first: 0, end: PENDING_PER_DIRECTION / 2 },
+            Pass::Second => Self { first: PENDING_PER_DIRECTION / 2, end: PENDING_PER_DIRECTION },
         }
     }
 

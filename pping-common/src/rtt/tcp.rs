@@ -1,6 +1,6 @@
 //! Which of the methods for TCP a segment is measured by.
 
-use super::{Concern, Method, Options, Part, Rules, Turn, Work, tcp_handshake, tcp_seq, tcp_ts};
+use super::{Concern, Method, Options, Part, Rules, Pass, Work, tcp_handshake, tcp_seq, tcp_ts};
 use crate::{
     flow::{Flow, FlowDirection, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
@@ -9,10 +9,10 @@ use crate::{
 
 /// Whether the sequence numbers of a flow are timed in this turn.
 #[inline(always)]
-fn is_by_seq(options: Options, rules: &Rules, turn: Turn) -> bool {
+fn is_by_seq(options: Options, rules: &Rules, pass: Pass) -> bool {
     let methods = rules.methods;
     if methods.has_both() {
-        turn == Turn::Second
+        pass == Pass::Second
     } else if methods.has_seq_always() {
         true
     } else {
@@ -38,13 +38,13 @@ pub(super) fn concerns(
     if methods.has(Method::TcpHandshake) && tcp_handshake::concerns(reverse, segment) {
         return Concern::Anything;
     }
-    let turn = if methods.has_both() { Turn::Second } else { Turn::First };
+    let pass = if methods.has_both() { Pass::Second } else { Pass::First };
     let mut concern = Concern::Nothing;
     if methods.has(Method::TcpTs) {
-        concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Turn::First), segment);
+        concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Pass::First), segment);
     }
-    if concern == Concern::Nothing && is_by_seq(options, rules, turn) {
-        concern = tcp_seq::concerns(forward, reverse, Part::of(methods, turn), segment, progress);
+    if concern == Concern::Nothing && is_by_seq(options, rules, pass) {
+        concern = tcp_seq::concerns(forward, reverse, Part::of(methods, pass), segment, progress);
     }
     // What is recorded for the one may be recorded for the other at the same moment, whatever the limit.
     if methods.has_both() && concern != Concern::Nothing { Concern::Anything } else { concern }
@@ -93,7 +93,7 @@ pub(super) fn plan(
     now: u64,
     timed: bool,
     rules: &Rules,
-    turn: Turn,
+    pass: Pass,
     work: &mut Work,
 ) {
     let (flags, methods) = (segment.flags, rules.methods);
@@ -103,14 +103,14 @@ pub(super) fn plan(
         return;
     }
     let has_handshake = methods.has(Method::TcpHandshake);
-    if has_handshake && turn == Turn::First {
+    if has_handshake && pass == Pass::First {
         tcp_handshake::match_reply(reverse, segment, work);
         tcp_handshake::begin(forward, segment, now, timed);
     }
     // What the legs time is not timed twice.
     let is_left_to_legs = has_handshake && flags.syn();
     let gives_other = work.replied == 0;
-    if is_by_seq(options, rules, turn) {
+    if is_by_seq(options, rules, pass) {
         if flags.ack() {
             work.echoed = segment.acknowledgement;
             work.reach = tcp_seq::REACH;
@@ -129,7 +129,7 @@ pub(super) fn plan(
                 work.records = 1;
             }
         }
-    } else if methods.has(Method::TcpTs) && turn == Turn::First && segment.has_timestamps {
+    } else if methods.has(Method::TcpTs) && pass == Pass::First && segment.has_timestamps {
         if flags.ack() {
             // TSecr does not go back, so what is older can never match.
             work.echoed = segment.timestamps.tsecr;
