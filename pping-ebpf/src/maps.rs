@@ -17,7 +17,7 @@ use pping_common::{
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_BYTES,
     },
     parse::{Family, Frame, IpAddress, Untracked},
-    rtt::{Concern, Measured, Work},
+    rtt::{Effect, Measured, Work},
     table::{Bucket, Entry, Slot, Table},
 };
 
@@ -112,7 +112,7 @@ pub(crate) struct Scratch {
     /// What it means for its flow beside that.
     pub(crate) noted: Noted,
     /// What it could have to do with what is measured.
-    pub(crate) concern: Concern,
+    pub(crate) effect: Effect,
     /// What is to be done to measure.
     pub(crate) work: Work,
     /// What it matched and recorded.

@@ -5,7 +5,7 @@ use pping_common::{
     abi::{Counters, Direction},
     flow::{Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Family, Frame, Transport, Untracked},
-    rtt::{Concern, Method, Pass, is_newer},
+    rtt::{Effect, Method, Pass, is_newer},
     table::{Candidates, Entry},
 };
 
@@ -47,11 +47,11 @@ pub(crate) fn track<A: Flows>(
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
-    scratch.concern = unsafe { &*flow }.concerns(from, transport, &scratch.noted, config::rules());
+    scratch.effect = unsafe { &*flow }.effect(from, transport, &scratch.noted, config::rules());
     maps::settle(scratch);
     let is_there = || table::is_there::<A>(scratch.slot, scratch.occupant);
-    let is_over = scratch.concern == Concern::Nothing
-        || is_spared(flow, from, scratch.concern, &scratch.frame.transport, is_there);
+    let is_over = scratch.effect == Effect::Nothing
+        || is_spared(flow, from, scratch.effect, &scratch.frame.transport, is_there);
     // RST and FIN of a flow that lost its timestamps still close it.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked[Untracked::NoTimestamp as usize] += 1;
@@ -195,7 +195,7 @@ pub(crate) fn count(
 pub(crate) fn is_spared(
     flow: *mut Flow,
     from: Endpoint,
-    concern: Concern,
+    effect: Effect,
     transport: &Transport,
     is_there: impl FnOnce() -> bool,
 ) -> bool {
@@ -203,7 +203,7 @@ pub(crate) fn is_spared(
     const LATE: u64 = 20_000_000;
     let rules = config::rules();
     // Where both numbers are timed there is nothing to spare, which the verifier need not find out for each way here.
-    if !sync::HAS_REPLACE || rules.methods.has_both() || concern == Concern::Anything {
+    if !sync::HAS_REPLACE || rules.methods.has_both() || effect == Effect::Anything {
         return false;
     }
     let end = if rules.rate_limit > LATE {
@@ -217,7 +217,7 @@ pub(crate) fn is_spared(
     if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
         return false;
     }
-    concern == Concern::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_there)
+    effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_there)
 }
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.

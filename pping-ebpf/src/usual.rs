@@ -8,7 +8,7 @@ use pping_common::{
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
-    rtt::{Concern, Method},
+    rtt::{Effect, Method},
 };
 
 use crate::{
@@ -115,9 +115,9 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     let flow = unsafe { &raw mut (*entry).flow };
     let noted = track::count(flow, from, direction, &frame, counters);
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
-    let concern = unsafe { &*flow }.concerns(from, transport, &noted, config::rules());
-    if concern == Concern::Nothing
-        || track::is_spared(flow, from, concern, transport, || table::has_key(entry, &key))
+    let effect = unsafe { &*flow }.effect(from, transport, &noted, config::rules());
+    if effect == Effect::Nothing
+        || track::is_spared(flow, from, effect, transport, || table::has_key(entry, &key))
     {
         return Way::Over;
     }

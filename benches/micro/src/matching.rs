@@ -6,7 +6,7 @@ use pping_common::{
     abi::Direction,
     flow::{Endpoint, Flow, Outcome},
     parse::{Frame, Kind, QuicForm, TcpFlags, Transport},
-    rtt::{Concern, Rules},
+    rtt::{Effect, Rules},
 };
 
 use super::{
@@ -51,7 +51,7 @@ impl Conversation {
         let noted = direction.note(transport, 0, Direction::Ingress as u8);
         direction.packets += 1;
         direction.bytes += u64::from(transport.payload());
-        if self.flow.concerns(from, transport, &noted, &self.rules) == Concern::Nothing {
+        if self.flow.effect(from, transport, &noted, &self.rules) == Effect::Nothing {
             return None;
         }
         Some(self.flow.step(from, transport, &noted, self.now, &self.rules))

@@ -96,7 +96,7 @@ impl Lifecycle {
 
 /// Whether [`step`] could change anything.
 #[inline(always)]
-pub(super) fn concerns(forward: &FlowDirection, reverse: &FlowDirection, transport: &Transport) -> bool {
+pub(super) fn has_effect(forward: &FlowDirection, reverse: &FlowDirection, transport: &Transport) -> bool {
     reverse.lifecycle == Lifecycle::Unanswered
         || match transport.kind {
             Kind::Tcp => {

@@ -15,7 +15,7 @@ pub use lifecycle::{Changes, Lifecycle, Reason};
 use crate::{
     abi::{Direction, SeriesKey},
     parse::{Datagram, Kind, Segment, Transport},
-    rtt::{self, Concern, Connection, Measured, Method, Methods, Options, Part, Rules, Pass, Work},
+    rtt::{self, Connection, Effect, Measured, Method, Methods, Options, Part, Pass, Rules, Work},
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
@@ -99,15 +99,15 @@ impl Flow {
 
     /// What [`Flow::step`] could do. Most packets end here, before a lock is taken or a clock is read.
     #[inline(always)]
-    pub fn concerns(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Concern {
+    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
         let (forward, reverse) = self.both(from);
-        if lifecycle::concerns(forward, reverse, transport) {
-            return Concern::Anything;
+        if lifecycle::has_effect(forward, reverse, transport) {
+            return Effect::Anything;
         }
-        rtt::concerns(self, from, transport, noted, rules)
+        rtt::effect(self, from, transport, noted, rules)
     }
 
-    /// Whether a segment of [`Concern::Tsval`] or [`Concern::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
+    /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
     /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
     /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
     #[inline(always)]

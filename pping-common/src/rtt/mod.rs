@@ -131,7 +131,7 @@ impl Work {
 
 /// What the steps could change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concern {
+pub enum Effect {
     /// Nothing.
     Nothing,
     /// The newest `TSval`, and that something waits for its echo, unless no recording is allowed.
@@ -144,25 +144,25 @@ pub enum Concern {
 
 /// What the steps could change.
 #[inline(always)]
-pub(crate) fn concerns(
+pub(crate) fn effect(
     flow: &Flow,
     from: Endpoint,
     transport: &Transport,
     noted: &Noted,
     rules: &Rules,
-) -> Concern {
+) -> Effect {
     let (forward, reverse) = flow.both(from);
     let is_any = match transport.kind {
         Kind::Tcp => {
             let segment = &transport.segment;
-            return tcp::concerns(flow.options, forward, reverse, segment, noted.progress, rules);
+            return tcp::effect(flow.options, forward, reverse, segment, noted.progress, rules);
         }
         // Echoes are so few that looking twice costs more than it saves.
         Kind::Echo => true,
-        Kind::Quic => quic::concerns(flow, from, &transport.datagram.quic, rules),
+        Kind::Quic => quic::has_effect(flow, from, &transport.datagram.quic, rules),
         Kind::Dns => false,
     };
-    if is_any { Concern::Anything } else { Concern::Nothing }
+    if is_any { Effect::Anything } else { Effect::Nothing }
 }
 
 /// The first step: decides what to do about a packet that `from` sent.

@@ -193,7 +193,7 @@ const _: () = assert!(size_of::<Spin>() == 16);
 
 /// Whether a packet could change anything.
 #[inline(always)]
-pub(super) fn concerns(flow: &Flow, from: Endpoint, quic: &Quic, rules: &Rules) -> bool {
+pub(super) fn has_effect(flow: &Flow, from: Endpoint, quic: &Quic, rules: &Rules) -> bool {
     let (forward, reverse) = flow.both(from);
     if quic.form == QuicForm::Short {
         return forward.spin.is_changed(u8::from(quic.spin))

@@ -1,6 +1,6 @@
 //! Which of the methods for TCP a segment is measured by.
 
-use super::{Concern, Method, Options, Part, Rules, Pass, Work, tcp_handshake, tcp_seq, tcp_ts};
+use super::{Effect, Method, Options, Part, Pass, Rules, Work, tcp_handshake, tcp_seq, tcp_ts};
 use crate::{
     flow::{Flow, FlowDirection, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
@@ -21,33 +21,33 @@ fn is_by_seq(options: Options, rules: &Rules, pass: Pass) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn concerns(
+pub(super) fn effect(
     options: Options,
     forward: &FlowDirection,
     reverse: &FlowDirection,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
-) -> Concern {
+) -> Effect {
     let methods = rules.methods;
     let expected = if segment.has_timestamps { Options::With } else { Options::Without };
     // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing.
     if options != expected && options != Options::With || segment.flags.rst() {
-        return Concern::Anything;
+        return Effect::Anything;
     }
-    if methods.has(Method::TcpHandshake) && tcp_handshake::concerns(reverse, segment) {
-        return Concern::Anything;
+    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse, segment) {
+        return Effect::Anything;
     }
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
-    let mut concern = Concern::Nothing;
+    let mut effect = Effect::Nothing;
     if methods.has(Method::TcpTs) {
-        concern = tcp_ts::concerns(forward, reverse, Part::of(methods, Pass::First), segment);
+        effect = tcp_ts::effect(forward, reverse, Part::of(methods, Pass::First), segment);
     }
-    if concern == Concern::Nothing && is_by_seq(options, rules, pass) {
-        concern = tcp_seq::concerns(forward, reverse, Part::of(methods, pass), segment, progress);
+    if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
+        effect = tcp_seq::effect(forward, reverse, Part::of(methods, pass), segment, progress);
     }
     // What is recorded for the one may be recorded for the other at the same moment, whatever the limit.
-    if methods.has_both() && concern != Concern::Nothing { Concern::Anything } else { concern }
+    if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
 }
 
 /// Finds out whether a flow has timestamps.

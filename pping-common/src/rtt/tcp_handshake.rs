@@ -5,7 +5,7 @@ use crate::{flow::FlowDirection, parse::Segment};
 
 /// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
 #[inline(always)]
-pub(super) fn concerns(reverse: &FlowDirection, segment: &Segment) -> bool {
+pub(super) fn has_effect(reverse: &FlowDirection, segment: &Segment) -> bool {
     segment.flags.syn() || reverse.leg.waits()
 }
 

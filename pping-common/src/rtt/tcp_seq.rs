@@ -4,7 +4,7 @@
 //! beside them may have waited for them. So a segment that is sent again, or late, frees all that waits in its direction. So does
 //! a SYN with which another connection begins: its numbers mean something else.
 
-use super::{Concern, Part, is_newer};
+use super::{Effect, Part, is_newer};
 use crate::{
     flow::{FlowDirection, Progress},
     parse::{Segment, TcpFlags},
@@ -26,22 +26,22 @@ pub enum Options {
 }
 
 #[inline(always)]
-pub(super) fn concerns(
+pub(super) fn effect(
     forward: &FlowDirection,
     reverse: &FlowDirection,
     part: Part,
     segment: &Segment,
     progress: Progress,
-) -> Concern {
+) -> Effect {
     match progress {
-        Progress::First | Progress::Overlap => return Concern::Anything,
-        Progress::Behind if forward.pending.any(part, |_| true) => return Concern::Anything,
+        Progress::First | Progress::Overlap => return Effect::Anything,
+        Progress::Behind if forward.pending.any(part, |_| true) => return Effect::Anything,
         Progress::Advance | Progress::Behind | Progress::None => {}
     }
     if segment.flags.ack() && reverse.pending.any(part, |end| !is_newer(end, segment.acknowledgement)) {
-        return Concern::Anything;
+        return Effect::Anything;
     }
-    if progress == Progress::Advance { Concern::Sequence } else { Concern::Nothing }
+    if progress == Progress::Advance { Effect::Sequence } else { Effect::Nothing }
 }
 
 /// Whether the acknowledgement of a segment without RST can be timed: its bytes are sent for the first time, as far as

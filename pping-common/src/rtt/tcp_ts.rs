@@ -1,6 +1,6 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
-use super::{Concern, Part};
+use super::{Effect, Part};
 use crate::{flow::FlowDirection, parse::Segment};
 
 /// What is known of a direction's newest `TSval`.
@@ -32,20 +32,20 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn concerns(
+pub(super) fn effect(
     forward: &FlowDirection,
     reverse: &FlowDirection,
     part: Part,
     segment: &Segment,
-) -> Concern {
-    let Some(timestamps) = segment.timestamps() else { return Concern::Nothing };
+) -> Effect {
+    let Some(timestamps) = segment.timestamps() else { return Effect::Nothing };
     if reverse.pending.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
-        return Concern::Anything;
+        return Effect::Anything;
     }
     match forward.tsval_state {
-        _ if !is_first_seen(forward, timestamps.tsval) => Concern::Nothing,
-        TsvalState::Known => Concern::Tsval,
-        TsvalState::Unknown | TsvalState::Doubtful => Concern::Anything,
+        _ if !is_first_seen(forward, timestamps.tsval) => Effect::Nothing,
+        TsvalState::Known => Effect::Tsval,
+        TsvalState::Unknown | TsvalState::Doubtful => Effect::Anything,
     }
 }
 

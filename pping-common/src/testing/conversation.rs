@@ -6,7 +6,7 @@ use super::{ACK, PSH};
 use crate::{
     flow::{Changes, Endpoint, Flow, Outcome},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Concern, Method, Methods, Rules},
+    rtt::{Effect, Method, Methods, Rules},
 };
 
 /// Nanoseconds in a millisecond.
@@ -121,22 +121,20 @@ impl Conversation {
         self.packet(Endpoint::High, ms * MS, &transport)
     }
 
-    /// A packet of any side. One that the flow claims not to be concerned by must not bring anything about, but for
+    /// A packet of any side. One that the flow says has no effect must change nothing, but for
     /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.both_mut(from).0.note(transport, 0, DIRECTION);
-        let concern = self.flow.concerns(from, transport, &noted, &self.rules);
-        let is_left_alone = match concern {
-            Concern::Nothing => self.flow.contended == 0,
-            Concern::Tsval | Concern::Sequence => {
-                self.flow.is_not_recorded(from, transport, now, &self.rules)
-            }
-            Concern::Anything => false,
+        let effect = self.flow.effect(from, transport, &noted, &self.rules);
+        let is_left_alone = match effect {
+            Effect::Nothing => self.flow.contended == 0,
+            Effect::Tsval | Effect::Sequence => self.flow.is_not_recorded(from, transport, now, &self.rules),
+            Effect::Anything => false,
         };
         let mut before = self.flow;
         let outcome = self.flow.step(from, transport, &noted, now, &self.rules);
         if is_left_alone {
-            if concern == Concern::Tsval {
+            if effect == Effect::Tsval {
                 before.both_mut(from).0.newest_tsval = transport.segment.timestamps.tsval;
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");

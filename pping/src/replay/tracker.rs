@@ -11,7 +11,7 @@ use pping_common::{
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
     parse::{Decap, Family, Frame, IpAddress, Kind, Protocol, Scope, Untracked, Vlan},
-    rtt::{Concern, Method, Rules, Sample},
+    rtt::{Effect, Method, Rules, Sample},
 };
 
 use super::{
@@ -222,7 +222,7 @@ impl Tracked<'_> {
         sender.packets += 1;
         sender.bytes += u64::from(transport.payload());
         let rules = &self.settings.rules;
-        if entry.flow.concerns(from, transport, &noted, rules) != Concern::Nothing {
+        if entry.flow.effect(from, transport, &noted, rules) != Effect::Nothing {
             self.step::<A>(&mut entry.flow, from, noted);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.

@@ -294,7 +294,7 @@ proptest! {
     }
 
     /// Nothing is left of order here: any flags, any values, segments and echoes in one flow. That a flow
-    /// which says that it is not concerned does nothing is what `Conversation` checks.
+    /// which has no effect by its own word does nothing is what `Conversation` checks.
     #[test]
     fn whatever_is_sent_samples_are_sound(
         packets in packets(150),

@@ -5,7 +5,7 @@ use std::{vec, vec::Vec};
 use crate::{
     flow::{Endpoint, Outcome},
     parse::{Kind, Quic, QuicForm, Transport},
-    rtt::{Concern, Method, Methods, Rules},
+    rtt::{Effect, Method, Methods, Rules},
     testing::{Conversation, MS},
 };
 
@@ -380,8 +380,8 @@ fn packets_of_no_interest_concern_nobody() {
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
         let noted = talk.flow.low.note(&transport, 0, 0);
-        assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
+        assert_eq!(talk.flow.effect(from, &transport, &noted, &talk.rules), Effect::Nothing);
         let transport = initial(ANY, if from == Endpoint::Low { CLIENT } else { SERVER });
-        assert_eq!(talk.flow.concerns(from, &transport, &noted, &talk.rules), Concern::Nothing);
+        assert_eq!(talk.flow.effect(from, &transport, &noted, &talk.rules), Effect::Nothing);
     }
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::quic::{connected, short};
 use crate::{
     flow::Endpoint,
-    rtt::{Concern, Sample},
+    rtt::{Effect, Sample},
     testing::MS,
 };
 
@@ -132,7 +132,7 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
         let endpoint = if from == 0 { Endpoint::Low } else { Endpoint::High };
         let (now, transport) = (20 * MS + at * US, short(value));
         let noted = talk.flow.both_mut(endpoint).0.note(&transport, 0, 0);
-        if talk.flow.concerns(endpoint, &transport, &noted, &talk.rules) != Concern::Nothing {
+        if talk.flow.effect(endpoint, &transport, &noted, &talk.rules) != Effect::Nothing {
             let outcome = talk.flow.step(endpoint, &transport, &noted, now, &talk.rules);
             samples.extend(outcome.measured.sample().map(|sample| (from, sample)));
         }

@@ -7,7 +7,7 @@ use pping_common::{
     flow::{Changes, Endpoint, Flow, Lifecycle, Noted, Outcome},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     parse::{Kind, Transport},
-    rtt::{Concern, Measured, Rules},
+    rtt::{Effect, Measured, Rules},
 };
 
 use self::{
@@ -21,7 +21,7 @@ pub use self::input::{FLOWS, HEADER, RECORD};
 ///
 /// # Panics
 /// When a flow does anything that [`model`] does not, a sample is not above the lowest one, more waits than
-/// there are slots, a flow changes without being concerned, or it opens and closes out of turn.
+/// there are slots, a flow changes by a packet without effect, or it opens and closes out of turn.
 pub fn check(input: &[u8]) {
     let Some(input) = Input::decode(input) else { return };
     let rules = input.rules;
@@ -74,21 +74,21 @@ impl Talk {
         if self.begins_anew(from, transport) {
             (self.open_flows, self.open_directions) = (0, 0);
         }
-        // As the kernel programs do: a flow that is not concerned is left alone.
+        // As the kernel programs do: a flow is left alone by a packet without effect.
         let direction = match from {
             Endpoint::Low => &mut self.flow.low,
             Endpoint::High => &mut self.flow.high,
         };
         let noted = direction.note(transport, 0, 0);
-        let outcome = match self.flow.concerns(from, transport, &noted, &self.rules) {
-            Concern::Nothing => {
-                self.assert_unconcerned(from, now, transport, noted);
+        let outcome = match self.flow.effect(from, transport, &noted, &self.rules) {
+            Effect::Nothing => {
+                self.assert_without_effect(from, now, transport, noted);
                 NOTHING
             }
-            concern @ (Concern::Tsval | Concern::Sequence)
+            effect @ (Effect::Tsval | Effect::Sequence)
                 if self.flow.is_not_recorded(from, transport, now, &self.rules) =>
             {
-                if concern == Concern::Tsval {
+                if effect == Effect::Tsval {
                     let direction = match from {
                         Endpoint::Low => &mut self.flow.low,
                         Endpoint::High => &mut self.flow.high,
@@ -126,9 +126,9 @@ impl Talk {
             && (forward.established || forward.lifecycle == Lifecycle::Closed)
     }
 
-    /// A flow that says that it is not concerned does nothing.
-    fn assert_unconcerned(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
-        // What it has not seen comes to light at the next packet that it is concerned by.
+    /// A packet without effect changes nothing.
+    fn assert_without_effect(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
+        // What it has not seen comes to light at the next packet that has an effect.
         if self.flow.contended != 0 {
             return;
         }
@@ -200,6 +200,6 @@ impl Talk {
     }
 }
 
-/// What a packet brings about that the flow is not concerned by.
+/// What a packet without effect brings about.
 const NOTHING: Outcome =
     Outcome { measured: Measured::NOTHING, second: Measured::NOTHING, changes: Changes::NONE };
