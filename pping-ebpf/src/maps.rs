@@ -8,7 +8,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, Stack, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Account, Control, Counters, Errand, Interface, InterfaceName, Series, SeriesKey, Traffic, entry},
+    abi::{Account, Control, Counters, SweepRequest, Interface, InterfaceName, Series, SeriesKey, Traffic, entry},
     dns::{Query, QueryKey},
     flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
@@ -155,7 +155,7 @@ static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
 
 /// What the next run of the sweep is for.
 #[map]
-static ERRAND: Array<Errand> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The flows that it comes to.
 #[map]
@@ -339,8 +339,8 @@ pub(crate) fn sweep() -> Option<*mut Sweep> {
 
 /// What the next run of the sweep is for.
 #[inline(always)]
-pub(crate) fn errand() -> Option<*mut Errand> {
-    ERRAND.get_ptr_mut(0)
+pub(crate) fn request() -> Option<*mut SweepRequest> {
+    SWEEP_REQUEST.get_ptr_mut(0)
 }
 
 /// What the agent tells.

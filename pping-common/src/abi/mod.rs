@@ -17,7 +17,7 @@ pub use events::{
 pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{Account, BUCKETS, Balance, LABEL_BYTES};
 pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
-pub use sweep::Errand;
+pub use sweep::SweepRequest;
 
 /// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
 /// Whoever changes the meaning of something in them, but no size, counts the first number up.

@@ -8,8 +8,8 @@ use crate::{
 /// What the next run of the sweep is for. The agent writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Errand {
-    /// [`Errand::BEGIN`], or what the sweep comes to.
+pub struct SweepRequest {
+    /// [`SweepRequest::BEGIN`], or what the sweep comes to.
     pub kind: u32,
     /// The flows to look at: how many, or, where the program cannot go through them by itself, the number of one.
     pub due: u32,
@@ -23,7 +23,7 @@ pub struct Errand {
     pub query_v6: QueryKey<Ipv6>,
 }
 
-impl Errand {
+impl SweepRequest {
     /// A sweep begins.
     pub const BEGIN: u32 = 0;
 
@@ -40,4 +40,4 @@ impl Errand {
     pub const QUERY_V6: u32 = 16;
 }
 
-const _: () = assert!(size_of::<Errand>() == 72);
+const _: () = assert!(size_of::<SweepRequest>() == 72);

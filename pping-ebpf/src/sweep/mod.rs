@@ -11,7 +11,7 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, Errand},
+    abi::{Counters, SweepRequest},
     flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
     table::{Entry, Slot, idle},
@@ -47,15 +47,15 @@ impl Sweep {
     /// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
     #[inline(always)]
     fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
-        let (control, errand) = (maps::control()?, maps::errand()?);
+        let (control, request) = (maps::control()?, maps::request()?);
         // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
         let (kind, due) = unsafe {
-            ((&raw const (*errand).kind).read_volatile(), (&raw const (*errand).due).read_volatile())
+            ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
         };
         // SAFETY: a map value, valid for the program's run.
         let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
         let number = match (kind, cut_off) {
-            (Errand::BEGIN, 0) => {
+            (SweepRequest::BEGIN, 0) => {
                 if !lease::renew(control) {
                     return None;
                 }
@@ -68,9 +68,9 @@ impl Sweep {
         // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
         unsafe {
             maps::sweep()?.write_volatile(sweep);
-            (&raw mut (*errand).sweep).write_volatile(number);
+            (&raw mut (*request).sweep).write_volatile(number);
         }
-        if kind == Errand::BEGIN {
+        if kind == SweepRequest::BEGIN {
             debug!(ctx, "sweep {} begins", number);
         }
         Some(kind)
@@ -85,10 +85,10 @@ pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = Sweep::go_on(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
-        Errand::V4 => visit(fold_v4, end_v4),
-        Errand::V6 => visit(fold_v6, end_v6),
-        Errand::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
-        Errand::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::give_up_v6),
+        SweepRequest::V4 => visit(fold_v4, end_v4),
+        SweepRequest::V6 => visit(fold_v6, end_v6),
+        SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
+        SweepRequest::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::give_up_v6),
         _ => {}
     }
 }
@@ -108,16 +108,16 @@ fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
 /// The same one flow, or query, at a time.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
-    let (Some(kind), Some(errand), Some(sweep)) = (Sweep::go_on(ctx), maps::errand(), maps::sweep()) else {
+    let (Some(kind), Some(request), Some(sweep)) = (Sweep::go_on(ctx), maps::request(), maps::sweep()) else {
         return;
     };
     // SAFETY: map values, valid for the program's run.
-    let (slot, errand) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*errand) };
+    let (slot, request) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*request) };
     match kind {
-        Errand::V4 => visit_one::<Ipv4>(slot),
-        Errand::V6 => visit_one::<Ipv6>(slot),
-        Errand::QUERY_V4 => queries::look_up(&errand.query_v4),
-        Errand::QUERY_V6 => queries::look_up(&errand.query_v6),
+        SweepRequest::V4 => visit_one::<Ipv4>(slot),
+        SweepRequest::V6 => visit_one::<Ipv6>(slot),
+        SweepRequest::QUERY_V4 => queries::look_up(&request.query_v4),
+        SweepRequest::QUERY_V6 => queries::look_up(&request.query_v6),
         _ => {}
     }
 }

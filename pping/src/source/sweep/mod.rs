@@ -8,7 +8,7 @@ use aya::{
     programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use pping_common::{
-    abi::{Control, Errand},
+    abi::{Control, SweepRequest},
     dns::{Query, QueryKey, is_unanswered},
     flow::{Ipv4, Ipv6},
     limits::{
@@ -54,14 +54,14 @@ enum Of {
 pub struct Sweeper {
     pub(super) walks: bool,
     has_dns: bool,
-    errand: Elements<Errand>,
+    request: Elements<SweepRequest>,
     due: Elements<u64>,
     tables: [Table; 2],
 }
 
 /// A family's flows.
 struct Table {
-    /// What an errand to them is.
+    /// What an request to them is.
     kind: u32,
     /// Where they are.
     index: Array<Bucket>,
@@ -80,10 +80,10 @@ impl Sweeper {
             Ok::<_, Error>(Table { kind, index, lap: Lap::default() })
         };
         Ok(Self {
-            tables: [table(Errand::V4, "INDEX_V4")?, table(Errand::V6, "INDEX_V6")?],
+            tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
             walks,
             has_dns,
-            errand: Elements::of(series::array(programs, "ERRAND")?, 1)?,
+            request: Elements::of(series::array(programs, "SWEEP_REQUEST")?, 1)?,
             due: Elements::of(series::array(programs, "DUE")?, MAX_DUE as usize)?,
         })
     }
@@ -100,8 +100,8 @@ impl Sweeper {
             // It was too late to begin one.
             return Ok(());
         }
-        // SAFETY: the mapping of one `Errand`, which the program writes to only while it is run here.
-        let sweep = unsafe { (*self.errand.first()).sweep };
+        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
+        let sweep = unsafe { (*self.request.first()).sweep };
         for table in 0..self.tables.len() {
             self.tables[table].lap = self.visit(programs, &self.tables[table], sweep, of)?;
         }
@@ -109,12 +109,12 @@ impl Sweeper {
             return Ok(());
         }
         if self.walks {
-            let kinds = [Errand::QUERY_V4, Errand::QUERY_V6];
-            return kinds.into_iter().try_for_each(|kind| self.run(programs, Errand { kind, ..NOTHING }));
+            let kinds = [SweepRequest::QUERY_V4, SweepRequest::QUERY_V6];
+            return kinds.into_iter().try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
         }
-        let (v4, v6) = (Errand::QUERY_V4, Errand::QUERY_V6);
-        self.visit_queries(programs, "QUERIES_V4", of, |key| Errand { kind: v4, query_v4: key, ..NOTHING })?;
-        self.visit_queries(programs, "QUERIES_V6", of, |key| Errand { kind: v6, query_v6: key, ..NOTHING })
+        let (v4, v6) = (SweepRequest::QUERY_V4, SweepRequest::QUERY_V6);
+        self.visit_queries(programs, "QUERIES_V4", of, |key| SweepRequest { kind: v4, query_v4: key, ..NOTHING })?;
+        self.visit_queries(programs, "QUERIES_V6", of, |key| SweepRequest { kind: v6, query_v6: key, ..NOTHING })
     }
 
     /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.
@@ -144,7 +144,7 @@ impl Sweeper {
             }
         }
         if noted > 0 {
-            self.run(programs, Errand { kind, due: noted as u32, ..NOTHING })?;
+            self.run(programs, SweepRequest { kind, due: noted as u32, ..NOTHING })?;
         }
         lap.come_to(next, index.len());
         Ok(lap)
@@ -153,7 +153,7 @@ impl Sweeper {
     /// Notes a flow for the next run of the program, and runs it once there are enough.
     fn note(&self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
-            return self.run(programs, Errand { kind, due: slot.0, ..NOTHING });
+            return self.run(programs, SweepRequest { kind, due: slot.0, ..NOTHING });
         }
         if let Some(due) = self.due.get(*noted) {
             // SAFETY: inside the mapping, which the program reads only while it is run here.
@@ -161,7 +161,7 @@ impl Sweeper {
             *noted += 1;
         }
         if *noted == self.due.len() {
-            self.run(programs, Errand { kind, due: *noted as u32, ..NOTHING })?;
+            self.run(programs, SweepRequest { kind, due: *noted as u32, ..NOTHING })?;
             *noted = 0;
         }
         Ok(())
@@ -173,7 +173,7 @@ impl Sweeper {
         programs: &Ebpf,
         map: &str,
         of: Of,
-        errand: impl Fn(QueryKey<A>) -> Errand,
+        request: impl Fn(QueryKey<A>) -> SweepRequest,
     ) -> Result<(), Error>
     where
         QueryKey<A>: Pod,
@@ -189,13 +189,13 @@ impl Sweeper {
             .filter_map(Result::ok)
             .filter(|(_, query)| of == Of::All || is_unanswered(query.since(), now))
             .collect();
-        found.into_iter().try_for_each(|(key, _)| self.run(programs, errand(key)))
+        found.into_iter().try_for_each(|(key, _)| self.run(programs, request(key)))
     }
 
-    fn run(&self, programs: &Ebpf, errand: Errand) -> Result<(), Error> {
+    fn run(&self, programs: &Ebpf, request: SweepRequest) -> Result<(), Error> {
         let name = self.program();
-        // SAFETY: the mapping of one `Errand`, which the program reads only while it is run here.
-        unsafe { self.errand.first().write_volatile(errand) };
+        // SAFETY: the mapping of one `SweepRequest`, which the program reads only while it is run here.
+        unsafe { self.request.first().write_volatile(request) };
         load::program::<RawTracePoint>(programs, name)?
             .test_run(RawTracePointRunOptions::new())
             .map(drop)
@@ -247,8 +247,8 @@ fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
     sweeper.sweep(programs, series, of)
 }
 
-const NOTHING: Errand = Errand {
-    kind: Errand::BEGIN,
+const NOTHING: SweepRequest = SweepRequest {
+    kind: SweepRequest::BEGIN,
     due: 0,
     sweep: 0,
     reserved: 0,
