@@ -18,7 +18,7 @@ pub trait Bytes {
     /// Leaves a value in memory as it is. The BPF verifier knows nothing of what is read back from there, so it follows what comes
     /// next once, and not for each value there may be.
     #[inline(always)]
-    fn settle<T>(_value: &mut T) {}
+    fn launder<T>(_value: &mut T) {}
 
     /// The length of the whole frame, including what cannot be read here.
     fn frame_len(&self) -> usize;

@@ -74,8 +74,8 @@ pub(crate) fn sample_without_flow(
 #[inline(always)]
 fn take(series: *mut Series, tally: *mut Tally, membership: &mut Membership, rtt: u64) {
     membership.bin = hist::bin(rtt) as u32;
-    maps::settle(membership);
-    let bin = bounds::opaque(membership.bin as usize);
+    maps::launder(membership);
+    let bin = bounds::launder_index(membership.bin as usize);
     // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
     let (sum, max, min_complement, bins) = unsafe {
         (
@@ -201,7 +201,7 @@ fn find(
     membership: &mut Membership,
 ) -> Option<*mut Series> {
     membership.index = find_series(control, belonging, counters, &mut membership.key)?;
-    maps::settle(membership);
+    maps::launder(membership);
     maps::series(membership.index)
 }
 
@@ -223,7 +223,7 @@ fn find_series(
     key.method = belonging.method;
     key.direction = belonging.direction;
     key.reserved = 0;
-    maps::settle(key);
+    maps::launder(key);
     if let Some(index) = maps::series_index(key) {
         return Some(index);
     }
@@ -235,7 +235,7 @@ fn find_series(
         }
         sync::add(&raw mut counters.groups_refused, 1);
         key.group = GroupKey::OTHER;
-        maps::settle(key);
+        maps::launder(key);
         if let Some(index) = maps::series_index(key) {
             return Some(index);
         }

@@ -10,7 +10,7 @@ use aya_ebpf::{
 use pping_common::bytes::Bytes;
 
 use crate::{
-    bounds::{opaque, within},
+    bounds::{launder_index, within},
     maps,
 };
 
@@ -38,8 +38,8 @@ impl Linear {
 
     /// The same, as if nothing had been read of it.
     #[inline(always)]
-    pub(crate) fn of_xdp_anew(ctx: &XdpContext) -> Self {
-        Self::of_md(maps::anew(ctx.ctx))
+    pub(crate) fn of_xdp_laundered(ctx: &XdpContext) -> Self {
+        Self::of_md(maps::launder_ptr(ctx.ctx))
     }
 
     /// Of a packet at tc.
@@ -61,7 +61,7 @@ impl Bytes for Linear {
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
         // Else the compiler would compute with the end of the packet, which the verifier does not let it.
-        if opaque(at + N) > self.end {
+        if launder_index(at + N) > self.end {
             return None;
         }
         // SAFETY: `at` to `at + N` lies within the packet; the verifier makes sure of that comparison.
@@ -74,8 +74,8 @@ impl Bytes for Linear {
     }
 
     #[inline(always)]
-    fn settle<T>(value: &mut T) {
-        maps::settle(value);
+    fn launder<T>(value: &mut T) {
+        maps::launder(value);
     }
 
     #[inline(always)]
@@ -121,7 +121,7 @@ impl Scattered<'_> {
     /// and once more for what was copied.
     #[inline(always)]
     fn linear(&self) -> Linear {
-        Linear::of_sk_buff(maps::anew(self.0.skb.skb))
+        Linear::of_sk_buff(maps::launder_ptr(self.0.skb.skb))
     }
 }
 
@@ -149,8 +149,8 @@ impl Bytes for Scattered<'_> {
     }
 
     #[inline(always)]
-    fn settle<T>(value: &mut T) {
-        maps::settle(value);
+    fn launder<T>(value: &mut T) {
+        maps::launder(value);
     }
 
     #[inline(always)]

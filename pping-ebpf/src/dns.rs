@@ -109,7 +109,7 @@ fn report<A: Flows>(
         rec_packets: 0,
         rec_bytes: 0,
     };
-    maps::settle(scratch);
+    maps::launder(scratch);
     let frame = &scratch.frame;
     let belonging = Belonging {
         interface_id,
@@ -120,7 +120,7 @@ fn report<A: Flows>(
         destination: frame.destination,
     };
     aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
-    maps::settle(scratch);
+    maps::launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);

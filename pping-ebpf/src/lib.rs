@@ -20,6 +20,7 @@ mod bytes;
 mod config;
 mod dns;
 mod emit;
+mod fast_path;
 mod lease;
 mod maps;
 mod observe;
@@ -27,7 +28,6 @@ mod sweep;
 mod sync;
 mod table;
 mod track;
-mod usual;
 
 pub use observe::{observe_skb, observe_xdp, parse_skb};
 pub use sweep::{sweep, sweep_one};

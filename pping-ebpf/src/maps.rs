@@ -8,7 +8,9 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, Queue, RingBuf, Stack, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Account, Control, Counters, SweepRequest, Interface, InterfaceName, Series, SeriesKey, Traffic, entry},
+    abi::{
+        Account, Control, Counters, Interface, InterfaceName, Series, SeriesKey, SweepRequest, Traffic, entry,
+    },
     dns::{Query, QueryKey},
     flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
     group::{GroupKey, LabelKey},
@@ -60,15 +62,15 @@ static TABLES: Array<Table> = Array::with_max_entries(2, BPF_F_MMAPABLE);
 /// The flows that this CPU made, the last of them: a ring, so that each finds out whether the one in its place was ever
 /// answered.
 #[map]
-static BEGUN_V4: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
+static RECENT_V4: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
 
 #[map]
-static BEGUN_V6: PerCpuArray<Begun> = PerCpuArray::with_max_entries(1, 0);
+static RECENT_V6: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
 
 /// A flow that was made.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Begun {
+pub(crate) struct RecentFlow {
     /// Where it is.
     pub(crate) slot: Slot,
     /// What is there, or was.
@@ -130,7 +132,7 @@ pub(crate) struct Scratch {
     /// What is there.
     pub(crate) occupant: Occupant,
     /// Where the last new flow was noted, by family.
-    pub(crate) begun: [u32; 2],
+    pub(crate) recent: [u32; 2],
 }
 
 /// The same for the sweep, which a packet may interrupt.
@@ -213,7 +215,7 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
     fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
 
     /// The flows that this CPU made.
-    fn begun() -> &'static PerCpuArray<Begun>;
+    fn recent() -> &'static PerCpuArray<RecentFlow>;
 }
 
 impl Flows for Ipv4 {
@@ -238,8 +240,8 @@ impl Flows for Ipv4 {
     }
 
     #[inline(always)]
-    fn begun() -> &'static PerCpuArray<Begun> {
-        &BEGUN_V4
+    fn recent() -> &'static PerCpuArray<RecentFlow> {
+        &RECENT_V4
     }
 }
 
@@ -265,8 +267,8 @@ impl Flows for Ipv6 {
     }
 
     #[inline(always)]
-    fn begun() -> &'static PerCpuArray<Begun> {
-        &BEGUN_V6
+    fn recent() -> &'static PerCpuArray<RecentFlow> {
+        &RECENT_V6
     }
 }
 
@@ -297,7 +299,7 @@ pub(crate) fn scratch() -> Option<&'static mut Scratch> {
 
 /// Keeps the compiler from carrying over in registers what was just written to the scratch space.
 #[inline(always)]
-pub(crate) fn settle<T>(scratch: &mut T) {
+pub(crate) fn launder<T>(scratch: &mut T) {
     // SAFETY: a move to itself, which might, as far as the compiler knows, have changed the value. (Without
     // any instruction its line would be that of the next one twice, which the kernel rejects.)
     unsafe { asm!("{0} = {0}", inout(reg) &raw mut *scratch => _, options(nostack)) };
@@ -305,7 +307,7 @@ pub(crate) fn settle<T>(scratch: &mut T) {
 
 /// The same of what is only read: where it is, without what was found out about it.
 #[inline(always)]
-pub(crate) fn anew<T>(mut place: *const T) -> *const T {
+pub(crate) fn launder_ptr<T>(mut place: *const T) -> *const T {
     // SAFETY: a move to itself.
     unsafe { asm!("{0} = {0}", inout(reg) place, options(nostack)) };
     place

@@ -12,10 +12,11 @@ use pping_common::{
 use crate::{
     bounds::within,
     bytes::{Linear, Scattered},
-    config, dns, lease,
+    config, dns,
+    fast_path::{self, Handled},
+    lease,
     maps::{self, Scratch},
     track::{step_due, track},
-    usual::{self, Way},
 };
 
 /// Takes a packet at XDP.
@@ -24,23 +25,24 @@ pub fn observe_xdp(ctx: &XdpContext) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if usual::has_no_udp() && usual::count_datagram(Direction::Ingress, interface, &Linear::of_xdp_anew(ctx))
+    if fast_path::has_no_udp()
+        && fast_path::count_datagram(Direction::Ingress, interface, &Linear::of_xdp_laundered(ctx))
     {
         return;
     }
     let packet = Linear::of_xdp(ctx);
-    let way = usual::count(Direction::Ingress, interface, &packet);
-    if let Way::Over = way {
+    let way = fast_path::count(Direction::Ingress, interface, &packet);
+    if let Handled::Done = way {
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
     scratch.frame.vlan = Vlan::NONE;
     let due = match way {
-        Way::Over => None,
-        Way::Due(family) => Some(family),
-        Way::Long => {
-            // It does not matter where the short way ended.
-            let packet = Linear::of_xdp_anew(ctx);
+        Handled::Done => None,
+        Handled::MatchDue(family) => Some(family),
+        Handled::No => {
+            // It does not matter where the fast path ended.
+            let packet = Linear::of_xdp_laundered(ctx);
             scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
             observe(Direction::Ingress, interface.id, packet.frame_len(), scratch)
         }
@@ -57,14 +59,14 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     // SAFETY: the context is valid, and the verifier knows this field as readable.
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if usual::has_no_udp()
-        && usual::count_datagram(direction, interface, &Linear::of_sk_buff(maps::anew(skb)))
+    if fast_path::has_no_udp()
+        && fast_path::count_datagram(direction, interface, &Linear::of_sk_buff(maps::launder_ptr(skb)))
     {
         return;
     }
     let packet = Linear::of_skb(ctx);
-    let way = usual::count(direction, interface, &packet);
-    if let Way::Over = way {
+    let way = fast_path::count(direction, interface, &packet);
+    if let Handled::Done = way {
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
@@ -76,9 +78,9 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     }
     scratch.frame.vlan = vlan;
     let due = match way {
-        Way::Over => None,
-        Way::Due(family) => Some(family),
-        Way::Long => {
+        Handled::Done => None,
+        Handled::MatchDue(family) => Some(family),
+        Handled::No => {
             scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
             observe(direction, interface.id, packet.frame_len(), scratch)
         }
@@ -93,31 +95,31 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
 pub fn parse_skb(ctx: &TcContext) {
     let Some(scratch) = maps::scratch() else { return };
     scratch.parsed = parse(&Linear::of_skb(ctx), LinkType::Ethernet, Vlan::NONE, &mut scratch.frame);
-    maps::settle(scratch);
+    maps::launder(scratch);
 }
 
 /// Takes a packet apart, in steps that are verified one after the other.
 #[inline(always)]
 fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;
-    maps::settle(frame);
+    maps::launder(frame);
     frame.parse_network(packet)?;
-    maps::settle(frame);
+    maps::launder(frame);
     let decap = config::decap();
     if frame.enter_tunnel(packet, decap)? {
-        maps::settle(frame);
+        maps::launder(frame);
         frame.parse_network(packet)?;
-        maps::settle(frame);
+        maps::launder(frame);
         frame.refuse_tunnel(packet, decap)?;
     }
-    maps::settle(frame);
+    maps::launder(frame);
     frame.parse_transport(packet, config::scope())
 }
 
 /// Counts a packet that was taken apart, and says whether a step is due, by the family of its flow.
 #[inline(always)]
 fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    maps::settle(scratch);
+    maps::launder(scratch);
     let counters = maps::counters(interface_id)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
     // touches them but the sweep, which adds atomically.

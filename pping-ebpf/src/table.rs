@@ -14,7 +14,7 @@ use pping_common::{
 };
 
 use crate::{
-    bounds::opaque,
+    bounds::launder_index,
     maps::{self, Flows},
     sync,
 };
@@ -46,18 +46,18 @@ pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
 
 /// Finds a flow, and notes where it is.
 #[inline(always)]
-pub(crate) fn find<A: Flows>(
+pub(crate) fn lookup<A: Flows>(
     key: &FlowKey<A>,
     candidates: &Candidates,
     slot: &mut Slot,
     occupant: &mut Occupant,
 ) -> Option<*mut Entry> {
-    find_in(key, candidates.first, candidates.tag, slot, occupant)
-        .or_else(|| find_in(key, candidates.second, candidates.tag, slot, occupant))
+    lookup_in(key, candidates.first, candidates.tag, slot, occupant)
+        .or_else(|| lookup_in(key, candidates.second, candidates.tag, slot, occupant))
 }
 
 #[inline(always)]
-fn find_in<A: Flows>(
+fn lookup_in<A: Flows>(
     key: &FlowKey<A>,
     number: u32,
     tag: u32,
@@ -68,8 +68,8 @@ fn find_in<A: Flows>(
     // SAFETY: a map value, valid for the program's run.
     *slot = Slot::new(number, unsafe { &*bucket }.way(tag)?);
     // So that what follows is verified once, and not for each way.
-    maps::settle(slot);
-    let way = opaque(slot.way());
+    maps::launder(slot);
+    let way = launder_index(slot.way());
     if way >= WAYS {
         return None;
     }
@@ -82,24 +82,24 @@ fn find_in<A: Flows>(
 
 /// Finds a flow, and notes that a packet of it came before this sweep, but not where it is.
 #[inline(always)]
-pub(crate) fn find_and_see<A: Flows>(
+pub(crate) fn lookup_and_touch<A: Flows>(
     key: &FlowKey<A>,
     candidates: &Candidates,
     sweep: u32,
 ) -> Option<*mut Entry> {
-    find_and_see_in(key, candidates.first, candidates.tag, sweep)
-        .or_else(|| find_and_see_in(key, candidates.second, candidates.tag, sweep))
+    lookup_and_touch_in(key, candidates.first, candidates.tag, sweep)
+        .or_else(|| lookup_and_touch_in(key, candidates.second, candidates.tag, sweep))
 }
 
 #[inline(always)]
-fn find_and_see_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<*mut Entry> {
+fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<*mut Entry> {
     let bucket = A::index().get_ptr_mut(number)?;
     // SAFETY: a map value, valid for the program's run.
     let entry = unsafe {
         let way = (*bucket).way(tag)?;
         // Before the key is compared, after which the verifier need not tell the slots apart any more. The wrong flow, with the
         // same tag by chance, would be seen for idle a little later.
-        see_at(bucket, way, sweep);
+        touch_at(bucket, way, sweep);
         (*bucket).entries[way]
     };
     let entry = A::map().get_ptr_mut(entry)?;
@@ -110,7 +110,7 @@ fn find_and_see_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32
 #[inline(always)]
 pub(crate) fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
     // SAFETY: a map value, valid for the program's run. A key that another CPU writes just now is not the one, or soon will be.
-    key.is_in(unsafe { &(*maps::anew(entry)).key })
+    key.is_in(unsafe { &(*maps::launder_ptr(entry)).key })
 }
 
 /// The key of a flow.
@@ -122,11 +122,11 @@ pub(crate) fn key_of<A>(entry: *const Entry) -> *const FlowKey<A> {
 
 /// What became of a flow that was to be made.
 #[derive(Clone, Copy)]
-pub(crate) enum Made {
+pub(crate) enum Inserted {
     /// It was.
-    Here(*mut Entry),
+    New(*mut Entry),
     /// Another CPU was faster.
-    Elsewhere(*mut Entry),
+    Existing(*mut Entry),
     /// There is no room.
     Full,
     /// Others are busy there.
@@ -135,40 +135,40 @@ pub(crate) enum Made {
 
 /// Makes a flow, unless another CPU just did, and notes where it is.
 #[inline(always)]
-pub(crate) fn make<A: Flows>(
+pub(crate) fn insert<A: Flows>(
     key: &FlowKey<A>,
     candidates: &Candidates,
     slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
-) -> Made {
+) -> Inserted {
     let (Some(table), Some(first), Some(second)) = (
         maps::table(A::FAMILY),
         A::index().get_ptr_mut(candidates.first),
         A::index().get_ptr_mut(candidates.second),
     ) else {
-        return Made::Full;
+        return Inserted::Full;
     };
     // SAFETY: map values, valid for the program's run.
     let (flows, max_flows, first_busy, second_busy) =
         unsafe { ((*table).flows, (*table).max_flows, &raw mut (*first).busy, &raw mut (*second).busy) };
     if flows >= max_flows {
-        return Made::Full;
+        return Inserted::Full;
     }
     if !sync::lock_rare(first_busy) {
-        return Made::Contended;
+        return Inserted::Contended;
     }
     // SAFETY: as above.
     let (first_bucket, second_bucket) = unsafe { (&*first, &*second) };
     // The other one, then, as it is emptier.
     let is_second = second_bucket.taken() < first_bucket.taken();
-    let made = if let Some(entry) = find(key, candidates, slot, occupant) {
-        Made::Elsewhere(entry)
+    let made = if let Some(entry) = lookup(key, candidates, slot, occupant) {
+        Inserted::Existing(entry)
     } else if first_bucket.way(candidates.tag).is_some() || second_bucket.way(candidates.tag).is_some() {
         // One in four thousand million: they could not be told apart.
-        Made::Full
+        Inserted::Full
     } else if is_second && !sync::lock_rare(second_busy) {
-        Made::Contended
+        Inserted::Contended
     } else {
         let (bucket, number) =
             if is_second { (second, candidates.second) } else { (first, candidates.first) };
@@ -180,7 +180,7 @@ pub(crate) fn make<A: Flows>(
         made
     };
     sync::unlock(first_busy);
-    if let Made::Here(_) = made {
+    if let Inserted::New(_) = made {
         // SAFETY: as above.
         sync::add_32(unsafe { &raw mut (*table).flows }, 1);
     }
@@ -197,22 +197,24 @@ fn fill<A: Flows>(
     slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
-) -> Made {
+) -> Inserted {
     // SAFETY: a map value, valid for the program's run.
-    let Some(way) = unsafe { &*bucket }.way(0) else { return Made::Full };
+    let Some(way) = unsafe { &*bucket }.way(0) else { return Inserted::Full };
     *slot = Slot::new(number, way);
-    let Some(free) = take_entry::<A>(table) else { return Made::Contended };
+    let Some(free) = allocate::<A>(table) else { return Inserted::Contended };
     occupant.entry = free;
-    maps::settle(occupant);
-    maps::settle(slot);
-    let way = opaque(slot.way());
-    let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else { return Made::Full };
+    maps::launder(occupant);
+    maps::launder(slot);
+    let way = launder_index(slot.way());
+    let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else {
+        return Inserted::Full;
+    };
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*entry).flow.busy };
     // Somebody may still be busy with the flow that had this entry.
     if !sync::lock_rare(busy) {
-        give_entry::<A>(occupant.entry);
-        return Made::Contended;
+        release::<A>(occupant.entry);
+        return Inserted::Contended;
     }
     // SAFETY: as above, and nobody else writes there but to count.
     unsafe {
@@ -228,13 +230,13 @@ fn fill<A: Flows>(
         (&raw mut (*bucket).entries).cast::<u32>().add(way).write(occupant.entry);
         sync::publish((&raw mut (*bucket).tags).cast::<u32>().add(way), occupant.tag);
     }
-    Made::Here(entry)
+    Inserted::New(entry)
 }
 
 /// An entry that no flow has: the last that was given back, or else one that never was in use. `None` if there is none, or
 /// another CPU is in the way.
 #[inline(always)]
-fn take_entry<A: Flows>(table: *mut Table) -> Option<u32> {
+fn allocate<A: Flows>(table: *mut Table) -> Option<u32> {
     if let Ok(Some(entry)) = A::free().pop() {
         return Some(entry);
     }
@@ -256,26 +258,26 @@ fn take_entry<A: Flows>(table: *mut Table) -> Option<u32> {
 
 /// Gives an entry back.
 #[inline(always)]
-fn give_entry<A: Flows>(entry: u32) {
+fn release<A: Flows>(entry: u32) {
     // There is room for all of them, so this fails when other CPUs keep the stack, and the entry is lost.
     let _ = A::free().push(&entry, 0);
 }
 
 /// Notes that a packet of the flow in a slot came before this sweep.
 #[inline(always)]
-pub(crate) fn see<A: Flows>(slot: Slot, sweep: u32) {
+pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
     let Some(bucket) = A::index().get_ptr_mut(slot.bucket()) else { return };
-    let way = opaque(slot.way());
+    let way = launder_index(slot.way());
     if way < WAYS {
         // SAFETY: a map value, valid for the program's run, and one of its slots.
-        unsafe { see_at(bucket, way, sweep) };
+        unsafe { touch_at(bucket, way, sweep) };
     }
 }
 
 /// # Safety
 /// The bucket is valid, and has such a slot.
 #[inline(always)]
-unsafe fn see_at(bucket: *mut Bucket, way: usize, sweep: u32) {
+unsafe fn touch_at(bucket: *mut Bucket, way: usize, sweep: u32) {
     // SAFETY: as of this function. Written only when it changes, which leaves the cache line alone.
     unsafe {
         let seen = (&raw mut (*bucket).seen).cast::<u16>().add(way);
@@ -287,9 +289,9 @@ unsafe fn see_at(bucket: *mut Bucket, way: usize, sweep: u32) {
 
 /// What is in a slot, and before which sweep its last packet came, modulo 2^16.
 #[inline(always)]
-pub(crate) fn look<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
+pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
     let bucket = A::index().get_ptr(slot.bucket())?;
-    let way = opaque(slot.way());
+    let way = launder_index(slot.way());
     // SAFETY: a map value, valid for the program's run.
     (way < WAYS).then(|| unsafe {
         let occupant = Occupant {
@@ -302,21 +304,21 @@ pub(crate) fn look<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
 
 /// Whether this is still in a slot.
 #[inline(always)]
-pub(crate) fn is_there<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
-    look::<A>(slot).is_some_and(|(there, _)| there == occupant)
+pub(crate) fn is_present<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
+    peek::<A>(slot).is_some_and(|(there, _)| there == occupant)
 }
 
 /// Keeps what is in a slot there, if it is still this, and others from the slots beside it, until [`let_go`]. `None` when
 /// it is not, or others are busy there.
 #[inline(always)]
-pub(crate) fn hold<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
+pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
     let bucket = A::index().get_ptr_mut(slot.bucket())?;
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*bucket).busy };
     if !sync::lock_rare(busy) {
         return None;
     }
-    if is_there::<A>(slot, occupant) {
+    if is_present::<A>(slot, occupant) {
         return Some(bucket);
     }
     sync::unlock(busy);
@@ -325,8 +327,8 @@ pub(crate) fn hold<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Buck
 
 /// Ends what [`hold`] began, and deletes what is in the slot if it shall not stay.
 #[inline(always)]
-pub(crate) fn let_go<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
-    let way = opaque(slot.way());
+pub(crate) fn unlock<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
+    let way = launder_index(slot.way());
     if !stays && way < WAYS {
         // SAFETY: a map value, valid for the program's run, of which the lock is held.
         unsafe { (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0) };
@@ -336,7 +338,7 @@ pub(crate) fn let_go<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Buck
     if let Some(table) = maps::table(A::FAMILY)
         && !stays
     {
-        give_entry::<A>(occupant.entry);
+        release::<A>(occupant.entry);
         // SAFETY: a map value, valid for the program's run.
         sync::add_32(unsafe { &raw mut (*table).flows }, 1_u32.wrapping_neg());
     }

@@ -14,13 +14,13 @@ use crate::{
     bounds::within,
     config,
     emit::{self, Context, State},
-    maps::{self, Begun, Flows, Scratch},
+    fast_path,
+    maps::{self, Flows, RecentFlow, Scratch},
     sync,
-    table::{self, Made},
-    usual,
+    table::{self, Inserted},
 };
 
-/// Counts a packet to its flow, matches it and records it; where there is a short way, only says that a [`step`] is due, by the
+/// Counts a packet to its flow, matches it and records it; where there is a fast path, only says that a [`step`] is due, by the
 /// family of the flow. An error says why it has none.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
@@ -31,27 +31,27 @@ pub(crate) fn track<A: Flows>(
 ) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
     let Some(candidates) = table::candidates(&key) else { return Ok(None) };
-    let entry = match table::find(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
+    let entry = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &candidates, scratch)? {
             Some(entry) => entry,
             None => return Ok(None),
         },
     };
-    maps::settle(scratch);
-    table::see::<A>(scratch.slot, maps::sweeps());
+    maps::launder(scratch);
+    table::touch::<A>(scratch.slot, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     scratch.noted = count(flow, from, direction, &scratch.frame, counters);
-    maps::settle(scratch);
+    maps::launder(scratch);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.effect = unsafe { &*flow }.effect(from, transport, &scratch.noted, config::rules());
-    maps::settle(scratch);
-    let is_there = || table::is_there::<A>(scratch.slot, scratch.occupant);
+    maps::launder(scratch);
+    let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.effect == Effect::Nothing
-        || is_spared(flow, from, scratch.effect, &scratch.frame.transport, is_there);
+        || is_rate_limited(flow, from, scratch.effect, &scratch.frame.transport, is_present);
     // RST and FIN of a flow that lost its timestamps still close it.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked[Untracked::NoTimestamp as usize] += 1;
@@ -59,7 +59,7 @@ pub(crate) fn track<A: Flows>(
     if is_over {
         return Ok(None);
     }
-    if usual::EXISTS {
+    if fast_path::EXISTS {
         scratch.from = from;
         return Ok(Some(A::FAMILY));
     }
@@ -76,7 +76,7 @@ pub(crate) fn step_due<A: Flows>(
     scratch: &mut Scratch,
 ) {
     // From memory, so that what follows is verified once, and not for each way here.
-    maps::settle(scratch);
+    maps::launder(scratch);
     let from = scratch.from;
     let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     step::<A>(direction, interface_id, counters, scratch, entry, from);
@@ -96,11 +96,12 @@ fn begin<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let entry = match table::make(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps()) {
-        Made::Here(entry) => entry,
-        Made::Elsewhere(entry) => return Ok(Some(entry)),
-        Made::Full => return Err(Untracked::MapFull),
-        Made::Contended => {
+    let entry = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps())
+    {
+        Inserted::New(entry) => entry,
+        Inserted::Existing(entry) => return Ok(Some(entry)),
+        Inserted::Full => return Err(Untracked::MapFull),
+        Inserted::Contended => {
             counters.contended += 1;
             return Ok(None);
         }
@@ -110,26 +111,26 @@ fn begin<A: Flows>(
         | u32::from(maps::is_local(key.high.to_address())) << Endpoint::High as u32;
     // SAFETY: a map value, valid for the program's run.
     unsafe { (*entry).flow.local = local };
-    push_out::<A>(
+    evict_unanswered::<A>(
         counters,
-        Begun { slot: scratch.slot, occupant: scratch.occupant },
-        &mut scratch.begun[A::FAMILY as usize],
+        RecentFlow { slot: scratch.slot, occupant: scratch.occupant },
+        &mut scratch.recent[A::FAMILY as usize],
     );
     Ok(Some(entry))
 }
 
 /// Notes a new flow in place of one that this CPU made long before, and deletes that if nobody has answered it since.
 #[inline(always)]
-fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
+fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, begun: &mut u32) {
     *begun = if *begun + 1 < config::unanswered() { *begun + 1 } else { 0 };
-    maps::settle(begun);
-    let Some(noted) = A::begun().get_ptr_mut(*begun) else { return };
+    maps::launder(begun);
+    let Some(noted) = A::recent().get_ptr_mut(*begun) else { return };
     // SAFETY: a map value of this CPU's own, valid for the program's run.
     let old = unsafe { noted.read() };
     // SAFETY: as above.
     unsafe { noted.write(new) };
     // Another flow may be there by now.
-    if old.occupant.tag == 0 || old.slot == new.slot || !table::is_there::<A>(old.slot, old.occupant) {
+    if old.occupant.tag == 0 || old.slot == new.slot || !table::is_present::<A>(old.slot, old.occupant) {
         return;
     }
     let Some(entry) = A::map().get_ptr_mut(old.occupant.entry) else { return };
@@ -137,10 +138,10 @@ fn push_out<A: Flows>(counters: &mut Counters, new: Begun, begun: &mut u32) {
     if !unsafe { &(*entry).flow }.is_unanswered() {
         return;
     }
-    if let Some(bucket) = table::hold::<A>(old.slot, old.occupant) {
-        table::let_go::<A>(old.slot, old.occupant, bucket, false);
+    if let Some(bucket) = table::lock::<A>(old.slot, old.occupant) {
+        table::unlock::<A>(old.slot, old.occupant, bucket, false);
         counters.entries_deleted[A::FAMILY as usize] += 1;
-        counters.pushed_out += 1;
+        counters.evicted += 1;
     }
 }
 
@@ -163,12 +164,12 @@ pub(crate) fn count(
     // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
     let noted = unsafe { &mut *sender }.note(&frame.transport, frame.traffic_class, direction as u8);
     // SAFETY: as above.
-    let (packets, bytes, retransmissions, overtaken, ce_packets) = unsafe {
+    let (packets, bytes, retransmissions, reordered, ce_packets) = unsafe {
         (
             &raw mut (*sender).packets,
             &raw mut (*sender).bytes,
             &raw mut (*sender).retransmissions,
-            &raw mut (*sender).overtaken,
+            &raw mut (*sender).reordered,
             &raw mut (*sender).ce_packets,
         )
     };
@@ -178,9 +179,9 @@ pub(crate) fn count(
         sync::add_32(retransmissions, 1);
         counters.retransmissions[direction as usize] += 1;
     }
-    if noted.is_overtaken {
-        sync::add_32(overtaken, 1);
-        counters.overtaken[direction as usize] += 1;
+    if noted.is_reordered {
+        sync::add_32(reordered, 1);
+        counters.reordered[direction as usize] += 1;
     }
     if noted.is_ce {
         sync::add_32(ce_packets, 1);
@@ -189,15 +190,15 @@ pub(crate) fn count(
 }
 
 /// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
-/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact. `is_there` says whether
+/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact. `is_present` says whether
 /// the flow still is where it was found.
 #[inline(always)]
-pub(crate) fn is_spared(
+pub(crate) fn is_rate_limited(
     flow: *mut Flow,
     from: Endpoint,
     effect: Effect,
     transport: &Transport,
-    is_there: impl FnOnce() -> bool,
+    is_present: impl FnOnce() -> bool,
 ) -> bool {
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
@@ -214,15 +215,15 @@ pub(crate) fn is_spared(
     };
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so that a value read
     // here was never in it.
-    if !unsafe { &*flow }.is_not_recorded(from, transport, end, rules) {
+    if !unsafe { &*flow }.is_rate_limited(from, transport, end, rules) {
         return false;
     }
-    effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_there)
+    effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)
 }
 
 /// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_there: impl FnOnce() -> bool) -> bool {
+fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce() -> bool) -> bool {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
     unsafe {
         let newest = match from {
@@ -231,7 +232,7 @@ fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_there: impl FnOnce() 
         };
         let known = newest.read_volatile();
         // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
-        if !is_there() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+        if !is_present() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
             return false;
         }
         // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that
@@ -262,7 +263,7 @@ fn step<A: Flows>(
         return;
     }
     // Another flow may have taken the slot.
-    if !table::is_there::<A>(scratch.slot, scratch.occupant) {
+    if !table::is_present::<A>(scratch.slot, scratch.occupant) {
         sync::unlock(busy);
         counters.contended += 1;
         return;
@@ -272,7 +273,7 @@ fn step<A: Flows>(
     // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
-    maps::settle(scratch);
+    maps::launder(scratch);
     measure(flow, from, now, Pass::First, scratch);
     if config::rules().methods.has_both() {
         measure(flow, from, now, Pass::Second, scratch);
@@ -294,7 +295,7 @@ fn step<A: Flows>(
     };
     // Telling the agent takes longer than all the rest, so it is done when others can have the flow again.
     sync::unlock(busy);
-    maps::settle(scratch);
+    maps::launder(scratch);
 
     counters.pending_full += u64::from(scratch.measured.pending_full);
     if config::rules().methods.has_both() {
@@ -305,12 +306,12 @@ fn step<A: Flows>(
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
-        maps::settle(scratch);
+        maps::launder(scratch);
     }
     report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.second;
-        maps::settle(scratch);
+        maps::launder(scratch);
         report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
@@ -325,23 +326,23 @@ fn step<A: Flows>(
 #[inline(always)]
 fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut Scratch) {
     let rules = config::rules();
-    let flow = maps::anew(flow).cast_mut();
+    let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
     flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.work);
-    maps::settle(scratch);
-    let flow = maps::anew(flow).cast_mut();
+    maps::launder(scratch);
+    let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
     flow_ref.find(from, now, rules, pass, &mut scratch.work, measured);
-    maps::settle(scratch);
-    let flow = maps::anew(flow).cast_mut();
+    maps::launder(scratch);
+    let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
     flow_ref.record(from, now, rules, pass, &scratch.work, measured);
-    maps::settle(scratch);
+    maps::launder(scratch);
 }
 
 /// Counts a sample, adds it to its series and tells the agent, if there is one.
@@ -361,11 +362,11 @@ fn report<A: Flows>(
     let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
     counters.samples[direction as usize][method] += 1;
     aggregate(direction, interface_id, counters, scratch, flow, from);
-    maps::settle(scratch);
+    maps::launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
-    maps::settle(scratch);
+    maps::launder(scratch);
 }
 
 /// Adds the sample of a packet that `from` sent to the series of what it echoes.

@@ -103,8 +103,8 @@ impl Summary {
         if counters.dns_unanswered > 0 {
             writeln!(f, "not answered: {} of {queries} DNS queries", counters.dns_unanswered)?;
         }
-        if counters.pushed_out > 0 {
-            writeln!(f, "pushed out: {} flows that nobody had answered", counters.pushed_out)?;
+        if counters.evicted > 0 {
+            writeln!(f, "pushed out: {} flows that nobody had answered", counters.evicted)?;
         }
         Ok(())
     }
@@ -135,7 +135,7 @@ mod tests {
             summary(&Counters { dns_queries: [1, 2], ..Counters::ZERO }),
             "1.5 s, 0 packets, 0 samples\nlost: 0 events, 0 lines\n"
         );
-        let counters = Counters { dns_queries: [4, 3], dns_unanswered: 2, pushed_out: 9, ..Counters::ZERO };
+        let counters = Counters { dns_queries: [4, 3], dns_unanswered: 2, evicted: 9, ..Counters::ZERO };
         assert_eq!(
             summary(&counters),
             "1.5 s, 0 packets, 0 samples\nnot answered: 2 of 7 DNS queries\n\

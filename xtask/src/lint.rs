@@ -32,7 +32,9 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
-    ["short-way", "long-way", "add-only"].into_iter().try_for_each(|feature| lint_variant(toolchain, feature))
+    ["fast-path", "slow-path", "add-only"]
+        .into_iter()
+        .try_for_each(|feature| lint_variant(toolchain, feature))
 }
 
 fn lint_variant(toolchain: Toolchain, feature: &str) -> Result<()> {

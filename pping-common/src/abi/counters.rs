@@ -71,9 +71,9 @@ pub struct Counters {
     /// TCP segments sent again, of flows that are followed, by [`Direction`].
     pub retransmissions: [u64; 2],
     /// TCP segments that others overtook on the way, of flows that are followed, by [`Direction`].
-    pub overtaken: [u64; 2],
+    pub reordered: [u64; 2],
     /// Flows that nobody had answered, deleted to make room for others.
-    pub pushed_out: u64,
+    pub evicted: u64,
     /// DNS queries by [`Direction`].
     pub dns_queries: [u64; 2],
     /// DNS queries that nobody answered in time.
@@ -103,8 +103,8 @@ impl Counters {
         pending_full: 0,
         contended: 0,
         retransmissions: [0; 2],
-        overtaken: [0; 2],
-        pushed_out: 0,
+        reordered: [0; 2],
+        evicted: 0,
         dns_queries: [0; 2],
         dns_unanswered: 0,
         dns_responses: [0; 16],
@@ -129,8 +129,8 @@ impl Counters {
         self.pending_full += other.pending_full;
         self.contended += other.contended;
         add(&mut self.retransmissions, &other.retransmissions);
-        add(&mut self.overtaken, &other.overtaken);
-        self.pushed_out += other.pushed_out;
+        add(&mut self.reordered, &other.reordered);
+        self.evicted += other.evicted;
         add(&mut self.dns_queries, &other.dns_queries);
         self.dns_unanswered += other.dns_unanswered;
         add(&mut self.dns_responses, &other.dns_responses);
@@ -188,8 +188,8 @@ mod tests {
         ones.pending_full = 1;
         ones.contended = 1;
         ones.retransmissions = [1; 2];
-        ones.overtaken = [1; 2];
-        ones.pushed_out = 1;
+        ones.reordered = [1; 2];
+        ones.evicted = 1;
         ones.dns_queries = [1; 2];
         ones.dns_unanswered = 1;
         ones.dns_responses = [1; 16];

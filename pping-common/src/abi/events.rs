@@ -184,7 +184,7 @@ pub struct Volume {
     /// Packets marked for congestion.
     pub ce_packets: u32,
     /// TCP segments that others overtook on the way.
-    pub overtaken: u32,
+    pub reordered: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
@@ -225,7 +225,7 @@ impl From<&FlowDirection> for Volume {
             bytes: direction.bytes,
             retransmissions: direction.retransmissions,
             ce_packets: direction.ce_packets,
-            overtaken: direction.overtaken,
+            reordered: direction.reordered,
             reserved: 0,
         }
     }

@@ -54,7 +54,7 @@ pub struct FlowDirection {
     /// As much of `ce_packets`.
     pub folded_ce_packets: u32,
     /// Segments that others overtook on the way.
-    pub overtaken: u32,
+    pub reordered: u32,
     /// What its spin bit is like.
     pub spin: Spin,
 }
@@ -86,7 +86,7 @@ impl FlowDirection {
         folded_packets: 0,
         folded_retransmissions: 0,
         folded_ce_packets: 0,
-        overtaken: 0,
+        reordered: 0,
         spin: Spin::UNSEEN,
     };
 

@@ -50,7 +50,7 @@ pub struct Noted {
     /// Whether it is a segment that was sent before.
     pub is_retransmission: bool,
     /// Whether it is a segment that others overtook on the way.
-    pub is_overtaken: bool,
+    pub is_reordered: bool,
     /// Whether it was marked for congestion.
     pub is_ce: bool,
 }
@@ -99,7 +99,7 @@ impl FlowDirection {
     ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
     #[inline(always)]
     pub fn look(&self, transport: &Transport, traffic_class: u8) -> Noted {
-        let (mut progress, mut is_retransmission, mut is_overtaken) = (Progress::None, false, false);
+        let (mut progress, mut is_retransmission, mut is_reordered) = (Progress::None, false, false);
         if transport.kind == Kind::Tcp {
             let segment = &transport.segment;
             progress = self.latest.progress(segment);
@@ -111,11 +111,11 @@ impl FlowDirection {
                     && segment.sequence_end() == self.latest.sequence_end
                     && !segment.flags.syn()
                     && !segment.flags.fin();
-                is_overtaken = is_late && !is_keep_alive;
+                is_reordered = is_late && !is_keep_alive;
                 is_retransmission = !is_late && !is_keep_alive;
             }
         }
-        Noted { progress, is_retransmission, is_overtaken, is_ce: traffic_class & 3 == CE }
+        Noted { progress, is_retransmission, is_reordered, is_ce: traffic_class & 3 == CE }
     }
 
     /// The second half: has the next packet be compared with this one.

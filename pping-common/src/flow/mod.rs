@@ -111,7 +111,7 @@ impl Flow {
     /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
     /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
     #[inline(always)]
-    pub fn is_not_recorded(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
+    pub fn is_rate_limited(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
         self.contended == 0
             && (!transport.segment.consumes_sequence_space() || rules.forbid(self.direction(from), end))
     }
@@ -145,7 +145,7 @@ impl Flow {
     pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         if self.contended != 0 {
             self.contended = 0;
-            self.doubt();
+            self.invalidate();
         }
         let (forward, reverse) = self.both_mut(from);
         let changes = lifecycle::step(forward, reverse, transport, now);
@@ -162,18 +162,18 @@ impl Flow {
     /// Takes into account that packets went by unseen: each may have been the echo of anything that waits, or
     /// the first of its tick.
     #[inline(always)]
-    fn doubt(&mut self) {
+    fn invalidate(&mut self) {
         for direction in [&mut self.low, &mut self.high] {
             direction.pending.clear();
-            direction.tsval_state.doubt();
+            direction.tsval_state.invalidate();
             direction.leg.give_up();
-            direction.spin.doubt();
+            direction.spin.invalidate();
         }
     }
 
     /// Takes into account that the clock was set back: nothing that was timed by it before can be compared.
     pub fn set_clock_back(&mut self) {
-        self.doubt();
+        self.invalidate();
         self.low.recorded_at = 0;
         self.high.recorded_at = 0;
     }

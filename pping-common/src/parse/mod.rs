@@ -4,6 +4,7 @@
 //! frame ends the parse with a reason, loops are bounded, and nothing is believed that was not read.
 
 mod dns;
+mod fast_path;
 mod icmp;
 mod ip;
 mod link;
@@ -15,7 +16,6 @@ mod tcp;
 mod tests;
 mod tunnel;
 mod udp;
-mod usual;
 
 pub use dns::Dns;
 pub use icmp::Echo;

@@ -153,7 +153,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
             ($($step:literal)*) => {$(
                 let _ = $step;
                 // From memory, so that the verifier need not look at every way of getting here.
-                O::settle(segment);
+                O::launder(segment);
                 if !segment.options.step::<O>() {
                     break 'walk;
                 }
@@ -161,7 +161,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
         }
         steps!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21);
     }
-    O::settle(segment);
+    O::launder(segment);
     let options = &segment.options;
     segment.has_sack = options.has_long[CLASS_SACK] != 0;
     let after_kind = usize::from(options.last[CLASS_TIMESTAMPS]);

@@ -1,6 +1,7 @@
 //! Frames as they are built, as they are cut short, and as nobody should build them.
 
 mod dns;
+mod fast_path;
 mod icmp;
 mod ip;
 mod link;
@@ -9,4 +10,3 @@ mod quic;
 mod tcp;
 mod truncation;
 mod tunnel;
-mod usual;

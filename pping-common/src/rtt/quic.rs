@@ -108,7 +108,7 @@ impl Spin {
 
     /// Takes into account that packets went by unseen.
     #[inline(always)]
-    pub(crate) fn doubt(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.edge_at = 0;
         self.state = 0;
     }
@@ -273,8 +273,8 @@ fn note_ids(flow: &mut Flow, from: Endpoint, quic: &Quic, now: u64, rules: &Rule
     }
     if leg.number != quic.source_id {
         leg.number = quic.source_id;
-        forward.spin.doubt();
-        reverse.spin.doubt();
+        forward.spin.invalidate();
+        reverse.spin.invalidate();
     }
 }
 

@@ -12,15 +12,15 @@ pub enum TsvalState {
     /// The newest `TSval` is known: one that is newer is the first of its tick.
     Known,
     /// Segments went by unseen: one that is newer than all known may not be the first of its tick.
-    Doubtful,
+    Invalidated,
 }
 
 impl TsvalState {
     /// Notes that segments went by unseen.
     #[inline(always)]
-    pub(crate) fn doubt(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         if *self == Self::Known {
-            *self = Self::Doubtful;
+            *self = Self::Invalidated;
         }
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn effect(
     match forward.tsval_state {
         _ if !is_first_seen(forward, timestamps.tsval) => Effect::Nothing,
         TsvalState::Known => Effect::Tsval,
-        TsvalState::Unknown | TsvalState::Doubtful => Effect::Anything,
+        TsvalState::Unknown | TsvalState::Invalidated => Effect::Anything,
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn identifier(forward: &mut FlowDirection, segment: &Segment) -> Opti
         // In mid-stream, earlier segments may have carried the same.
         TsvalState::Unknown => segment.flags.syn(),
         TsvalState::Known => true,
-        TsvalState::Doubtful => false,
+        TsvalState::Invalidated => false,
     };
     forward.newest_tsval = tsval;
     forward.tsval_state = TsvalState::Known;

@@ -128,7 +128,7 @@ impl Conversation {
         let effect = self.flow.effect(from, transport, &noted, &self.rules);
         let is_left_alone = match effect {
             Effect::Nothing => self.flow.contended == 0,
-            Effect::Tsval | Effect::Sequence => self.flow.is_not_recorded(from, transport, now, &self.rules),
+            Effect::Tsval | Effect::Sequence => self.flow.is_rate_limited(from, transport, now, &self.rules),
             Effect::Anything => false,
         };
         let mut before = self.flow;

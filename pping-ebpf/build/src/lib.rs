@@ -82,13 +82,13 @@ struct Variant {
 const BINARIES: [&str; 2] = ["pping-programs", "pping-baseline"];
 
 const VARIANTS: [Variant; 3] = [
-    Variant { feature: "short-way", suffix: "" },
-    Variant { feature: "long-way", suffix: "-long-way" },
+    Variant { feature: "fast-path", suffix: "" },
+    Variant { feature: "slow-path", suffix: "-slow-path" },
     Variant { feature: "add-only", suffix: "-add-only" },
 ];
 
 /// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`: `pping-programs` and what to measure them against, and the
-/// same for kernels before Linux 6.6 (`-long-way`) and before Linux 5.12 (`-add-only`). For build scripts.
+/// same for kernels before Linux 6.6 (`-slow-path`) and before Linux 5.12 (`-add-only`). For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.

@@ -199,12 +199,12 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     // meanwhile, but not so that a value read here was never in it.
     let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
     // Whoever finds it held comes back with the next packet, or the next sweep.
-    let Some(bucket) = table::hold::<A>(slot, occupant) else { return GO_ON };
+    let Some(bucket) = table::lock::<A>(slot, occupant) else { return GO_ON };
     let is_reported = match due {
         Due::CutOff => reports::cut_off(key, flow, sweep, counters),
         _ => reports::expire(key, flow, sweep, counters),
     };
-    table::let_go::<A>(slot, occupant, bucket, !is_reported);
+    table::unlock::<A>(slot, occupant, bucket, !is_reported);
     if !is_reported {
         return END;
     }
@@ -238,7 +238,7 @@ impl Due {
     #[inline(always)]
     fn of<A: Flows>(slot: Slot) -> Option<(Self, Occupant, *mut Entry)> {
         let sweep = maps::sweep()?;
-        let (occupant, seen) = table::look::<A>(slot)?;
+        let (occupant, seen) = table::peek::<A>(slot)?;
         if occupant.tag == 0 {
             return None;
         }
@@ -268,14 +268,14 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
     let flow_ref = unsafe { &mut *flow };
     scratch.low = flow_ref.low.fold();
     scratch.high = flow_ref.high.fold();
-    maps::settle(scratch);
+    maps::launder(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
     for timed in [Endpoint::Low, Endpoint::High] {
-        maps::settle(scratch);
+        maps::launder(scratch);
         // SAFETY: as above.
-        let (key, flow_ref) = unsafe { (&*maps::anew(key), &*maps::anew(flow)) };
+        let (key, flow_ref) = unsafe { (&*maps::launder_ptr(key), &*maps::launder_ptr(flow)) };
         if !flow_ref.may_have_samples(timed, config::rules().include_local) {
             continue;
         }
@@ -292,7 +292,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             source: source.to_address(),
             destination: destination.to_address(),
         };
-        maps::settle(scratch);
+        maps::launder(scratch);
         let ways = match timed {
             Endpoint::Low => (&scratch.low, &scratch.high),
             Endpoint::High => (&scratch.high, &scratch.low),

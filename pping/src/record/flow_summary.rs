@@ -85,7 +85,7 @@ impl FlowSummaryRecord {
         [src_rtt, dest_rtt]: [Option<Rtts>; 2],
         epoch: impl Fn(u64) -> u64,
     ) -> Option<Self> {
-        let Volume { packets, bytes, retransmissions, ce_packets, overtaken, .. } = event.sent;
+        let Volume { packets, bytes, retransmissions, ce_packets, reordered, .. } = event.sent;
         let end = epoch(event.ended);
         Some(Self {
             timestamp: end,
@@ -103,8 +103,8 @@ impl FlowSummaryRecord {
             rec_bytes: event.received.bytes,
             sent_retransmissions: retransmissions,
             rec_retransmissions: event.received.retransmissions,
-            sent_out_of_order: overtaken,
-            rec_out_of_order: event.received.overtaken,
+            sent_out_of_order: reordered,
+            rec_out_of_order: event.received.reordered,
             sent_ce_packets: ce_packets,
             rec_ce_packets: event.received.ce_packets,
             src_rtt,

@@ -90,7 +90,7 @@ impl<A: Address + Eq + Hash> Table<A> {
     }
 
     /// Notes a new flow in place of one that was made `places` flows before, and deletes that if nobody has answered it since.
-    pub(super) fn push_out(&mut self, key: FlowKey<A>, places: usize, report: &mut Report) {
+    pub(super) fn evict_unanswered(&mut self, key: FlowKey<A>, places: usize, report: &mut Report) {
         let Some(place) = self.begun.get_mut(self.next_begun % places) else {
             self.begun.push(key);
             self.next_begun += 1;
@@ -104,7 +104,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         {
             self.flows.swap_remove_index(index);
             report.counters.entries_deleted[A::FAMILY as usize] += 1;
-            report.counters.pushed_out += 1;
+            report.counters.evicted += 1;
         }
     }
 

@@ -214,9 +214,9 @@ impl Tracked<'_> {
             sender.retransmissions = sender.retransmissions.wrapping_add(1);
             counters.retransmissions[direction] += 1;
         }
-        if noted.is_overtaken {
-            sender.overtaken = sender.overtaken.wrapping_add(1);
-            counters.overtaken[direction] += 1;
+        if noted.is_reordered {
+            sender.reordered = sender.reordered.wrapping_add(1);
+            counters.reordered[direction] += 1;
         }
         sender.ce_packets = sender.ce_packets.wrapping_add(u32::from(noted.is_ce));
         sender.packets += 1;
@@ -250,7 +250,7 @@ impl Tracked<'_> {
         table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
         self.report.counters.entries_made[A::FAMILY as usize] += 1;
         let unanswered = self.settings.max_unanswered.max(1) as usize;
-        table.push_out(key, unanswered, self.report);
+        table.evict_unanswered(key, unanswered, self.report);
         table.index(&key).ok_or(Untracked::MapFull)
     }
 

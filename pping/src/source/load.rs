@@ -269,8 +269,8 @@ fn open_with(
         .map_max_entries("FREE_V6", settings.max_flows)
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
-        .map_max_entries("BEGUN_V4", unanswered)
-        .map_max_entries("BEGUN_V6", unanswered)
+        .map_max_entries("RECENT_V4", unanswered)
+        .map_max_entries("RECENT_V6", unanswered)
         .map_max_entries("QUERIES_V4", queries)
         .map_max_entries("QUERIES_V6", queries);
     if let Some(pins) = pins {

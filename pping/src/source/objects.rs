@@ -4,8 +4,8 @@ use super::features::{Feature, Features};
 
 static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
-/// For kernels that lack [`Feature::Tcx`]: without the short way, behind which Linux 6.1 verifies too much.
-static LONG_WAY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-long-way"));
+/// For kernels that lack [`Feature::Tcx`]: without the fast path, behind which Linux 6.1 verifies too much.
+static SLOW_PATH: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-slow-path"));
 
 /// For kernels that lack [`Feature::Fetch`] too.
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
@@ -14,7 +14,7 @@ static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/
 pub(super) fn fitting(features: Features) -> &'static [u8] {
     match (features.has(Feature::Fetch), features.has(Feature::Tcx)) {
         (false, _) => ADD_ONLY,
-        (true, false) => LONG_WAY,
+        (true, false) => SLOW_PATH,
         (true, true) => NEWEST,
     }
 }

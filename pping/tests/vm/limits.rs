@@ -25,8 +25,8 @@ use super::{
 
 /// Programs that make packets as they go and have pping see them, of which nobody reads the events.
 static TALK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
-static TALK_LONG_WAY: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-long-way"));
+static TALK_SLOW_PATH: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-slow-path"));
 static TALK_ADD_ONLY: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
@@ -79,7 +79,7 @@ fn events_that_nobody_reads_are_counted() {
     const SAMPLES: u32 = 60_000;
     let object = match (features::has_fetch(), features::has_tcx()) {
         (false, _) => TALK_ADD_ONLY,
-        (true, false) => TALK_LONG_WAY,
+        (true, false) => TALK_SLOW_PATH,
         (true, true) => TALK,
     };
     let mut kernel = load::open(object, &Settings { max_flows: 16, ..Settings::DEFAULT }).unwrap();

@@ -58,7 +58,7 @@ struct End {
     /// It sent something other than the SYN that begins a connection, or a RST ended it.
     is_under_way: bool,
     newest: Option<u32>,
-    is_doubtful: bool,
+    is_invalidated: bool,
     highest: Option<u32>,
     leg: Option<Leg>,
     /// `TSval`s, or echo requests.
@@ -105,7 +105,7 @@ impl Model {
     pub(super) fn miss(&mut self) {
         self.forget_waiting();
         for end in &mut self.ends {
-            end.is_doubtful = end.newest.is_some();
+            end.is_invalidated = end.newest.is_some();
             end.end_leg();
         }
     }
@@ -353,7 +353,7 @@ impl End {
             return false;
         }
         self.newest = Some(tsval);
-        !core::mem::take(&mut self.is_doubtful)
+        !core::mem::take(&mut self.is_invalidated)
     }
 
     /// A `TSecr` came back.

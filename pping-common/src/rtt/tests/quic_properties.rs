@@ -24,7 +24,7 @@ struct Way {
     jitter: u64,
     /// One packet in so many is lost there, and one takes longer: up to `late` us. 0 is none.
     loss: u64,
-    overtaken: u64,
+    reordered: u64,
     late: u64,
 }
 
@@ -86,7 +86,7 @@ fn genuine(ways: &[Way; 2], duration: u64, seed: u64) -> Seen {
             if random.one_in(way.loss) {
                 return;
             }
-            let late = if random.one_in(way.overtaken) { random.below(way.late) } else { 0 };
+            let late = if random.one_in(way.reordered) { random.below(way.late) } else { 0 };
             events.insert(Packet { at: at + way.delay + late, place, from, number, value });
         };
         match place {
@@ -143,9 +143,9 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
 /// Packets are late by at most `late` 64ths of `round_trip`.
 fn way(late: u64) -> impl Strategy<Value = Way> {
     let loss = prop_oneof![2 => Just(0), 1 => 10..200_u64];
-    let overtaken = prop_oneof![1 => Just(0), 2 => 5..100_u64];
-    (100..20_000_u64, 100..4000_u64, 0..4000_u64, loss, overtaken, 0..=late).prop_map(
-        |(delay, gap, jitter, loss, overtaken, late)| Way { delay, gap, jitter, loss, overtaken, late },
+    let reordered = prop_oneof![1 => Just(0), 2 => 5..100_u64];
+    (100..20_000_u64, 100..4000_u64, 0..4000_u64, loss, reordered, 0..=late).prop_map(
+        |(delay, gap, jitter, loss, reordered, late)| Way { delay, gap, jitter, loss, reordered, late },
     )
 }
 
@@ -172,7 +172,7 @@ proptest! {
         }
         // Each edge but the first ones, if no interval is less than half another.
         let is_even = gaps[0] + gaps[1] + gaps[2].max(gaps[3]) < round_trip;
-        if is_even && ways.iter().all(|way| way.overtaken == 0 || way.late == 0) && changes > 6 {
+        if is_even && ways.iter().all(|way| way.reordered == 0 || way.late == 0) && changes > 6 {
             prop_assert_eq!(samples.len(), changes - 6);
         }
     }

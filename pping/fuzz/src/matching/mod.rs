@@ -86,7 +86,7 @@ impl Talk {
                 NOTHING
             }
             effect @ (Effect::Tsval | Effect::Sequence)
-                if self.flow.is_not_recorded(from, transport, now, &self.rules) =>
+                if self.flow.is_rate_limited(from, transport, now, &self.rules) =>
             {
                 if effect == Effect::Tsval {
                     let direction = match from {

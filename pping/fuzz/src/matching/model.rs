@@ -28,7 +28,7 @@ pub(super) struct Found {
 pub(super) struct State {
     waiting: usize,
     newest_tsval: Option<u32>,
-    is_doubtful: bool,
+    is_invalidated: bool,
     recorded_at: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ struct End {
     /// It sent something other than the SYN that begins a connection, or a RST ended it.
     is_under_way: bool,
     newest: Option<u32>,
-    is_doubtful: bool,
+    is_invalidated: bool,
     highest: Option<u32>,
     leg: Option<Leg>,
     waiting: [Option<Waiting>; PENDING_PER_DIRECTION],
@@ -91,7 +91,7 @@ impl State {
         Self {
             waiting: direction.pending.waiting(),
             newest_tsval: is_known.then_some(direction.newest_tsval),
-            is_doubtful: direction.tsval_state == TsvalState::Doubtful,
+            is_invalidated: direction.tsval_state == TsvalState::Invalidated,
             recorded_at: Some(direction.recorded_at).filter(|&time| time != 0),
         }
     }
@@ -108,7 +108,7 @@ impl Model {
         State {
             waiting: end.waiting.iter().flatten().count(),
             newest_tsval: end.newest,
-            is_doubtful: end.is_doubtful,
+            is_invalidated: end.is_invalidated,
             recorded_at: end.recorded_at,
         }
     }
@@ -121,7 +121,7 @@ impl Model {
     /// A packet went by unseen: it may have been any echo, or the first of its tick.
     pub(super) fn miss(&mut self) {
         for end in &mut self.ends {
-            end.is_doubtful = end.newest.is_some();
+            end.is_invalidated = end.newest.is_some();
             end.waiting = Default::default();
             end.end_leg();
         }
@@ -381,7 +381,7 @@ impl End {
             return false;
         }
         self.newest = Some(tsval);
-        !std::mem::take(&mut self.is_doubtful)
+        !std::mem::take(&mut self.is_invalidated)
     }
 
     /// Takes a sample, unless the echo is older than what it echoes.

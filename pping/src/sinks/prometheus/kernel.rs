@@ -179,7 +179,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
                 by(
                     Direction::ALL,
                     |it| ("direction", direction_name(it)),
-                    |it| counters.overtaken[it as usize],
+                    |it| counters.reordered[it as usize],
                 )
             },
         ),
@@ -224,7 +224,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
             "pping_flows_pushed_out",
             "Flows that nobody had answered, forgotten to make room for others",
             counter,
-            &|counters| vec![(vec![], counters.pushed_out)],
+            &|counters| vec![(vec![], counters.evicted)],
         ),
         each("pping_flows", "Flows that are followed", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))

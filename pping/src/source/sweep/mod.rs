@@ -110,11 +110,21 @@ impl Sweeper {
         }
         if self.walks {
             let kinds = [SweepRequest::QUERY_V4, SweepRequest::QUERY_V6];
-            return kinds.into_iter().try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
+            return kinds
+                .into_iter()
+                .try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
         }
         let (v4, v6) = (SweepRequest::QUERY_V4, SweepRequest::QUERY_V6);
-        self.visit_queries(programs, "QUERIES_V4", of, |key| SweepRequest { kind: v4, query_v4: key, ..NOTHING })?;
-        self.visit_queries(programs, "QUERIES_V6", of, |key| SweepRequest { kind: v6, query_v6: key, ..NOTHING })
+        self.visit_queries(programs, "QUERIES_V4", of, |key| SweepRequest {
+            kind: v4,
+            query_v4: key,
+            ..NOTHING
+        })?;
+        self.visit_queries(programs, "QUERIES_V6", of, |key| SweepRequest {
+            kind: v6,
+            query_v6: key,
+            ..NOTHING
+        })
     }
 
     /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.

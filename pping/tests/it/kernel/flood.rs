@@ -65,7 +65,7 @@ fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
     assert_eq!(counters.entries_made[0], u64::from(SYNS) + 1);
     let left = counters.entries_made[0] - counters.entries_deleted[0];
     assert!(left <= u64::from(MAX_UNANSWERED) + 1, "{left} flows are left");
-    assert_eq!(counters.pushed_out, counters.entries_deleted[0]);
+    assert_eq!(counters.evicted, counters.entries_deleted[0]);
     // Another can begin, and be measured.
     let other = (v4(3), v4(2));
     rig.send(Program::Egress, &segment(other, SYN, 0, 99, 0));

@@ -81,12 +81,12 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
         counters.bytes[direction].iter_mut().for_each(|bytes| *bytes += 900_000);
         counters.ecn[direction].iter_mut().for_each(|packets| *packets += 10);
         counters.retransmissions[direction] += 7;
-        counters.overtaken[direction] += 2;
+        counters.reordered[direction] += 2;
         counters.dns_queries[direction] += 50;
     }
     counters.dns_responses[..4].iter_mut().for_each(|responses| *responses += 20);
     counters.dns_unanswered += 5;
-    counters.pushed_out += 4;
+    counters.evicted += 4;
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
     let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };

@@ -1,4 +1,4 @@
-//! The short way to a frame comes to what the long one comes to, or to nothing.
+//! The fast path to a frame comes to what the long one comes to, or to nothing.
 
 use std::vec::Vec;
 
@@ -19,13 +19,13 @@ fn usual(network: &Network, with_timestamps: bool) -> Vec<u8> {
     ethernet(&[], network.ethertype(), &packet)
 }
 
-/// Takes the short way, and if it came to something compares that with the long one.
+/// Takes the fast path, and if it came to something compares that with the slow one.
 fn take(bytes: &[u8]) -> bool {
     let mut taken = false;
     for family in Family::ALL {
         let short = match family {
-            Family::V4 => Frame::usual::<Ipv4>(bytes),
-            Family::V6 => Frame::usual::<Ipv6>(bytes),
+            Family::V4 => Frame::parse_fast::<Ipv4>(bytes),
+            Family::V6 => Frame::parse_fast::<Ipv6>(bytes),
         };
         let Some(short) = short else { continue };
         let mut long = Frame::EMPTY;
@@ -38,7 +38,7 @@ fn take(bytes: &[u8]) -> bool {
         // One that was used for another segment before.
         let mut copied = Frame::EMPTY;
         copied.transport.segment.has_sack = true;
-        copied.copy_usual(&short);
+        copied.copy_fast(&short);
         for frame in [short, copied] {
             assert_eq!((frame.source, frame.destination), (long.source, long.destination));
             assert_eq!((frame.family, frame.protocol), (long.family, long.protocol));
@@ -55,14 +55,14 @@ fn usual_udp(network: &Network) -> Vec<u8> {
     ethernet(&[], network.ethertype(), &network.packet(Datagram::NUMBER, &datagram))
 }
 
-/// Takes the short way of datagrams that nothing is measured by, and if it came to something compares that with the long one.
+/// Takes the fast path of datagrams that nothing is measured by, and if it came to something compares that with the slow one.
 fn take_udp(bytes: &[u8]) -> bool {
     let scope = Scope::of(Methods::NONE.and(Method::TcpTs));
     let mut taken = false;
     for family in Family::ALL {
         let short = match family {
-            Family::V4 => Frame::usual_udp::<Ipv4>(bytes),
-            Family::V6 => Frame::usual_udp::<Ipv6>(bytes),
+            Family::V4 => Frame::parse_fast_udp::<Ipv4>(bytes),
+            Family::V6 => Frame::parse_fast_udp::<Ipv6>(bytes),
         };
         let mut long = Frame::EMPTY;
         let parsed = long.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &scope);
@@ -76,7 +76,7 @@ fn take_udp(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn most_frames_take_the_short_way() {
+fn most_frames_take_the_fast_path() {
     for network in [Network::v4(), Network::v6()] {
         for with_timestamps in [true, false] {
             assert!(take(&usual(&network, with_timestamps)), "{network:?}");
@@ -85,7 +85,7 @@ fn most_frames_take_the_short_way() {
 }
 
 #[test]
-fn most_datagrams_take_the_short_way() {
+fn most_datagrams_take_the_fast_path() {
     for network in [Network::v4(), Network::v6()] {
         assert!(take_udp(&usual_udp(&network)), "{network:?}");
         assert!(take_udp(&usual_udp(&Network { traffic_class: 0xb9, ..network })), "a traffic class");
@@ -133,7 +133,7 @@ fn others_do_not() {
 
 proptest! {
     #[test]
-    fn what_it_comes_to_is_what_the_long_way_comes_to(
+    fn what_it_comes_to_is_what_the_slow_path_comes_to(
         is_v6 in any::<bool>(),
         with_timestamps in any::<bool>(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_said_of_a_datagram_is_what_the_long_way_says(
+    fn what_is_said_of_a_datagram_is_what_the_slow_path_says(
         is_v6 in any::<bool>(),
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in 0..60_usize,

@@ -1,6 +1,6 @@
 //! The way of nearly all packets: segments of which most only have to be counted, and datagrams where nothing is measured by those.
 //!
-//! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::usual), in one go and in
+//! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::parse_fast), in one go and in
 //! registers. The scratch space is written to only if there is more to do.
 
 use pping_common::{
@@ -18,9 +18,9 @@ use crate::{
     table, track,
 };
 
-/// Whether there is a short way. The verifier of Linux 6.1 follows the long way several times behind it (650,000 instructions), so
+/// Whether there is a fast path. The verifier of Linux 6.1 follows the slow path several times behind it (650,000 instructions), so
 /// what is for kernels without TCX is compiled without.
-pub(crate) const EXISTS: bool = cfg!(feature = "short-way");
+pub(crate) const EXISTS: bool = cfg!(feature = "fast-path");
 
 /// Where an Ethernet header says what follows, and what that is.
 const ETHERTYPE: usize = 12;
@@ -28,13 +28,13 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
 /// What became of a packet.
-pub(crate) enum Way {
+pub(crate) enum Handled {
     /// It is unlike most, and nothing was done.
-    Long,
+    No,
     /// It was counted, and [`track::step_due`] is due.
-    Due(Family),
+    MatchDue(Family),
     /// It was counted, and that was all.
-    Over,
+    Done,
 }
 
 /// Counts a datagram that is like most, where nothing is measured by those. Whether it was one. What was found out about `packet` should
@@ -46,8 +46,8 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return false };
     let traffic_class = match u16::from_be_bytes(ethertype) {
-        IPV4 => Frame::usual_udp::<Ipv4>(packet),
-        IPV6 => Frame::usual_udp::<Ipv6>(packet),
+        IPV4 => Frame::parse_fast_udp::<Ipv4>(packet),
+        IPV6 => Frame::parse_fast_udp::<Ipv6>(packet),
         _ => None,
     };
     let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.id)) else {
@@ -81,33 +81,33 @@ fn count_frame(
 
 /// Counts a packet, if it is like most.
 #[inline(always)]
-pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Way {
+pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Handled {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed there is more to do about most packets.
     let is_worth = EXISTS && methods.has_tcp() && !methods.has_both();
     if !is_worth || interface.link_type() != LinkType::Ethernet {
-        return Way::Long;
+        return Handled::No;
     }
-    let Some(ethertype) = packet.read(ETHERTYPE) else { return Way::Long };
+    let Some(ethertype) = packet.read(ETHERTYPE) else { return Handled::No };
     match u16::from_be_bytes(ethertype) {
         IPV4 => count_family::<Ipv4>(direction, interface.id, packet),
         IPV6 => count_family::<Ipv6>(direction, interface.id, packet),
-        _ => Way::Long,
+        _ => Handled::No,
     }
 }
 
 #[inline(always)]
-fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Linear) -> Way {
-    let Some(frame) = Frame::usual::<A>(packet) else { return Way::Long };
+fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Linear) -> Handled {
+    let Some(frame) = Frame::parse_fast::<A>(packet) else { return Handled::No };
     let transport = &frame.transport;
     // Segments without timestamps are counted as such where nothing is measured by them.
     if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
-        return Way::Long;
+        return Handled::No;
     }
     let (key, from) = FlowKey::<A>::new(interface_id, &frame);
-    let Some(candidates) = table::candidates(&key) else { return Way::Long };
-    let Some(entry) = table::find_and_see(&key, &candidates, maps::sweeps()) else { return Way::Long };
-    let Some(counters) = maps::counters(interface_id) else { return Way::Over };
+    let Some(candidates) = table::candidates(&key) else { return Handled::No };
+    let Some(entry) = table::lookup_and_touch(&key, &candidates, maps::sweeps()) else { return Handled::No };
+    let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
     count_frame(counters, direction, Protocol::Tcp, packet, frame.traffic_class);
@@ -117,17 +117,17 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
     let effect = unsafe { &*flow }.effect(from, transport, &noted, config::rules());
     if effect == Effect::Nothing
-        || track::is_spared(flow, from, effect, transport, || table::has_key(entry, &key))
+        || track::is_rate_limited(flow, from, effect, transport, || table::has_key(entry, &key))
     {
-        return Way::Over;
+        return Handled::Done;
     }
-    let Some(scratch) = maps::scratch() else { return Way::Over };
+    let Some(scratch) = maps::scratch() else { return Handled::Done };
     // Once more, to know where it is.
-    if table::find(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
-        return Way::Over;
+    if table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
+        return Handled::Done;
     }
-    scratch.frame.copy_usual(&frame);
+    scratch.frame.copy_fast(&frame);
     scratch.noted = noted;
     scratch.from = from;
-    Way::Due(A::FAMILY)
+    Handled::MatchDue(A::FAMILY)
 }

@@ -32,15 +32,15 @@ impl Frame {
     /// `None` of any other frame, and of one that is cut short: [`Frame::parse`] knows what to say of it. Where
     /// there is something, that comes to the same.
     #[inline(always)]
-    pub fn usual<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
+    pub fn parse_fast<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         match A::FAMILY {
-            Family::V4 => Self::usual_v4(bytes),
-            Family::V6 => Self::usual_v6(bytes),
+            Family::V4 => Self::parse_fast_v4(bytes),
+            Family::V6 => Self::parse_fast_v6(bytes),
         }
     }
 
     #[inline(always)]
-    fn usual_v4(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
+    fn parse_fast_v4(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         let header: [u8; IPV4_HEADER + TCP_HEADER] = bytes.read(ETHERNET_HEADER)?;
         let fragment = u16::from_be_bytes(part(&header, 6));
         if header[0] != IPV4_START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
@@ -58,7 +58,7 @@ impl Frame {
     }
 
     #[inline(always)]
-    fn usual_v6(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
+    fn parse_fast_v6(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         let header: [u8; IPV6_HEADER + TCP_HEADER] = bytes.read(ETHERNET_HEADER)?;
         if header[0] >> 4 != 6 || header[6] != Segment::NUMBER {
             return None;
@@ -76,7 +76,7 @@ impl Frame {
     /// The traffic class of a frame of this family that has a UDP datagram as nearly all have one. Where nothing is measured by UDP
     /// and no tunnel is looked into, [`Frame::parse`] has no more to say of it than that it is [`super::Untracked::Unsupported`].
     #[inline(always)]
-    pub fn usual_udp<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<u8> {
+    pub fn parse_fast_udp<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<u8> {
         match A::FAMILY {
             Family::V4 => {
                 let header: [u8; IPV4_HEADER] = bytes.read(ETHERNET_HEADER)?;
@@ -98,9 +98,9 @@ impl Frame {
 
     const USUAL: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };
 
-    /// Takes over what matters of a frame that [`Frame::usual`] took apart.
+    /// Takes over what matters of a frame that [`Frame::parse_fast`] took apart.
     #[inline(always)]
-    pub fn copy_usual(&mut self, usual: &Self) {
+    pub fn copy_fast(&mut self, usual: &Self) {
         self.source = usual.source;
         self.destination = usual.destination;
         self.family = usual.family;
