@@ -1,4 +1,4 @@
-//! The tables that a run writes: of costs into docs/kernels.md, of kernels into README.md.
+//! The tables that a run writes into docs/kernels.md: of costs, and of kernels.
 
 use std::{fmt::Write as _, process::Command};
 
@@ -9,7 +9,6 @@ use crate::document;
 
 const KERNELS: &str = "docs/kernels.md";
 const COSTS_MARKER: &str = "costs";
-const README: &str = "README.md";
 const KERNELS_MARKER: &str = "kernels";
 
 /// Compares what programs cost with what is written down.
@@ -36,7 +35,7 @@ pub(super) fn write_costs(costs: &Costs) -> Result<()> {
 /// Writes down which kernels were tried, and what came of it.
 pub(super) fn write_kernels(outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
-    document::replace(README, KERNELS_MARKER, &kernels(outcomes, date.trim()))
+    document::replace(KERNELS, KERNELS_MARKER, &kernels(outcomes, date.trim()))
 }
 
 /// The table of kernels, and what of each was tested.
@@ -77,8 +76,8 @@ mod tests {
 
     #[test]
     fn the_documents_have_their_markers() {
-        for (file, marker) in [(KERNELS, COSTS_MARKER), (README, KERNELS_MARKER)] {
-            document::part(file, marker).expect("it has markers");
+        for marker in [COSTS_MARKER, KERNELS_MARKER] {
+            document::part(KERNELS, marker).expect("it has markers");
         }
     }
 }

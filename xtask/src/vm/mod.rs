@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// For how long one may run
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = soak::duration)]
     patience: Duration,
-    /// Write down what programs cost in docs/kernels.md and, of all kernels and all tests, what came of them in README.md
+    /// Write what programs cost into docs/kernels.md and, after a run of all kernels and all tests, their results
     #[arg(long)]
     write: bool,
     /// Only the tests whose names contain one of these
