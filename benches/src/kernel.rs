@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use aya::{Ebpf, maps::Array, programs::Program};
 use pping::{
-    record,
+    records,
     source::{
         drain,
         features::{Feature, Without},
@@ -132,7 +132,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
     for sampled in exchanges::of_each_method() {
-        let name = record::method_name(sampled.method);
+        let name = records::method_name(sampled.method);
         report.print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
     }
     println!("\nTwo packets of different flows, nothing to record or match:");

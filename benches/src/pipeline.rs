@@ -13,7 +13,7 @@ use pping::{
     cli::Format,
     config::Aggregation,
     groups::Names,
-    sinks,
+    records::format,
     source::{
         clock::{WallClock, wall},
         drain,
@@ -127,7 +127,7 @@ impl Agent {
     /// Empties the ring, and returns how many million events a second that were.
     fn take(&mut self, kernel: &mut Kernel, doing: Doing) -> Result<f64> {
         let Self { individual, by_flow, names } = self;
-        let mut sink = sinks::sink(Format::Jsonl);
+        let mut sink = format::sink(Format::Jsonl);
         let mut file = OpenOptions::new().append(true).open("/dev/null")?;
         let mut taken = 0_u32;
         let before = cpu_time()?;

@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
     http::{Readiness, Server},
-    sinks::prometheus::{Encoding, Metrics, Text},
+    metrics::{Encoding, Metrics, Text},
 };
 use pping_common::abi::Tally;
 use prometheus_client::{

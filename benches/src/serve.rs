@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use pping::{
     http::{Readiness, Server},
-    sinks::prometheus::Metrics,
+    metrics::Metrics,
 };
 
 use crate::networks::slices;

@@ -3,8 +3,8 @@
 //!
 //! [`cli`] is what was typed, [`config`] what that means together with a file and the environment, [`generate`] what is
 //! made of the list of options, and [`commands`] what else can be asked for. `source` is everything that talks to the kernel,
-//! [`capture`] reads files, [`replay`] measures what is in them. [`aggregate`] is what is kept over time, [`sinks`] has
-//! one file per format, `http` is the server. [`run()`] is the program.
+//! [`capture`] reads files, [`replay`] measures what is in them. [`aggregate`] is what is kept over time, [`records`] has
+//! one file per format, `metrics` is what Prometheus reads, `http` is the server. [`run()`] is the program.
 //!
 //! Without the feature `live` there is nothing that needs a kernel, and only captures can be read.
 
@@ -29,13 +29,14 @@ mod live;
 mod live;
 mod log;
 #[cfg(feature = "live")]
+pub mod metrics;
+#[cfg(feature = "live")]
 mod notify;
 mod output;
-pub mod record;
+pub mod records;
 pub mod replay;
 mod run;
 pub mod shutdown;
-pub mod sinks;
 #[cfg(feature = "live")]
 pub mod source;
 mod summary;

@@ -11,7 +11,7 @@ use crate::{
     Error,
     aggregate::Totals,
     capture::Skipped,
-    record::{direction_name, method_name, untracked_name},
+    records::{direction_name, method_name, untracked_name},
 };
 
 /// In less time, starting up is most of it.

@@ -12,12 +12,9 @@ use pping::{
     capture::Packet,
     cli::Format,
     groups::{GroupName, SeriesName},
-    record::{Record, RttRecord, Tuple},
+    metrics::{Encoding, Metrics, Text},
+    records::{Record, RttRecord, Tuple, format},
     replay::{Engine, Settings},
-    sinks::{
-        self,
-        prometheus::{Encoding, Metrics, Text},
-    },
 };
 use pping_common::{
     abi::{Direction, Emit, Tally},
@@ -82,7 +79,7 @@ fn quantiles() -> Case {
 }
 
 fn line(name: &'static str, format: Format) -> Case {
-    let (record, mut sink, mut written) = (Record::Rtt(sample()), sinks::sink(format), Vec::new());
+    let (record, mut sink, mut written) = (Record::Rtt(sample()), format::sink(format), Vec::new());
     Case::new(name, move || {
         written.clear();
         sink.write(black_box(&record), &mut written);

@@ -12,8 +12,8 @@ use crate::{
     config::Aggregation,
     event::Event,
     groups::SeriesName,
-    record::{AggregateRecord, FlowSummaryRecord, Record},
-    sinks::HdrLog,
+    records::HdrLog,
+    records::{AggregateRecord, FlowSummaryRecord, Record},
 };
 
 /// How often distributions are logged where nobody says.

@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use crate::record::Rtts;
+use crate::records::Rtts;
 
 /// How long after its last sample a flow direction may be taken to be over, ns, should nothing have said so: that would
 /// have been lost.

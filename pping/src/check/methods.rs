@@ -3,7 +3,7 @@
 use pping_common::rtt::{Method, Methods};
 
 use super::report::Check;
-use crate::record::method_name;
+use crate::records::method_name;
 
 /// Names the methods that are on, and those that are not. All of this is as it was asked for.
 pub(super) fn methods(methods: Methods) -> Check {

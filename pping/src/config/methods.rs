@@ -76,7 +76,7 @@ mod tests {
     use clap::{Parser as _, ValueEnum as _};
 
     use super::*;
-    use crate::{cli::Arguments, config::Config, record::method_name};
+    use crate::{cli::Arguments, config::Config, records::method_name};
 
     fn config(given: &str) -> Result<Config, Error> {
         let typed = ["pping", "-i", "eth0"].into_iter().chain(given.split_whitespace());

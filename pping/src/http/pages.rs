@@ -21,7 +21,7 @@ use super::{
     negotiation::weight,
     readers::{Reader, Readers},
 };
-use crate::sinks::prometheus::{Encoding, Metrics, Text};
+use crate::metrics::{Encoding, Metrics, Text};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";

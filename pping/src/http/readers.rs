@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::sinks::prometheus::Page;
+use crate::metrics::Page;
 
 /// How many pages may be read at once: those of both formats, plain and compressed, and older ones.
 const PAGES: usize = 6;
@@ -48,7 +48,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::sinks::prometheus::{Encoding, Metrics, Text};
+    use crate::metrics::{Encoding, Metrics, Text};
 
     #[test]
     fn whoever_reads_the_oldest_of_too_many_pages_is_told() {

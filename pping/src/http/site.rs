@@ -14,7 +14,7 @@ use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
 use super::{Readiness, auth::Gate, pages, web_config::WebConfig};
-use crate::sinks::prometheus::Metrics;
+use crate::metrics::Metrics;
 
 /// What all connections share.
 pub(super) struct Site {

@@ -17,7 +17,7 @@ use crate::{
     config::Aggregation,
     groups::{Names, SeriesName},
     output::Batch,
-    record::Record,
+    records::Record,
     source::{clock, load::Kernel, sweep::sweep},
 };
 

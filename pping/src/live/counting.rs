@@ -5,7 +5,7 @@ use pping_common::parse::Untracked;
 use super::Agent;
 use crate::{
     Error,
-    sinks::prometheus::Fill,
+    metrics::Fill,
     source::{counters::Snapshot, runs::runs},
 };
 

@@ -32,9 +32,10 @@ use crate::{
     config::{Config, Live, Reload},
     groups::Labels,
     http::{Readiness, Server},
+    metrics::Metrics,
     notify::Notify,
     output::{Batch, Ended, OnFailure, Output},
-    sinks::{self, Sink, prometheus::Metrics},
+    records::format::{self, Sink},
     source::{
         attach::leftovers,
         capabilities,
@@ -80,7 +81,7 @@ pub(crate) async fn run(
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let mut answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     answers.endure();
-    let sink = sinks::sink(config.format);
+    let sink = format::sink(config.format);
     let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
 
     let notify = Notify::from_environment();

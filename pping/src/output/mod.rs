@@ -24,8 +24,8 @@ use self::writer::Writer;
 pub(crate) use self::{target::Target, trouble::Trouble};
 use crate::{
     Error,
-    record::Record,
-    sinks::{Framing, Sink},
+    records::Record,
+    records::format::{Framing, Sink},
 };
 
 /// Batches of records that may wait for the writer. Of packets that do not wait, those beyond are dropped and counted: a

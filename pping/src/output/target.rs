@@ -9,7 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::{Error, sinks::Framing};
+use crate::{Error, records::format::Framing};
 
 /// A file, or whatever else can be written to.
 pub(crate) struct Target {

@@ -5,8 +5,7 @@ use serde_json::Value;
 use super::{target::Target, *};
 use crate::{
     cli::Format,
-    record::{FlowRecord, Tuple},
-    sinks,
+    records::{FlowRecord, Tuple, format},
 };
 
 fn record() -> Record {
@@ -27,13 +26,13 @@ fn record() -> Record {
 }
 
 fn batch(format: Format, records: u64) -> Batch {
-    let (mut batch, mut sink) = (Batch::default(), sinks::sink(format));
+    let (mut batch, mut sink) = (Batch::default(), format::sink(format));
     (0..records).for_each(|_| batch.push(sink.as_mut(), &record()));
     batch
 }
 
 fn open(path: &Path, format: Format, on_failure: OnFailure) -> (Output, Ended) {
-    Output::open(Some(path), sinks::sink(format).framing(), on_failure).unwrap()
+    Output::open(Some(path), format::sink(format).framing(), on_failure).unwrap()
 }
 
 fn wait_until_written(output: &Output) {

@@ -12,7 +12,7 @@ use super::{
     target::{Target, Torn},
     trouble::Trouble,
 };
-use crate::{Error, sinks::Framing};
+use crate::{Error, records::format::Framing};
 
 /// How a run ends when writing does: `None` when the reader has closed its end.
 type Result<T> = std::result::Result<T, Option<Error>>;

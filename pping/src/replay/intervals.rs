@@ -15,7 +15,7 @@ use crate::{
     config::Aggregation,
     event::Event,
     groups::Names,
-    record::Record,
+    records::Record,
 };
 
 /// How far behind the newest packet one may be before the clock is taken to have been set back, ns.

@@ -40,8 +40,8 @@ use crate::{
     event::Event,
     groups::{self, Labels, Lookup, Names},
     output::{Batch, OnFailure, Output},
-    record::Record,
-    sinks::{self, Sink},
+    records::Record,
+    records::format::{self, Sink},
     summary::Replayed,
 };
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     let (settings, names) = settings(&config)?;
     let answers = Answers::new(&config.aggregation, config.max_flows, 0)?;
     let hung_up = Arc::new(AtomicBool::new(false));
-    let sink = sinks::sink(config.format);
+    let sink = format::sink(config.format);
     let (output, mut ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::End)?;
     let reopener = output.reopener();
     let mut hangup = signal(SignalKind::hangup())?;

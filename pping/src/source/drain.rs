@@ -7,7 +7,7 @@ use pping_common::abi::{EndEvent, EventKind, FlowEvent, RttEvent};
 
 use super::{clock::WallClock, load::Kernel};
 pub use crate::event::Event;
-use crate::{aggregate::Answers, groups::Names, record::Record};
+use crate::{aggregate::Answers, groups::Names, records::Record};
 
 /// Events taken in one go before somebody else gets a turn.
 const BATCH: usize = 65_536;

@@ -2,7 +2,7 @@
 
 use aya::Ebpf;
 
-use crate::sinks::prometheus::ProgramRuns;
+use crate::metrics::ProgramRuns;
 
 /// What each program cost so far; those that never ran while statistics were on are left out.
 pub fn runs(programs: &Ebpf) -> Vec<ProgramRuns> {

@@ -22,7 +22,7 @@ use std::{
 use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
-    sinks::prometheus::Metrics,
+    metrics::Metrics,
 };
 use pping_common::{
     abi::{Direction, Tally},

@@ -13,7 +13,7 @@ use std::{
 use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
-    sinks::prometheus::{Fill, Metrics, ProgramRuns},
+    metrics::{Fill, Metrics, ProgramRuns},
     source::{
         attach::{AttachPoint, AttachPoints},
         counters::{Snapshot, Watched},

@@ -20,7 +20,7 @@ use prometheus_client::{
 
 use super::{Fill, ProgramRuns};
 use crate::{
-    record::{direction_name, method_name, untracked_name},
+    records::{direction_name, method_name, untracked_name},
     source::counters::Snapshot,
 };
 

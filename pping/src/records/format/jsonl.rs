@@ -1,7 +1,7 @@
 //! `jsonl`: a JSON object a line, as `docs/schema/record.json` has them.
 
 use super::Sink;
-use crate::record::Record;
+use crate::records::Record;
 
 /// Writes JSON lines.
 pub(super) struct Jsonl;

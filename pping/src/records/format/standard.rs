@@ -8,7 +8,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Sink;
-use crate::record::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
+use crate::records::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -171,7 +171,7 @@ mod tests {
     use crate::{
         aggregate::Distribution,
         groups::{GroupName, Labels, SeriesName},
-        record::{FlowRecord, RttRecord, Rtts},
+        records::{FlowRecord, RttRecord, Rtts},
     };
 
     fn tuple() -> Tuple {

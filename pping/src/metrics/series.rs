@@ -16,7 +16,7 @@ use crate::{
     aggregate::Inflation,
     fingerprint::fingerprint,
     groups::SeriesName,
-    record::{direction_name, method_name},
+    records::{direction_name, method_name},
     source::ledger::Entry,
 };
 

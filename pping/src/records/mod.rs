@@ -2,6 +2,8 @@
 
 mod aggregate;
 mod flow_summary;
+pub mod format;
+mod hdr_log;
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -10,6 +12,7 @@ use std::{
 
 pub use aggregate::AggregateRecord;
 pub use flow_summary::{FlowSummaryRecord, Rtts};
+pub(crate) use hdr_log::HdrLog;
 use pping_common::{
     abi::{Direction, Endpoints, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     flow::Reason,

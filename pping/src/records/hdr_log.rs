@@ -20,7 +20,7 @@ use crate::{
     aggregate::Distribution,
     groups::SeriesName,
     output::{OnFailure, Target, Trouble},
-    record::{direction_name, method_name},
+    records::{direction_name, method_name},
 };
 
 /// What stands between the parts of a tag.

@@ -1,16 +1,11 @@
 //! Where records go, one format a file: values in, bytes out.
 
-mod hdr_log;
 mod json;
 mod jsonl;
 mod ppviz;
-#[cfg(feature = "live")]
-pub mod prometheus;
 mod standard;
 
-pub(crate) use hdr_log::HdrLog;
-
-use crate::{cli::Format, record::Record};
+use crate::{cli::Format, records::Record};
 
 /// A format of records.
 pub trait Sink: Send {

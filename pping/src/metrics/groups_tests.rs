@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    sinks::prometheus::{Encoding, Metrics, Text},
+    metrics::{Encoding, Metrics, Text},
     source::ledger::in_memory,
 };
 

@@ -1,7 +1,7 @@
 //! `json`: an array of the records that `jsonl` writes a line each.
 
 use super::{Framing, Sink, jsonl};
-use crate::record::Record;
+use crate::records::Record;
 
 /// Writes a JSON array.
 pub(super) struct Json;

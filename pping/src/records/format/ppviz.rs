@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::Sink;
-use crate::record::Record;
+use crate::records::Record;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -45,7 +45,7 @@ mod tests {
     use pping_common::rtt::Method;
 
     use super::*;
-    use crate::record::{RttRecord, Tuple};
+    use crate::records::{RttRecord, Tuple};
 
     #[test]
     fn times_are_seconds_with_all_digits_and_ipv6_is_in_brackets() {
