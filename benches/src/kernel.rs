@@ -12,13 +12,13 @@ use std::{
 use anyhow::{Context as _, Result};
 use aya::{Ebpf, maps::Array, programs::Program};
 use pping::{
-    records,
-    source::{
+    kernel::{
         drain,
         features::{Feature, Without},
         interfaces::Link,
         load::{self, Kernel, Settings},
     },
+    records,
 };
 use pping_common::{
     abi::Emit,

@@ -13,12 +13,12 @@ use pping::{
     cli::Format,
     config::Aggregation,
     groups::Names,
-    records::format,
-    source::{
+    kernel::{
         clock::{WallClock, wall},
         drain,
         load::{Kernel, Settings},
     },
+    records::format,
 };
 use pping_common::{
     limits::DEFAULT_MAX_FLOWS,

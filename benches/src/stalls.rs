@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use pping::{
     cli::Ingress,
-    source::{
+    kernel::{
         attach::{Attachment, Owner, attach},
         interfaces::Link,
         load::Kernel,

@@ -5,7 +5,7 @@
 //! have been idle for a while a sweep only looks when they were seen last. Beside that are sweeps of the same table while it is empty.
 
 use anyhow::{Context as _, Result, ensure};
-use pping::source::{
+use pping::kernel::{
     load::{Kernel, Settings},
     sweep::{SHARE, sweep, sweep_all},
 };

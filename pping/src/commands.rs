@@ -9,10 +9,10 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::{
-    Error,
+    Error, agent,
     cli::{Cli, Command, ConfigCommand},
     config::{self, DEFAULT_FILE, Loaded, Reload},
-    generate, live, run, set_verbosity, shutdown,
+    generate, run, set_verbosity, shutdown,
 };
 
 /// Does what the command line, of which `matches` is what the parser of [`Cli`] made, asks for.
@@ -32,9 +32,9 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         }
         Some(Command::Check(asked)) => {
             let typed = matches.subcommand_matches("check").unwrap_or(matches);
-            live::check(&reload(typed), *asked)
+            agent::check(&reload(typed), *asked)
         }
-        Some(Command::Unpin { directory }) => live::unpin(&directory),
+        Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
     }
@@ -57,7 +57,7 @@ fn measure(reload: Reload) -> Result<(), Error> {
 
 fn cleanup(interfaces: &[String]) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let removed = runtime.block_on(live::cleanup(interfaces))?;
+    let removed = runtime.block_on(agent::cleanup(interfaces))?;
     if removed.is_empty() {
         return write(b"nothing to remove\n");
     }

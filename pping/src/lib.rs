@@ -2,12 +2,17 @@
 //! writes and serves it. Or reads a capture, and does by itself what those programs do.
 //!
 //! [`cli`] is what was typed, [`config`] what that means together with a file and the environment, [`generate`] what is
-//! made of the list of options, and [`commands`] what else can be asked for. `source` is everything that talks to the kernel,
+//! made of the list of options, and [`commands`] what else can be asked for. `kernel` is everything that talks to the kernel,
 //! [`capture`] reads files, [`replay`] measures what is in them. [`aggregate`] is what is kept over time, [`records`] has
 //! one file per format, `metrics` is what Prometheus reads, `http` is the server. [`run()`] is the program.
 //!
 //! Without the feature `live` there is nothing that needs a kernel, and only captures can be read.
 
+#[cfg(feature = "live")]
+mod agent;
+#[cfg(not(feature = "live"))]
+#[path = "not_live.rs"]
+mod agent;
 pub mod aggregate;
 pub mod capture;
 #[cfg(feature = "live")]
@@ -23,10 +28,7 @@ pub mod groups;
 #[cfg(feature = "live")]
 pub mod http;
 #[cfg(feature = "live")]
-mod live;
-#[cfg(not(feature = "live"))]
-#[path = "not_live.rs"]
-mod live;
+pub mod kernel;
 mod log;
 #[cfg(feature = "live")]
 pub mod metrics;
@@ -37,8 +39,6 @@ pub mod records;
 pub mod replay;
 mod run;
 pub mod shutdown;
-#[cfg(feature = "live")]
-pub mod source;
 mod summary;
 
 pub use error::{Error, Fault};

@@ -1,9 +1,9 @@
 //! The program.
 
 use crate::{
-    Error, Summary,
+    Error, Summary, agent,
     config::{Config, Reload, Source},
-    live, replay,
+    replay,
 };
 
 /// Watches interfaces, or reads a capture, until `shutdown` resolves, the reader of the output is gone, or the capture
@@ -17,7 +17,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     match config.source.clone() {
-        Source::Interfaces(interfaces) => live::run(config, interfaces, reload, shutdown).await,
+        Source::Interfaces(interfaces) => agent::run(config, interfaces, reload, shutdown).await,
         Source::Capture(file) => replay::run(config, file, shutdown).await,
     }
 }

@@ -6,7 +6,7 @@ use super::report::Check;
 use crate::{
     Error,
     config::Live,
-    source::{
+    kernel::{
         inspect::{ethtool, links::Interface},
         interfaces::Link,
         wanted::Wanted,

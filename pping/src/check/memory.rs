@@ -11,7 +11,7 @@ use procfs::{Current as _, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
 use super::{kernel, privileges, report::Check};
-use crate::source::inspect::maps::Size;
+use crate::kernel::inspect::maps::Size;
 
 const MEBIBYTE: u64 = 1 << 20;
 

@@ -23,8 +23,8 @@ use crate::{
     cli::{Arguments, CheckArguments},
     commands,
     config::{Reload, Source},
+    kernel::inspect,
     set_verbosity,
-    source::inspect,
 };
 
 /// Looks at everything, and writes what it found to standard output.

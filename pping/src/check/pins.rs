@@ -5,7 +5,7 @@ use std::path::Path;
 use rustix::fs::statfs;
 
 use super::report::Check;
-use crate::source::{
+use crate::kernel::{
     features::{Feature, Features},
     pins::BPF_FS_MAGIC,
 };

@@ -7,7 +7,7 @@ use crate::{
     Error,
     cli::Ingress,
     config::{Config, Live},
-    source::{
+    kernel::{
         features::{Feature, Features, Without},
         inspect::maps,
         load::{self, Kernel, Settings},

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     aggregate::{Exposed, Inflated, PERCENTILES, is_free},
     groups::{GroupName, OTHER, SeriesName},
-    source::ledger::Ledger,
+    kernel::ledger::Ledger,
 };
 
 /// All of them.

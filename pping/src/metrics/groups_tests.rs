@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    kernel::ledger::in_memory,
     metrics::{Encoding, Metrics, Text},
-    source::ledger::in_memory,
 };
 
 const BASELINE: Duration = Duration::from_mins(10);

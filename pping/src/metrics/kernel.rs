@@ -20,8 +20,8 @@ use prometheus_client::{
 
 use super::{Fill, ProgramRuns};
 use crate::{
+    kernel::counters::Snapshot,
     records::{direction_name, method_name, untracked_name},
-    source::counters::Snapshot,
 };
 
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
@@ -347,7 +347,7 @@ fn reason_name(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{
+    use crate::kernel::{
         attach::{AttachPoint, AttachPoints},
         counters::Watched,
     };

@@ -28,7 +28,7 @@ use prometheus_client::{encoding::text as client, metrics::info::Info, registry:
 
 use crate::{
     groups::SeriesName,
-    source::{counters::Snapshot, ledger::Ledger},
+    kernel::{counters::Snapshot, ledger::Ledger},
 };
 
 /// What the agent lost, and how full the kernel's maps are.

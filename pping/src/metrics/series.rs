@@ -16,8 +16,8 @@ use crate::{
     aggregate::Inflation,
     fingerprint::fingerprint,
     groups::SeriesName,
+    kernel::ledger::Entry,
     records::{direction_name, method_name},
-    source::ledger::Entry,
 };
 
 /// What a series is known by.

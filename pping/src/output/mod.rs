@@ -166,7 +166,7 @@ impl Output {
             // It opens files again, and has nothing to do with the kernel.
             #[cfg(feature = "live")]
             if on_failure == OnFailure::Drop
-                && let Err(error) = crate::source::capabilities::keep(&crate::source::capabilities::FOR_FILES)
+                && let Err(error) = crate::kernel::capabilities::keep(&crate::kernel::capabilities::FOR_FILES)
             {
                 tracing::warn!("the output keeps capabilities that it does not need: {error}");
             }

@@ -1,6 +1,6 @@
 //! `pping check` tells of this kernel what is so.
 
-use pping::source::features::{Feature, Features, Without};
+use pping::kernel::features::{Feature, Features, Without};
 use pping_lab::{Topology, run};
 use serde_json::Value;
 

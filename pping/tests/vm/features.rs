@@ -1,6 +1,6 @@
 //! What this kernel has.
 
-use pping::source::features::{Feature, Features, Without};
+use pping::kernel::features::{Feature, Features, Without};
 
 use super::report::feature;
 

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
-use pping::source::{
+use pping::kernel::{
     drain::{Event, drain},
     interfaces::Link,
     load::{self, Settings},

@@ -1,6 +1,6 @@
 //! The verifier of this kernel takes the programs, whatever they are made for.
 
-use pping::source::load::{self, Settings};
+use pping::kernel::load::{self, Settings};
 use pping_common::{
     abi::Emit,
     group::Grouping,

@@ -9,7 +9,7 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use pping::source::load::{self, Kernel, Settings};
+use pping::kernel::load::{self, Kernel, Settings};
 use pping_lab::Topology;
 
 use super::monitor::{ok, wait_until};

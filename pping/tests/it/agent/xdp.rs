@@ -7,7 +7,7 @@ use clap::Parser as _;
 use pping::{
     cli::Arguments,
     config::Config,
-    source::load::{self, Kernel, Settings},
+    kernel::load::{self, Kernel, Settings},
 };
 use pping_lab::{Process, Topology, run};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use std::{
 
 use pping::{
     cli::Ingress,
-    source::{
+    kernel::{
         attach::{Owner, attach},
         interfaces::Link,
         load,

@@ -5,8 +5,8 @@ use std::{env, fs, path::PathBuf};
 use pping::{
     capture::{self, Capture},
     event::Event,
+    kernel::load::Settings,
     replay::{self, Engine},
-    source::load::Settings,
 };
 use pping_common::{
     abi::{Endpoints, RttEvent},

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::source::{drain::Event, load::Settings};
+use pping::kernel::{drain::Event, load::Settings};
 use pping_common::{
     abi::{Emit, Endpoints, RttEvent},
     group::Grouping,

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::source::{
+use pping::kernel::{
     labels,
     load::{self, Settings},
     sweep,

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::{
     parse::{LinkType, Untracked},
     rtt::{Method, Methods, Rules},

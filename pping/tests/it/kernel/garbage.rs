@@ -1,6 +1,6 @@
 //! Bytes that mean nothing.
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::{
     parse::LinkType,
     rtt::{Method, Methods, Rules},

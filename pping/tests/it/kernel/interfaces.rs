@@ -1,6 +1,6 @@
 //! Which interface a packet is on.
 
-use pping::source::{interfaces::Link, load};
+use pping::kernel::{interfaces::Link, load};
 use pping_common::{
     abi::Counters,
     limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},

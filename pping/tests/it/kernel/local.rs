@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::{
     abi::Direction,
     parse::LinkType,

@@ -1,6 +1,6 @@
 //! More events than the ring holds.
 
-use pping::source::drain::Event;
+use pping::kernel::drain::Event;
 use pping_common::{
     abi::{Lost, RttEvent},
     limits::RING_BYTES,

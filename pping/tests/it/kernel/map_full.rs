@@ -1,6 +1,6 @@
 //! More flows than the maps hold.
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::{
     abi::Lost,
     limits::UNANSWERED_IDLE_SECONDS,

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::{parse::LinkType, rtt::Rules};
 
 use super::{

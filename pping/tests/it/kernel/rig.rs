@@ -6,7 +6,7 @@ use std::{
 };
 
 use aya::programs::{TestRun as _, TestRunOptions};
-use pping::source::{
+use pping::kernel::{
     clock::WallClock,
     drain::{Event, drain},
     features::{Feature, Without},

@@ -7,7 +7,7 @@ mod shares;
 
 use std::collections::HashMap;
 
-use pping::{aggregate::Distribution, groups::Names, source::load::Kernel};
+use pping::{aggregate::Distribution, groups::Names, kernel::load::Kernel};
 use pping_common::abi::SeriesKey;
 
 use super::{
@@ -22,7 +22,7 @@ struct Sums(HashMap<SeriesKey, Distribution>);
 impl Sums {
     /// Sweeps, and ends the interval.
     fn turn(&mut self, kernel: &mut Kernel) {
-        pping::source::sweep::sweep(kernel).unwrap();
+        pping::kernel::sweep::sweep(kernel).unwrap();
         self.end_interval(kernel);
     }
 

@@ -1,6 +1,6 @@
 //! Whatever the user asks for, the verifier takes the programs, and they work.
 
-use pping::source::{
+use pping::kernel::{
     features::{Feature, Without},
     load::{self, Kernel, Settings},
 };

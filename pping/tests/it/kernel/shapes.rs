@@ -3,7 +3,7 @@
 mod catalogue;
 mod tunnels;
 
-use pping::source::load::Settings;
+use pping::kernel::load::Settings;
 use pping_common::parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan};
 
 pub(super) use self::{catalogue::catalogue, tunnels::tunnels};

@@ -5,8 +5,8 @@ use std::ops::{Deref, DerefMut};
 use pping::{
     capture::Packet,
     event::Event,
+    kernel::load::Settings,
     replay::{self, Report, Tracker},
-    source::load::Settings,
 };
 use pping_common::{
     abi::{Direction, Lost},

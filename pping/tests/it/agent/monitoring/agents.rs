@@ -13,11 +13,11 @@ use std::{
 use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
-    metrics::{Fill, Metrics, ProgramRuns},
-    source::{
+    kernel::{
         attach::{AttachPoint, AttachPoints},
         counters::{Snapshot, Watched},
     },
+    metrics::{Fill, Metrics, ProgramRuns},
 };
 use pping_common::{
     abi::{Counters, Direction, Tally},

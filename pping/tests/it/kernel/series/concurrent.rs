@@ -8,7 +8,7 @@ use std::{
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use pping::{
     aggregate::Distribution,
-    source::{
+    kernel::{
         drain::{Event, drain},
         load::{self, Settings},
     },

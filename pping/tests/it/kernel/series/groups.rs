@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pping::source::load::{self, Kernel, Settings};
+use pping::kernel::load::{self, Kernel, Settings};
 use pping_common::{
     abi::{Counters, Direction},
     group::Grouping,

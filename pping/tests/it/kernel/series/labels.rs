@@ -1,6 +1,6 @@
 //! Labels of prefixes, and leaving prefixes out.
 
-use pping::source::{
+use pping::kernel::{
     labels,
     load::{self, Kernel, Settings},
 };

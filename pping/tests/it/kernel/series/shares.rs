@@ -1,6 +1,6 @@
 //! What flows sent when there are more of them than a sweep comes to.
 
-use pping::source::{
+use pping::kernel::{
     load::{self, Kernel, Settings},
     sweep::{self, SHARE},
 };

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap};
 
-use crate::source::inspect::maps::{self, Map};
+use crate::kernel::inspect::maps::{self, Map};
 
 const MEBIBYTE: u64 = 1 << 20;
 

@@ -22,7 +22,7 @@ use self::{
     traffic_control::TrafficControl,
 };
 use super::{Side, innermost};
-use crate::source::interfaces::Link;
+use crate::kernel::interfaces::Link;
 
 const SIDES: [Side; 2] = [Side::Ingress, Side::Egress];
 

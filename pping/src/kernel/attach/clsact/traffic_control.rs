@@ -15,7 +15,7 @@ use rtnetlink::{
     },
 };
 
-use crate::source::attach::{
+use crate::kernel::attach::{
     Side,
     rtnetlink::{Rtnetlink, attribute},
 };

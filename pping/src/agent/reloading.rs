@@ -5,8 +5,8 @@ use crate::{
     Error,
     config::{Config, Live, Source, unchangeable},
     http::Server,
+    kernel::{interfaces::Netlink, wanted::Wanted},
     set_verbosity,
-    source::{interfaces::Netlink, wanted::Wanted},
 };
 
 impl Agent {

@@ -1,6 +1,6 @@
 //! The two directions of an interface.
 
-use crate::source::bpf;
+use crate::kernel::bpf;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {

@@ -32,11 +32,7 @@ use crate::{
     config::{Config, Live, Reload},
     groups::Labels,
     http::{Readiness, Server},
-    metrics::Metrics,
-    notify::Notify,
-    output::{Batch, Ended, OnFailure, Output},
-    records::format::{self, Sink},
-    source::{
+    kernel::{
         attach::leftovers,
         capabilities,
         clock::{self, WallClock},
@@ -49,6 +45,10 @@ use crate::{
         series::SeriesTable,
         wanted::Wanted,
     },
+    metrics::Metrics,
+    notify::Notify,
+    output::{Batch, Ended, OnFailure, Output},
+    records::format::{self, Sink},
 };
 
 /// Watches the interfaces of `live` until `shutdown` resolves or the reader of the output is gone.

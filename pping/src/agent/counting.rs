@@ -5,8 +5,8 @@ use pping_common::parse::Untracked;
 use super::Agent;
 use crate::{
     Error,
+    kernel::{counters::Snapshot, runs::runs},
     metrics::Fill,
-    source::{counters::Snapshot, runs::runs},
 };
 
 /// What has been warned of.

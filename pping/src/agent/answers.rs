@@ -16,9 +16,9 @@ use crate::{
     aggregate::Answers,
     config::Aggregation,
     groups::{Names, SeriesName},
+    kernel::{clock, load::Kernel, sweep::sweep},
     output::Batch,
     records::Record,
-    source::{clock, load::Kernel, sweep::sweep},
 };
 
 /// How often there may be room for groups that there was none for before.

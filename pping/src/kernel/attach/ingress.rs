@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Error,
     cli::Ingress,
-    source::load::{self, Kernel},
+    kernel::load::{self, Kernel},
 };
 
 /// Has a link that is pinned go on at ingress, if there is one of an attach point that will do. Others of ours there are removed:

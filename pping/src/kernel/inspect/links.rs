@@ -7,7 +7,7 @@ use rtnetlink::{
 };
 
 use super::super::interfaces::{self, Link};
-use crate::{Error, source::attach::AttachPoint};
+use crate::{Error, kernel::attach::AttachPoint};
 
 /// An interface.
 #[derive(Clone, Debug)]

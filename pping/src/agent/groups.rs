@@ -11,7 +11,7 @@ use tokio::task::{self, JoinHandle};
 use crate::{
     Error,
     groups::{self, Labels},
-    source::{
+    kernel::{
         labels::{self, Prefixes},
         load::Kernel,
         series::SeriesTable,

@@ -11,7 +11,7 @@ use super::Agent;
 use crate::{
     Error,
     cli::Ingress,
-    source::{
+    kernel::{
         attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
         counters::Watched,
         interfaces::{self, Change, Link, Netlink},

@@ -15,7 +15,7 @@ use aya::programs::{
 use super::innermost;
 use crate::{
     Error,
-    source::{bpf, pins},
+    kernel::{bpf, pins},
 };
 
 /// Why a link that is pinned cannot be gone on with.

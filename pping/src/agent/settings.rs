@@ -5,7 +5,7 @@ use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
 use crate::{
     Error,
     config::{Config, Live},
-    source::{features::Without, load::Settings},
+    kernel::{features::Without, load::Settings},
 };
 
 impl Settings {

@@ -5,7 +5,7 @@ use pping_common::abi::{Control, Emit};
 use super::Agent;
 use crate::{
     Error, Summary,
-    source::{clock, counters::Snapshot, sweep},
+    kernel::{clock, counters::Snapshot, sweep},
 };
 
 impl Agent {

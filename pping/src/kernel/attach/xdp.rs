@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     Error,
-    source::{
+    kernel::{
         interfaces::Link,
         load::{self, Kernel},
     },

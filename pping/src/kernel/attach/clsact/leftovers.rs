@@ -36,7 +36,7 @@ impl Removed {
     }
 
     /// Whether a discipline is still there that pping made.
-    pub(in crate::source::attach) fn leaves_discipline(&self) -> bool {
+    pub(in crate::kernel::attach) fn leaves_discipline(&self) -> bool {
         self.discipline == Discipline::Stays
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::run::Run;
-use crate::source::attach::Side;
+use crate::kernel::attach::Side;
 
 /// Says that pping made the discipline.
 const DISCIPLINE: &str = "+qdisc";

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Error,
-    source::{
+    kernel::{
         bpf,
         features::Feature,
         interfaces::Link,
