@@ -16,7 +16,7 @@ use pping::{
         drain,
         features::{Feature, Without},
         interfaces::Link,
-        load::{self, Kernel, Settings},
+        load::{self, Kernel, LoadOptions},
     },
     records,
 };
@@ -82,7 +82,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     // The default rate limit, so nothing but the first of a kind is recorded.
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
-    let settings = Settings { rules, ..Settings::DEFAULT };
+    let settings = LoadOptions { rules, ..LoadOptions::DEFAULT };
     let kernel = watching_loopback(&settings)?;
     open_quic(&kernel)?;
     let mut most = Vec::new();
@@ -100,7 +100,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     let methods = [Method::Dns, Method::QuicSpin, Method::QuicHandshake]
         .into_iter()
         .fold(rules.methods, Methods::without);
-    let without_udp = watching_loopback(&Settings { rules: Rules { methods, ..rules }, ..settings })?;
+    let without_udp = watching_loopback(&LoadOptions { rules: Rules { methods, ..rules }, ..settings })?;
     let udp_off = at_each_direction("UDP, its methods off", &without_udp, &frames::udp(), report)?;
     drop(without_udp);
     let most = |of: &str| most.iter().find(|(name, _)| *name == of).map_or(f64::NAN, |(_, most)| *most);
@@ -109,7 +109,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     cold(rounds, &baseline, &kernel, &packet, report)?;
 
-    let inside = watching_loopback(&Settings { decap: Decap::ALL, ..settings })?;
+    let inside = watching_loopback(&LoadOptions { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
         ("TCP with timestamps", packet.clone()),
         ("UDP", frames::udp()),
@@ -121,13 +121,13 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     }
 
     let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
-    let unlimited = Settings::DEFAULT;
-    let aggregated = few.echo(Settings { emit: Emit::NOTHING, ..unlimited }, &packet)?;
+    let unlimited = LoadOptions::DEFAULT;
+    let aggregated = few.echo(LoadOptions { emit: Emit::NOTHING, ..unlimited }, &packet)?;
     report.print("a new TSval, and its echo: both packets, aggregated", &aggregated);
     let both = few.echo(unlimited, &packet)?;
     report.print("the same, and an event", &both);
     let grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
-    let grouped = Settings { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
+    let grouped = LoadOptions { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
     report.print("aggregated in groups", &few.echo(grouped, &packet)?);
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
@@ -197,14 +197,14 @@ fn open_quic(kernel: &Kernel) -> Result<()> {
 /// What the first packet costs where a kernel lacks something.
 fn older_kernels(
     rounds: Rounds,
-    settings: &Settings,
+    settings: &LoadOptions,
     baseline: &Ebpf,
     packet: &[u8],
     report: &mut Report,
 ) -> Result<()> {
     let name = "pping_ingress";
     let without = |features: &[Feature]| {
-        watching_loopback(&Settings { without: Without::these(features), ..*settings })
+        watching_loopback(&LoadOptions { without: Without::these(features), ..*settings })
     };
     let measure = |kernel: &Kernel| {
         rounds.measure((baseline, "baseline_empty"), (&kernel.programs, name), packet, || ())
@@ -224,10 +224,10 @@ fn older_kernels(
 
 impl Rounds {
     /// What a new `TSval` and its echo cost together, over making the two packets.
-    fn echo(self, settings: Settings, packet: &[u8]) -> Result<Figure> {
+    fn echo(self, settings: LoadOptions, packet: &[u8]) -> Result<Figure> {
         // The program has all of pping in it twice, and has use for this method only.
         let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules };
-        let mut kernel = exchanging(&Settings { rules, ..settings })?;
+        let mut kernel = exchanging(&LoadOptions { rules, ..settings })?;
         let Kernel { programs, events, series, .. } = &mut kernel;
         let (mut reported, mut samples) = (0, 0);
         let (subtracted, program) = ((&*programs, "baseline_echo"), (&*programs, "bench_echo"));
@@ -248,7 +248,7 @@ impl Rounds {
     /// What a packet and its answer cost together, over making them.
     fn exchange(self, sampled: &Sampled) -> Result<Figure> {
         let rules = Rules { methods: Methods::NONE.and(sampled.method), ..Rules::UNLIMITED };
-        let mut kernel = exchanging(&Settings { rules, emit: Emit::NOTHING, ..Settings::DEFAULT })?;
+        let mut kernel = exchanging(&LoadOptions { rules, emit: Emit::NOTHING, ..LoadOptions::DEFAULT })?;
         let Kernel { programs, series, .. } = &mut kernel;
         // The largest: what is shorter ends where its header says.
         let packet = frames::tcp(1, 2, 1400);
@@ -282,7 +282,7 @@ impl Rounds {
         let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
         let max_flows = CROWD.max(4 * half);
         let mut kernel =
-            exchanging(&Settings { rules, emit: Emit::NOTHING, max_flows, ..Settings::DEFAULT })?;
+            exchanging(&LoadOptions { rules, emit: Emit::NOTHING, max_flows, ..LoadOptions::DEFAULT })?;
         let programs = &mut kernel.programs;
         let packet = frames::tcp(1, 2, 1400);
         let Crowd { before, packets } = exchanges::crowd(half);
@@ -297,7 +297,7 @@ impl Rounds {
 
     /// What two SYNs of a flood cost together, over making them, when there are more than there is room for.
     fn flood(self) -> Result<Figure> {
-        let mut kernel = exchanging(&Settings::DEFAULT)?;
+        let mut kernel = exchanging(&LoadOptions::DEFAULT)?;
         tell(&mut kernel.programs, &exchanges::flood())?;
         let programs = &kernel.programs;
         let (subtracted, program) = ((programs, "baseline_exchange"), (programs, "bench_exchange"));
@@ -306,7 +306,7 @@ impl Rounds {
 }
 
 /// The program of [`exchanges`], as the agent loads programs.
-pub(crate) fn exchanging(settings: &Settings) -> Result<Kernel> {
+pub(crate) fn exchanging(settings: &LoadOptions) -> Result<Kernel> {
     let mut kernel = load::open(BASELINE, settings)?;
     load_all(&mut kernel.programs)?;
     register(&mut kernel)?;
@@ -321,7 +321,7 @@ pub(crate) fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
 }
 
 /// The programs as the agent loads them, ready for test runs.
-pub(crate) fn watching_loopback(settings: &Settings) -> Result<Kernel> {
+pub(crate) fn watching_loopback(settings: &LoadOptions) -> Result<Kernel> {
     let mut kernel = load::load(settings, true)?;
     register(&mut kernel)?;
     Ok(kernel)
@@ -335,7 +335,7 @@ fn register(kernel: &mut Kernel) -> Result<()> {
 
 /// The programs to measure against.
 pub(crate) fn baseline() -> Result<Ebpf> {
-    let mut kernel = load::open(BASELINE, &Settings::DEFAULT)?;
+    let mut kernel = load::open(BASELINE, &LoadOptions::DEFAULT)?;
     load_all(&mut kernel.programs)?;
     Ok(kernel.programs)
 }

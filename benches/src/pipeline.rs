@@ -16,7 +16,7 @@ use pping::{
     kernel::{
         clock::{WallClock, wall},
         drain,
-        load::{Kernel, Settings},
+        load::{Kernel, LoadOptions},
     },
     records::format,
 };
@@ -65,7 +65,7 @@ impl Doing {
 /// Measures each in turn.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
-    let mut kernel = kernel::exchanging(&Settings { rules, ..Settings::DEFAULT })?;
+    let mut kernel = kernel::exchanging(&LoadOptions { rules, ..LoadOptions::DEFAULT })?;
     kernel::tell(&mut kernel.programs, &exchanges::echoes(FLOWS))?;
     let mut agent = Agent::new()?;
     println!(

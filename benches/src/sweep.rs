@@ -6,7 +6,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use pping::kernel::{
-    load::{Kernel, Settings},
+    load::{Kernel, LoadOptions},
     sweep::{SHARE, sweep, sweep_all},
 };
 use pping_common::{abi::Emit, parse::Untracked, rtt::Rules};
@@ -73,7 +73,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 /// The programs, with room for all flows.
 pub(crate) fn with_room() -> Result<Kernel> {
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
-    let settings = Settings { rules, emit: Emit::NOTHING, max_flows: MAX_FLOWS, ..Settings::DEFAULT };
+    let settings = LoadOptions { rules, emit: Emit::NOTHING, max_flows: MAX_FLOWS, ..LoadOptions::DEFAULT };
     kernel::watching_loopback(&settings)
 }
 

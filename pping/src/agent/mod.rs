@@ -40,7 +40,7 @@ use crate::{
         features::{Feature, Features, Without},
         interfaces::{self, Netlink},
         labels,
-        load::{self, Kernel, Settings},
+        load::{self, Kernel, LoadOptions},
         pins::{self, Pins},
         series::SeriesTable,
         wanted::Wanted,
@@ -71,8 +71,8 @@ pub(crate) async fn run(
         return Err(Wanted::unknown(name, &links));
     }
     capabilities::check()?;
-    let mut settings = Settings::of(&config, &live)?;
-    let pins = take_pins(&live, settings.without)?;
+    let mut options = LoadOptions::of(&config, &live)?;
+    let pins = take_pins(&live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let readiness = Readiness::default();
     let serve =
@@ -87,9 +87,9 @@ pub(crate) async fn run(
     let notify = Notify::from_environment();
     notify.status("loading the kernel programs");
     if let Some(pins) = &pins {
-        pins.fit(&mut settings)?;
+        pins.fit(&mut options)?;
     }
-    let mut kernel = load::load_with(&settings, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let mut kernel = load::load_with(&options, live.ingress != Ingress::Tc, pins.as_ref())?;
     let mut kept = Vec::new();
     if let Some(ledger) = kernel.ledger.take() {
         kept = ledger.labels();
@@ -122,14 +122,14 @@ pub(crate) async fn run(
         metrics,
         aggregator,
         groups,
-        max_flows: settings.max_flows,
-        max_groups: settings.max_groups,
+        max_flows: options.max_flows,
+        max_groups: options.max_groups,
         server,
         readiness: readiness.clone(),
         config,
         live,
         reload,
-        emit: settings.emit,
+        emit: options.emit,
         swept: 0,
         warned: Warned::default(),
         notify,

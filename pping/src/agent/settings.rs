@@ -5,10 +5,10 @@ use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
 use crate::{
     Error,
     config::{Config, Live},
-    kernel::{features::Without, load::Settings},
+    kernel::{features::Without, load::LoadOptions},
 };
 
-impl Settings {
+impl LoadOptions {
     /// What this configuration asks for.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::{
     kernel::{
         features::{Feature, Features, Without},
         inspect::maps,
-        load::{self, Kernel, Settings},
+        load::{self, Kernel, LoadOptions},
     },
 };
 
@@ -73,7 +73,7 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
         let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
         return Loaded { checks, memory: None };
     }
-    let real = match Settings::of(config, live) {
+    let real = match LoadOptions::of(config, live) {
         Ok(settings) => settings,
         Err(error) => {
             let checks = ["programs", "jit"].map(|name| Check::unknown(name, error.to_string())).to_vec();
@@ -81,7 +81,7 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
         }
     };
     let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
-    let small = Settings { max_flows: FEW_FLOWS, max_groups, ..real };
+    let small = LoadOptions { max_flows: FEW_FLOWS, max_groups, ..real };
     match load::load(&small, live.ingress != Ingress::Tc) {
         Ok(kernel) => {
             let infos = infos(&kernel);

@@ -68,7 +68,7 @@ pub struct Kernel {
 
 /// What is fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct LoadOptions {
     /// Which events are reported.
     pub emit: Emit,
     /// What groups there are.
@@ -97,7 +97,7 @@ pub struct Settings {
     pub without: Without,
 }
 
-impl Settings {
+impl LoadOptions {
     /// Every sample of every flow, in one group.
     pub const DEFAULT: Self = Self {
         rules: Rules::UNLIMITED,
@@ -143,21 +143,21 @@ impl Settings {
 ///
 /// # Errors
 /// When the kernel does not accept them.
-pub fn load(settings: &Settings, with_xdp: bool) -> Result<Kernel, Error> {
-    load_with(settings, with_xdp, None)
+pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
+    load_with(options, with_xdp, None)
 }
 
 /// The same, with maps that are pinned, or are going to be.
 ///
 /// # Errors
 /// When the kernel does not accept them.
-pub fn load_with(settings: &Settings, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
-    let features = features(settings)?;
+pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
+    let features = features(options)?;
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
     let object = objects::fitting(features);
-    let mut kernel = open_with(object, settings, pins, features)?;
+    let mut kernel = open_with(object, options, pins, features)?;
     load_packet_programs(&mut kernel.programs, with_xdp)?;
     load_sweep(&mut kernel)?;
     if let Some(pins) = pins {
@@ -215,8 +215,8 @@ fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
     }
 }
 
-fn features(settings: &Settings) -> Result<Features, Error> {
-    Features::probe(settings.without)
+fn features(options: &LoadOptions) -> Result<Features, Error> {
+    Features::probe(options.without)
         .map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
@@ -224,36 +224,36 @@ fn features(settings: &Settings) -> Result<Features, Error> {
 ///
 /// # Errors
 /// When the kernel does not make them.
-pub fn open(object: &[u8], settings: &Settings) -> Result<Kernel, Error> {
-    open_with(object, settings, None, features(settings)?)
+pub fn open(object: &[u8], options: &LoadOptions) -> Result<Kernel, Error> {
+    open_with(object, options, None, features(options)?)
 }
 
 fn open_with(
     object: &[u8],
-    settings: &Settings,
+    options: &LoadOptions,
     pins: Option<&Pins>,
     features: Features,
 ) -> Result<Kernel, Error> {
     // Links end with the agent, or are meant to outlive it; filters need to be told.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let log_level: u8 = if settings.log { aya_log::Level::Trace as u8 } else { 0 };
-    let (max_series, excludes) = (settings.max_series(), u32::from(settings.excludes));
+    let log_level: u8 = if options.log { aya_log::Level::Trace as u8 } else { 0 };
+    let (max_series, excludes) = (options.max_series(), u32::from(options.excludes));
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
-    let scope = Scope { methods: settings.rules.methods, dns_ports: settings.dns_ports };
-    let unanswered = settings.unanswered_per_cpu()?;
-    let buckets = table::buckets(settings.max_flows);
+    let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
+    let unanswered = options.unanswered_per_cpu()?;
+    let buckets = table::buckets(options.max_flows);
     // There are no maps of no entries.
-    let queries = if settings.has_dns() { settings.max_queries } else { 1 };
+    let queries = if options.has_dns() { options.max_queries } else { 1 };
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
-        .override_global("RULES", &settings.rules, true)
+        .override_global("RULES", &options.rules, true)
         .override_global("SCOPE", &scope, true)
         .override_global("UNANSWERED", &unanswered, true)
-        .override_global("DECAP", &settings.decap, true)
-        .override_global("EMIT", &settings.emit, true)
-        .override_global("GROUPING", &settings.grouping, true)
+        .override_global("DECAP", &options.decap, true)
+        .override_global("EMIT", &options.emit, true)
+        .override_global("GROUPING", &options.grouping, true)
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
         .override_global("LEASE", &lease, true)
@@ -262,11 +262,11 @@ fn open_with(
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)
-        .map_max_entries("GROUPS", settings.max_groups)
-        .map_max_entries("FLOWS_V4", settings.max_flows)
-        .map_max_entries("FLOWS_V6", settings.max_flows)
-        .map_max_entries("FREE_V4", settings.max_flows)
-        .map_max_entries("FREE_V6", settings.max_flows)
+        .map_max_entries("GROUPS", options.max_groups)
+        .map_max_entries("FLOWS_V4", options.max_flows)
+        .map_max_entries("FLOWS_V6", options.max_flows)
+        .map_max_entries("FREE_V4", options.max_flows)
+        .map_max_entries("FREE_V6", options.max_flows)
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("RECENT_V4", unanswered)
@@ -280,8 +280,8 @@ fn open_with(
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
-    set_up_tables(&mut programs, settings.max_flows)?;
-    let mut series = SeriesTable::new(&mut programs, max_series, settings.grouping)?;
+    set_up_tables(&mut programs, options.max_flows)?;
+    let mut series = SeriesTable::new(&mut programs, max_series, options.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
     }
@@ -303,7 +303,7 @@ fn open_with(
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
-        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), settings.has_dns(), buckets)?,
+        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), options.has_dns(), buckets)?,
         programs,
         features,
     })

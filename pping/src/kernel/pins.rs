@@ -20,7 +20,7 @@ use aya::maps::{Array, Map, MapData};
 use pping_common::{abi::LAYOUT, table::Table};
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
-use super::load::Settings;
+use super::load::LoadOptions;
 use crate::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
@@ -88,11 +88,11 @@ impl Pins {
         self.directory.join("links").join(format!("{ifindex}-{side}-{attach_point}"))
     }
 
-    /// Makes `settings` fit the maps that there are: their sizes are what they are.
+    /// Makes `options` fit the maps that there are: their sizes are what they are.
     ///
     /// # Errors
     /// When they cannot be looked at.
-    pub fn fit(&self, settings: &mut Settings) -> Result<(), Error> {
+    pub fn fit(&self, options: &mut LoadOptions) -> Result<(), Error> {
         let room = |name| -> Result<Option<u32>, Error> {
             let path = self.map(name);
             if !path.exists() {
@@ -102,8 +102,8 @@ impl Pins {
             Ok(Some(map.info()?.max_entries()))
         };
         for (option, pinned, wanted) in [
-            ("--max-flows", self.max_flows()?, &mut settings.max_flows),
-            ("--max-groups", room("GROUPS")?, &mut settings.max_groups),
+            ("--max-flows", self.max_flows()?, &mut options.max_flows),
+            ("--max-groups", room("GROUPS")?, &mut options.max_groups),
         ] {
             if let Some(pinned) = pinned
                 && pinned != *wanted
@@ -116,8 +116,8 @@ impl Pins {
                 *wanted = pinned;
             }
         }
-        settings.max_series = room("SERIES")?;
-        let has_room = settings.max_series.is_none_or(|pinned| pinned >= settings.series_wanted());
+        options.max_series = room("SERIES")?;
+        let has_room = options.max_series.is_none_or(|pinned| pinned >= options.series_wanted());
         if !has_room {
             tracing::warn!(
                 "the maps pinned in {} were made without groups, and have little room for them; to begin anew with \

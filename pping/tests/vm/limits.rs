@@ -6,7 +6,7 @@ use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use pping::kernel::{
     drain::{Event, drain},
     interfaces::Link,
-    load::{self, Settings},
+    load::{self, LoadOptions},
 };
 use pping_common::{
     abi::{Counters, Lost},
@@ -82,7 +82,7 @@ fn events_that_nobody_reads_are_counted() {
         (true, false) => TALK_SLOW_PATH,
         (true, true) => TALK,
     };
-    let mut kernel = load::open(object, &Settings { max_flows: 16, ..Settings::DEFAULT }).unwrap();
+    let mut kernel = load::open(object, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let interface_id = loopback.register(&mut kernel).unwrap();
     let program: &mut SchedClassifier =

@@ -1,6 +1,6 @@
 //! The verifier of this kernel takes the programs, whatever they are made for.
 
-use pping::kernel::load::{self, Settings};
+use pping::kernel::load::{self, LoadOptions};
 use pping_common::{
     abi::Emit,
     group::Grouping,
@@ -14,7 +14,7 @@ use super::report::verified;
 const BUDGET: u32 = 500_000;
 
 /// With little room, since it is made anew for each.
-const SMALL: Settings = Settings { max_flows: 16, max_groups: 16, ..Settings::DEFAULT };
+const SMALL: LoadOptions = LoadOptions { max_flows: 16, max_groups: 16, ..LoadOptions::DEFAULT };
 const EVERY_EVENT: Emit = Emit(Emit::SAMPLES.0 | Emit::FLOWS.0 | Emit::ENDS.0);
 const NETWORKS: Grouping =
     Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
@@ -24,7 +24,7 @@ const RARELY: Rules =
     Rules { rate_limit: 100_000_000, rtt_rate: 1 << 15, rtt_basis: Basis::Min, ..Rules::UNLIMITED };
 const LOCAL: Rules = Rules { include_local: true, ..Rules::UNLIMITED };
 const RARELY_AND_LOCAL: Rules = Rules { include_local: true, ..RARELY };
-const EVERYTHING: Settings = Settings {
+const EVERYTHING: LoadOptions = LoadOptions {
     emit: EVERY_EVENT,
     rules: RARELY_AND_LOCAL,
     grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
@@ -33,34 +33,34 @@ const EVERYTHING: Settings = Settings {
     log: true,
     ..SMALL
 };
-const EVERYTHING_BOTH: Settings =
-    Settings { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
+const EVERYTHING_BOTH: LoadOptions =
+    LoadOptions { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
 
 /// What most have, and what costs the most.
-const EXTREMES: [(&str, Settings); 3] =
+const EXTREMES: [(&str, LoadOptions); 3] =
     [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
 
 /// One thing at a time.
-const SETS: [(&str, Settings); 12] = [
-    ("no-events", Settings { emit: Emit::NOTHING, ..SMALL }),
-    ("every-event", Settings { emit: EVERY_EVENT, ..SMALL }),
-    ("rate-limits", Settings { rules: RARELY, ..SMALL }),
-    ("include-local", Settings { rules: LOCAL, ..SMALL }),
-    ("by-network", Settings { grouping: NETWORKS, ..SMALL }),
-    ("by-label", Settings { grouping: LABELS, ..SMALL }),
-    ("by-dscp", Settings { grouping: CLASSES, ..SMALL }),
-    ("excludes", Settings { excludes: true, ..SMALL }),
-    ("decap", Settings { decap: Decap::ALL, ..SMALL }),
-    ("log", Settings { log: true, ..SMALL }),
-    ("tcp-ts-only", Settings { rules: measured_by(Methods::NONE.and(Method::TcpTs)), ..SMALL }),
-    ("tcp-both", Settings { rules: measured_by(Methods::ALL.and_seq_always()), ..SMALL }),
+const SETS: [(&str, LoadOptions); 12] = [
+    ("no-events", LoadOptions { emit: Emit::NOTHING, ..SMALL }),
+    ("every-event", LoadOptions { emit: EVERY_EVENT, ..SMALL }),
+    ("rate-limits", LoadOptions { rules: RARELY, ..SMALL }),
+    ("include-local", LoadOptions { rules: LOCAL, ..SMALL }),
+    ("by-network", LoadOptions { grouping: NETWORKS, ..SMALL }),
+    ("by-label", LoadOptions { grouping: LABELS, ..SMALL }),
+    ("by-dscp", LoadOptions { grouping: CLASSES, ..SMALL }),
+    ("excludes", LoadOptions { excludes: true, ..SMALL }),
+    ("decap", LoadOptions { decap: Decap::ALL, ..SMALL }),
+    ("log", LoadOptions { log: true, ..SMALL }),
+    ("tcp-ts-only", LoadOptions { rules: measured_by(Methods::NONE.and(Method::TcpTs)), ..SMALL }),
+    ("tcp-both", LoadOptions { rules: measured_by(Methods::ALL.and_seq_always()), ..SMALL }),
 ];
 
 const fn measured_by(methods: Methods) -> Rules {
     Rules { methods, ..Rules::UNLIMITED }
 }
 
-fn load(features: &str, settings: &Settings) {
+fn load(features: &str, settings: &LoadOptions) {
     let kernel =
         load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
     // Those that this kernel gets: not all have use for the same.
@@ -106,7 +106,7 @@ fn pairs_of_features_load() {
             let features = format!(
                 "pair:events={events},group={group},tunnels={tunnels},excludes={excludes},local={local}"
             );
-            let settings = Settings {
+            let settings = LoadOptions {
                 emit: if events { EVERY_EVENT } else { Emit::NOTHING },
                 grouping,
                 decap: if tunnels { Decap::ALL } else { Decap::NONE },

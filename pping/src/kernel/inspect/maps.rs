@@ -4,7 +4,7 @@ use std::fs;
 
 use pping_common::table::buckets;
 
-use super::super::load::Settings;
+use super::super::load::LoadOptions;
 
 /// `BPF_F_NO_PREALLOC` of linux/bpf.h.
 const NO_PREALLOC: u32 = 1;
@@ -33,7 +33,7 @@ pub(crate) struct Size {
 
 /// What the maps of `large` settings would take, by those of `small` ones, which this process has loaded. No two of the
 /// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
-pub(crate) fn scaled(small: &Settings, large: &Settings) -> Option<Size> {
+pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [
         (small.max_flows, large.max_flows),
         (buckets(small.max_flows), buckets(large.max_flows)),

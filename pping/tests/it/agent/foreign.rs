@@ -9,7 +9,7 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use pping::kernel::load::{self, Kernel, Settings};
+use pping::kernel::load::{self, Kernel, LoadOptions};
 use pping_lab::Topology;
 
 use super::monitor::{ok, wait_until};
@@ -54,7 +54,7 @@ impl<'a> Foreign<'a> {
         side: TcAttachType,
         options: impl FnOnce() -> TcAttachOptions + Send,
     ) -> Self {
-        let settings = Settings { max_flows: 16, ..Settings::DEFAULT };
+        let settings = LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT };
         let kernel = load::open(BASELINE, &settings).unwrap();
         let mut foreign = Self { topology, kernel, link: None };
         let program = foreign.program();

@@ -7,7 +7,7 @@ use clap::Parser as _;
 use pping::{
     cli::Arguments,
     config::Config,
-    kernel::load::{self, Kernel, Settings},
+    kernel::load::{self, Kernel, LoadOptions},
 };
 use pping_lab::{Process, Topology, run};
 use serde_json::Value;
@@ -29,7 +29,7 @@ impl Foreign {
     fn attach(topology: &Topology) -> Self {
         let arguments = Arguments::parse_from(["pping", "-i", Topology::WAN, "--max-flows", "16"]);
         let config = Config::try_from(arguments).unwrap();
-        let settings = Settings { rules: config.rules, ..Settings::DEFAULT };
+        let settings = LoadOptions { rules: config.rules, ..LoadOptions::DEFAULT };
         let mut kernel = load::load(&settings, true).unwrap();
         let program = load::xdp(&mut kernel.programs).unwrap();
         let number = program.info().unwrap().id();

@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf};
 use pping::{
     capture::{self, Capture},
     event::Event,
-    kernel::load::Settings,
+    kernel::load::LoadOptions,
     replay::{self, Engine},
 };
 use pping_common::{
@@ -28,7 +28,7 @@ fn pair(sample: &RttEvent) -> Pair {
 }
 
 /// All methods but the one that goes by times, which are others here: the tests of end to end have that.
-const TIMELESS: Settings = Settings {
+const TIMELESS: LoadOptions = LoadOptions {
     rules: Rules { methods: Methods::ALL.without(Method::QuicSpin), ..SETTINGS.rules },
     ..SETTINGS
 };
@@ -71,7 +71,7 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
 
 /// What a replay with the capture's own time matches.
 fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
-    let Settings { rules, max_flows, .. } = TIMELESS;
+    let LoadOptions { rules, max_flows, .. } = TIMELESS;
     let mut engine = Engine::new(replay::Settings::new(rules, max_flows, decap));
     for (time, bytes) in frames {
         engine.packet(&capture::Packet {
@@ -88,7 +88,7 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
 
 /// What the programs match, one after the other or by turns, and what user space does at the same time.
 fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what: &str) -> Vec<Pair> {
-    let mut rig = Rig::with(Settings { decap, ..TIMELESS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { decap, ..TIMELESS }, LinkType::Ethernet);
     let mut pairs = Vec::new();
     for (number, (_, bytes)) in frames.iter().enumerate() {
         rig.send(programs[number % programs.len()], bytes);

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::{drain::Event, load::Settings};
+use pping::kernel::{drain::Event, load::LoadOptions};
 use pping_common::{
     abi::{Emit, Endpoints, RttEvent},
     group::Grouping,
@@ -96,7 +96,7 @@ fn conversations_are_in_the_same_groups_and_end_the_same() {
         (Grouping { by_source: 1, by_destination: 1, ..nets }, 6..),
     ] {
         let emit = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
-        let settings = Settings { grouping, emit, max_groups: 30, ..SETTINGS };
+        let settings = LoadOptions { grouping, emit, max_groups: 30, ..SETTINGS };
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         talk(&mut rig, 5, Temper::Wild, Program::Ingress);
         assert!(groups.contains(&rig.kernel.series.fill().groups), "{:?}", rig.kernel.series.fill());
@@ -121,13 +121,13 @@ fn conversations_are_in_the_same_groups_and_end_the_same() {
 
 #[test]
 fn conversations_match_the_same_with_the_log_on() {
-    let mut rig = Rig::with(Settings { log: true, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { log: true, ..SETTINGS }, LinkType::Ethernet);
     assert!(!talk(&mut rig, 9, Temper::Wild, Program::Xdp).is_empty());
 }
 
 /// Lets hosts talk under limits until enough was reported: that, and what there would be without limits.
 fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<RttEvent>, Vec<RttEvent>) {
-    let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
     rig.twin = Twin::new(SETTINGS, LinkType::Ethernet, rig.twin.interface_id);
     let mut random = Random::seeded(11);
     let mut connections: Vec<Connection> =

@@ -8,7 +8,7 @@ use std::{
 
 use pping::kernel::{
     labels,
-    load::{self, Settings},
+    load::{self, LoadOptions},
     sweep,
 };
 use pping_common::{
@@ -168,7 +168,7 @@ fn what_is_no_message_of_a_server_or_to_one_is_not_measured() {
 
 #[test]
 fn servers_listen_where_the_user_says() {
-    let settings = Settings { dns_ports: [5300, 0, 0, 0, 0, 0, 5353], ..SETTINGS };
+    let settings = LoadOptions { dns_ports: [5300, 0, 0, 0, 0, 0, 5353], ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     for pair in Pair::both() {
         for (id, port) in [(1, 5300), (2, 53), (3, 5353), (4, 0)] {
@@ -185,7 +185,7 @@ fn servers_listen_where_the_user_says() {
 fn a_question_to_this_host_is_counted_and_timed_only_when_asked_for() {
     for (include_local, expected) in [(false, vec![2, 2]), (true, vec![1, 2, 1, 2])] {
         let rules = Rules { include_local, ..Rules::UNLIMITED };
-        let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+        let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
         for pair in Pair::both() {
             let [here, there] = pair.hosts;
             rig.add_local(match here {
@@ -206,7 +206,7 @@ fn a_question_to_this_host_is_counted_and_timed_only_when_asked_for() {
 #[test]
 fn messages_that_look_random_match_what_they_match_in_user_space() {
     for settings in kernels() {
-        let settings = Settings { dns_ports: [53, 54, 0, 0, 0, 0, 0], ..settings };
+        let settings = LoadOptions { dns_ports: [53, 54, 0, 0, 0, 0, 0], ..settings };
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         let mut random = Random::seeded(53);
         let mut reported = 0;
@@ -234,7 +234,7 @@ fn what_is_off_has_no_room_and_sees_nothing() {
     let methods = Rules::UNLIMITED.methods.without(Method::Dns);
     let rules = Rules { methods, ..Rules::UNLIMITED };
     for settings in kernels() {
-        let mut rig = Rig::with(Settings { rules, ..settings }, LinkType::Ethernet);
+        let mut rig = Rig::with(LoadOptions { rules, ..settings }, LinkType::Ethernet);
         for pair in Pair::both() {
             pair.ask(&mut rig, 1);
             pair.answer(&mut rig, 1, RESPONSE);
@@ -339,7 +339,7 @@ fn a_question_waits_for_its_time_and_no_longer() {
 fn hosts_that_are_left_out_neither_ask_nor_answer() {
     for pair in Pair::both() {
         for host in pair.hosts {
-            let mut kernel = load::load(&Settings { excludes: true, ..SETTINGS }, true).unwrap();
+            let mut kernel = load::load(&LoadOptions { excludes: true, ..SETTINGS }, true).unwrap();
             let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
             labels::add(&mut kernel.excluded, 0, &[(host.into(), 1)]).unwrap();
             run(&mut kernel, Program::Egress, &pair.message(0, 1, QUERY, 12));

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::{
     parse::{LinkType, Untracked},
     rtt::{Method, Methods, Rules},
@@ -37,7 +37,7 @@ fn syn(number: u32) -> Vec<u8> {
 
 #[test]
 fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
-    let settings = Settings { max_flows: MAX_FLOWS, max_unanswered: MAX_UNANSWERED, ..SETTINGS };
+    let settings = LoadOptions { max_flows: MAX_FLOWS, max_unanswered: MAX_UNANSWERED, ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     let (there, mut back) = ((v4(1), v4(2)), 0);
     // The ports of all segments are those of the client.
@@ -85,7 +85,7 @@ fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
 #[test]
 fn syns_without_timestamps_begin_nothing_where_only_those_are_measured() {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
-    let mut rig = Rig::with(Settings { rules, max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { rules, max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..100 {
         rig.send(Program::Ingress, &syn(number));
     }

@@ -1,6 +1,6 @@
 //! Bytes that mean nothing.
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::{
     parse::LinkType,
     rtt::{Method, Methods, Rules},
@@ -80,7 +80,7 @@ fn tunnels_with_a_few_bytes_changed() {
 fn shapes_with_a_few_bytes_changed_where_nothing_is_measured_by_udp() {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho), ..SETTINGS.rules };
     let shapes: Vec<Shape> = catalogue().into_iter().chain(tunnels()).collect();
-    change(Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet), &shapes);
+    change(Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet), &shapes);
 }
 
 fn change(mut rig: Rig, shapes: &[Shape]) {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::{
     abi::Direction,
     parse::LinkType,
@@ -25,7 +25,7 @@ fn bytes(address: IpAddr) -> [u8; 16] {
 
 fn rig(include_local: bool, local: &[IpAddr]) -> Rig {
     let rules = Rules { include_local, ..Rules::UNLIMITED };
-    let mut rig = Rig::with(Settings { rules, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
     for address in local {
         rig.add_local(bytes(*address));
     }

@@ -1,6 +1,6 @@
 //! More flows than the maps hold.
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::{
     abi::Lost,
     limits::UNANSWERED_IDLE_SECONDS,
@@ -24,7 +24,7 @@ fn ping(rig: &mut Rig, number: u16, sequence: u16) {
 
 #[test]
 fn flows_without_room_are_refused_and_counted_and_the_others_go_on() {
-    let mut rig = Rig::with(Settings { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..40 {
         ping(&mut rig, number, 1);
         let reported = rig.agree(&format!("flow {number}"));
@@ -43,7 +43,7 @@ fn flows_without_room_are_refused_and_counted_and_the_others_go_on() {
 
 #[test]
 fn there_is_room_again_after_a_sweep() {
-    let mut rig = Rig::with(Settings { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    let mut rig = Rig::with(LoadOptions { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..40 {
         ping(&mut rig, number, 1);
     }

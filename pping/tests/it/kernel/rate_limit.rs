@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::{parse::LinkType, rtt::Rules};
 
 use super::{
@@ -17,7 +17,7 @@ fn a_tsval_that_was_not_recorded_is_not_recorded_when_it_is_seen_again() {
     let rules = Rules { rate_limit: LIMIT.as_nanos() as u64, ..Rules::UNLIMITED };
     for settings in kernels() {
         for [here, there] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
-            let mut rig = Rig::with(Settings { rules, ..settings }, LinkType::Ethernet);
+            let mut rig = Rig::with(LoadOptions { rules, ..settings }, LinkType::Ethernet);
             let send = |rig: &mut Rig, tsval, tsecr| {
                 let segment = Tcp { ports: (40_000, 443), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
                 rig.send(Program::Egress, &Ip::between(here, there).frame(TCP, &segment.bytes()));

@@ -11,7 +11,7 @@ use pping::kernel::{
     drain::{Event, drain},
     features::{Feature, Without},
     interfaces::Link,
-    load::{self, Kernel, Settings},
+    load::{self, Kernel, LoadOptions},
     sweep,
 };
 use pping_common::{
@@ -80,13 +80,13 @@ impl Program {
 }
 
 /// No limits, room for some thousand flows.
-pub(super) const SETTINGS: Settings =
-    Settings { rules: Rules::UNLIMITED, max_flows: 4096, ..Settings::DEFAULT };
+pub(super) const SETTINGS: LoadOptions =
+    LoadOptions { rules: Rules::UNLIMITED, max_flows: 4096, ..LoadOptions::DEFAULT };
 
 /// The present kernel, and one with the programs of older ones.
-pub(super) fn kernels() -> [Settings; 2] {
+pub(super) fn kernels() -> [LoadOptions; 2] {
     // With TCX all the same: a lease would run out where a test is kept waiting.
-    [SETTINGS, Settings { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
+    [SETTINGS, LoadOptions { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
 }
 
 /// An event without what the clock had to say.
@@ -214,7 +214,7 @@ impl Rig {
         Self::with(SETTINGS, LinkType::Ethernet)
     }
 
-    pub(super) fn with(settings: Settings, link: LinkType) -> Self {
+    pub(super) fn with(settings: LoadOptions, link: LinkType) -> Self {
         let mut kernel = load::load(&settings, true).unwrap();
         let interface_id = loopback(link).register(&mut kernel).unwrap();
         Self {

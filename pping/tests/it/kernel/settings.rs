@@ -2,7 +2,7 @@
 
 use pping::kernel::{
     features::{Feature, Without},
-    load::{self, Kernel, Settings},
+    load::{self, Kernel, LoadOptions},
 };
 use pping_common::{
     abi::Emit,
@@ -19,7 +19,7 @@ use super::{
 /// Half of what the kernel allows: what the next compiler does with the same source is not known.
 const BUDGET: u32 = 500_000;
 
-fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
+fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
     let sweep = kernel.sweeper.program();
     for name in ["pping_xdp", "pping_ingress", "pping_egress", sweep] {
         let info = match name {
@@ -33,7 +33,7 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &Settings) {
 }
 
 /// Every combination of the settings that are no tunnels.
-fn combinations() -> Vec<Settings> {
+fn combinations() -> Vec<LoadOptions> {
     let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
         for (rtt_rate, rtt_basis) in [(0, Basis::Smoothed), (1 << 16, Basis::Smoothed), (1 << 15, Basis::Min)]
@@ -41,7 +41,7 @@ fn combinations() -> Vec<Settings> {
             for include_local in [false, true] {
                 for log in [false, true] {
                     let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, ..Rules::UNLIMITED };
-                    combinations.push(Settings { rules, log, ..SETTINGS });
+                    combinations.push(LoadOptions { rules, log, ..SETTINGS });
                 }
             }
         }
@@ -70,7 +70,7 @@ fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settin
 fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_programs() {
     let sizes: Vec<u32> = (0..=Decap::ALL.0)
         .map(|tunnels| {
-            let settings = Settings { decap: Decap(tunnels), ..SETTINGS };
+            let settings = LoadOptions { decap: Decap(tunnels), ..SETTINGS };
             let mut kernel = load::load(&settings, true).unwrap();
             assert_within_budget(&mut kernel, &settings);
             let program = kernel.programs.program("pping_ingress").unwrap();
@@ -98,7 +98,7 @@ fn method_sets() -> Vec<Methods> {
 #[test]
 fn the_programs_load_within_the_budget_with_every_choice_of_methods() {
     for methods in method_sets() {
-        let settings = Settings { rules: Rules { methods, ..Rules::UNLIMITED }, ..SETTINGS };
+        let settings = LoadOptions { rules: Rules { methods, ..Rules::UNLIMITED }, ..SETTINGS };
         let mut kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&mut kernel, &settings);
     }
@@ -111,7 +111,7 @@ fn groupings() -> [Grouping; 3] {
 }
 
 /// Next to nothing, and everything.
-fn extremes(grouping: Grouping) -> impl Iterator<Item = Settings> {
+fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
     let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
     let both = Methods::ALL.and_seq_always();
     let extremes = [
@@ -126,7 +126,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = Settings> {
             .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min);
         // The last costs the most, and once is enough.
         let combinations = combinations.filter(move |it| methods != both || it.rules.include_local && it.log);
-        combinations.map(move |settings| Settings {
+        combinations.map(move |settings| LoadOptions {
             grouping,
             max_groups: 16,
             emit,
@@ -150,7 +150,7 @@ fn the_programs_load_within_the_budget_with_groups_and_every_event() {
 fn the_programs_for_older_kernels_load_within_the_budget() {
     let [_, file, _] = groupings();
     for settings in extremes(Grouping::NONE).chain(extremes(file)) {
-        let settings = Settings { without: Without::these(&Feature::ALL), ..settings };
+        let settings = LoadOptions { without: Without::these(&Feature::ALL), ..settings };
         let mut kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&mut kernel, &settings);
     }

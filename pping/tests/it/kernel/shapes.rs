@@ -3,7 +3,7 @@
 mod catalogue;
 mod tunnels;
 
-use pping::kernel::load::Settings;
+use pping::kernel::load::LoadOptions;
 use pping_common::parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan};
 
 pub(super) use self::{catalogue::catalogue, tunnels::tunnels};
@@ -45,8 +45,8 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     }
 }
 
-/// Settings that look into all tunnels.
-pub(super) const DECAP_ALL: Settings = Settings { decap: Decap::ALL, ..SETTINGS };
+/// LoadOptions that look into all tunnels.
+pub(super) const DECAP_ALL: LoadOptions = LoadOptions { decap: Decap::ALL, ..SETTINGS };
 
 #[test]
 fn the_shapes_are_what_they_are_meant_to_be() {
@@ -115,7 +115,7 @@ fn every_tunnel_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() 
 #[test]
 fn a_kind_of_tunnel_that_is_off_stays_closed() {
     for kind in [Decap::IPIP, Decap::GRE, Decap::VXLAN, Decap::GENEVE, Decap::GTP_U] {
-        let (others, only) = (Decap(Decap::ALL.0 & !kind.0), Settings { decap: kind, ..SETTINGS });
+        let (others, only) = (Decap(Decap::ALL.0 & !kind.0), LoadOptions { decap: kind, ..SETTINGS });
         let opened = tunnels()
             .iter()
             .filter(|shape| shape.becomes == Becomes::Stamped)

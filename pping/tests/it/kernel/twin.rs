@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use pping::{
     capture::Packet,
     event::Event,
-    kernel::load::Settings,
+    kernel::load::LoadOptions,
     replay::{self, Report, Tracker},
 };
 use pping_common::{
@@ -23,9 +23,9 @@ pub(super) struct Twin {
 }
 
 impl Twin {
-    pub(super) fn new(settings: Settings, link: LinkType, interface_id: u16) -> Self {
-        let Settings { rules, dns_ports, max_flows, max_unanswered, .. } = settings;
-        let Settings { decap, emit, grouping, max_groups, .. } = settings;
+    pub(super) fn new(settings: LoadOptions, link: LinkType, interface_id: u16) -> Self {
+        let LoadOptions { rules, dns_ports, max_flows, max_unanswered, .. } = settings;
+        let LoadOptions { decap, emit, grouping, max_groups, .. } = settings;
         let settings = replay::Settings::new(rules, max_flows, decap);
         let tracker = Tracker::new(replay::Settings {
             dns_ports,

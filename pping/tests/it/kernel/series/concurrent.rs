@@ -10,7 +10,7 @@ use pping::{
     aggregate::Distribution,
     kernel::{
         drain::{Event, drain},
-        load::{self, Settings},
+        load::{self, LoadOptions},
     },
 };
 use pping_common::{
@@ -36,8 +36,8 @@ static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/
 const CPUS: usize = 2;
 
 /// All that the program has use for: it has all of pping in it twice.
-fn by_timestamps(settings: Settings) -> Settings {
-    Settings { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
+fn by_timestamps(settings: LoadOptions) -> LoadOptions {
+    LoadOptions { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
 }
 
 /// Has each CPU make samples, `runs` at a time as long as there is `room`, while `meanwhile` is called over and over
@@ -105,10 +105,10 @@ fn millions_of_samples_over_hundreds_of_intervals_add_up() {
     }
 }
 
-fn assert_millions_add_up(object: &[u8], settings: Settings) {
+fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     const INTERVALS: u32 = 250;
     let mut kernel =
-        load::open(object, &Settings { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
+        load::open(object, &LoadOptions { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
     let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
@@ -138,7 +138,7 @@ fn each_interval_has_whole_samples_as_their_events_tell() {
     }
 }
 
-fn assert_whole_samples(object: &[u8], settings: Settings) {
+fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());

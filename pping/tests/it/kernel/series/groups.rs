@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pping::kernel::load::{self, Kernel, Settings};
+use pping::kernel::load::{self, Kernel, LoadOptions};
 use pping_common::{
     abi::{Counters, Direction},
     group::Grouping,
@@ -12,13 +12,13 @@ use pping_common::{
 
 use super::{Program, SETTINGS, Sums, echo, rig, run, v4, v6};
 
-const BY_HOST: Settings = Settings {
+const BY_HOST: LoadOptions = LoadOptions {
     grouping: Grouping { by_source: 1, v4_len: 32, v6_len: 128, ..Grouping::NONE },
     max_groups: 4,
     ..SETTINGS
 };
 
-fn kernel(settings: &Settings) -> (Kernel, u16) {
+fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
     let mut kernel = load::load(settings, true).unwrap();
     let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     (kernel, interface_id)
@@ -106,7 +106,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
 #[test]
 fn the_same_place_serves_one_series_after_another() {
     // More groups, one after the other, than there are places.
-    let (mut kernel, interface_id) = kernel(&Settings { max_groups: 2, ..BY_HOST });
+    let (mut kernel, interface_id) = kernel(&LoadOptions { max_groups: 2, ..BY_HOST });
     let mut sums = Sums::default();
     for round in 0..30_u16 {
         for host in 2..250 {
@@ -130,7 +130,7 @@ fn the_same_place_serves_one_series_after_another() {
 
 #[test]
 fn networks_hosts_and_classes_make_groups_of_either_end() {
-    let by = |grouping| Settings { grouping, max_groups: 100, ..SETTINGS };
+    let by = |grouping| LoadOptions { grouping, max_groups: 100, ..SETTINGS };
     let nets = Grouping { v4_len: 24, v6_len: 64, ..Grouping::NONE };
     for (grouping, expected) in [
         (Grouping { by_source: 1, ..nets }, 2),

@@ -2,7 +2,7 @@
 
 use pping::kernel::{
     labels,
-    load::{self, Kernel, Settings},
+    load::{self, Kernel, LoadOptions},
 };
 use pping_common::{
     abi::Emit,
@@ -12,14 +12,14 @@ use pping_common::{
 
 use super::{Program, SETTINGS, Sums, echo, rig, run, v4, v6};
 
-const BY_LABEL: Settings = Settings {
+const BY_LABEL: LoadOptions = LoadOptions {
     grouping: Grouping { by_source: 1, by_label: 1, ..Grouping::NONE },
     max_groups: 100,
     emit: Emit::NOTHING,
     ..SETTINGS
 };
 
-fn kernel(settings: &Settings) -> (Kernel, u16) {
+fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
     let mut kernel = load::load(settings, false).unwrap();
     let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     (kernel, interface_id)
@@ -87,7 +87,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
 
 #[test]
 fn what_is_left_out_is_not_followed() {
-    let (mut kernel, interface_id) = kernel(&Settings { excludes: true, ..SETTINGS });
+    let (mut kernel, interface_id) = kernel(&LoadOptions { excludes: true, ..SETTINGS });
     let prefixes = [format!("{}/32", v4(3)), format!("{}/128", v6(2))];
     let prefixes: Vec<_> = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
     labels::add(&mut kernel.excluded, 0, &prefixes).unwrap();

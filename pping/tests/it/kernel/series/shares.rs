@@ -1,7 +1,7 @@
 //! What flows sent when there are more of them than a sweep comes to.
 
 use pping::kernel::{
-    load::{self, Kernel, Settings},
+    load::{self, Kernel, LoadOptions},
     sweep::{self, SHARE},
 };
 use pping_common::{abi::Emit, parse::LinkType};
@@ -14,7 +14,7 @@ const FLOWS: usize = SHARE + 10_000;
 
 fn kernel() -> Kernel {
     let mut kernel =
-        load::load(&Settings { emit: Emit::NOTHING, max_flows: 1 << 17, ..SETTINGS }, true).unwrap();
+        load::load(&LoadOptions { emit: Emit::NOTHING, max_flows: 1 << 17, ..SETTINGS }, true).unwrap();
     loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     kernel
 }
