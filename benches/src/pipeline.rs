@@ -9,13 +9,14 @@ use std::{fs::OpenOptions, hint::black_box, io::Write as _};
 use anyhow::{Result, ensure};
 use pping::{
     Batch,
+    agent::events,
     aggregate::Answers,
     cli::Format,
     config::Aggregation,
     groups::Names,
     kernel::{
         clock::{WallClock, wall},
-        drain,
+        drain::drain,
         load::{Kernel, LoadOptions},
     },
     records::format,
@@ -133,22 +134,22 @@ impl Agent {
         let before = cpu_time()?;
         let clock = WallClock::now()?;
         let is_empty = match doing {
-            Doing::Nothing => drain::drain(&mut kernel.events, |event| {
+            Doing::Nothing => drain(&mut kernel.events, |event| {
                 black_box(&event);
                 taken += 1;
             }),
             Doing::Aggregating => {
                 // No record comes of any: what is lost is looked at below.
                 taken = EVENTS;
-                drain::records(kernel, by_flow, names, clock, |_| ())
+                events::records(kernel, by_flow, names, clock, |_| ())
             }
-            Doing::Records => drain::records(kernel, individual, names, clock, |record| {
+            Doing::Records => events::records(kernel, individual, names, clock, |record| {
                 black_box(record);
                 taken += 1;
             }),
             Doing::JsonLines => {
                 let mut batch = Batch::default();
-                let is_empty = drain::records(kernel, individual, names, clock, |record| {
+                let is_empty = events::records(kernel, individual, names, clock, |record| {
                     batch.push(sink.as_mut(), record);
                     taken += 1;
                 });

@@ -9,7 +9,7 @@
 //! Without the feature `live` there is nothing that needs a kernel, and only captures can be read.
 
 #[cfg(feature = "live")]
-mod agent;
+pub mod agent;
 #[cfg(not(feature = "live"))]
 #[path = "not_live.rs"]
 mod agent;

@@ -3,6 +3,7 @@
 mod answers;
 mod counting;
 mod ending;
+pub mod events;
 mod groups;
 mod memory;
 mod reloading;
@@ -34,9 +35,7 @@ use crate::{
     http::{Readiness, Server},
     kernel::{
         attach::leftovers,
-        capabilities,
-        clock::{self, WallClock},
-        drain,
+        capabilities, clock,
         features::{Feature, Features, Without},
         interfaces::{self, Netlink},
         labels,
@@ -47,7 +46,7 @@ use crate::{
     },
     metrics::Metrics,
     notify::Notify,
-    output::{Batch, Ended, OnFailure, Output},
+    output::{Ended, OnFailure, Output},
     records::format::{self, Sink},
 };
 
@@ -282,16 +281,6 @@ impl Agent {
         } else {
             format!("watching {}", names.join(", "))
         }
-    }
-
-    /// Takes the events that wait.
-    fn drain(&mut self) -> Result<(), Error> {
-        let clock = WallClock::now()?;
-        let Self { kernel, sink, aggregator: Aggregator { answers, names, .. }, .. } = self;
-        let mut batch = Batch::default();
-        drain::records(kernel, answers, names, clock, |record| batch.push(sink.as_mut(), record));
-        self.output.write(batch);
-        Ok(())
     }
 }
 

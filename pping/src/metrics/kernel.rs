@@ -18,9 +18,9 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use super::{Fill, ProgramRuns};
+use super::Fill;
 use crate::{
-    kernel::counters::Snapshot,
+    kernel::{counters::Snapshot, runs::ProgramRuns},
     records::{direction_name, method_name, untracked_name},
 };
 

@@ -28,7 +28,7 @@ use prometheus_client::{encoding::text as client, metrics::info::Info, registry:
 
 use crate::{
     groups::SeriesName,
-    kernel::{counters::Snapshot, ledger::Ledger},
+    kernel::{counters::Snapshot, ledger::Ledger, runs::ProgramRuns},
 };
 
 /// What the agent lost, and how full the kernel's maps are.
@@ -46,17 +46,6 @@ pub struct Fill {
     pub series: u32,
     /// Series that there is room for.
     pub max_series: u32,
-}
-
-/// What a kernel program cost so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramRuns {
-    /// Its name.
-    pub program: String,
-    /// How often it ran.
-    pub runs: u64,
-    /// How long that took.
-    pub time: Duration,
 }
 
 /// All metrics. Cloning gives another handle to the same ones.

@@ -16,8 +16,9 @@ use pping::{
     kernel::{
         attach::{AttachPoint, AttachPoints},
         counters::{Snapshot, Watched},
+        runs::ProgramRuns,
     },
-    metrics::{Fill, Metrics, ProgramRuns},
+    metrics::{Fill, Metrics},
 };
 use pping_common::{
     abi::{Counters, Direction, Tally},
