@@ -16,14 +16,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use pping::{
-    cli::Ingress,
-    kernel::{
-        attach::{Attachment, Owner, attach},
-        interfaces::Link,
-        load::Kernel,
-        sweep::{sweep, sweep_all},
-    },
+use pping::kernel::{
+    attach::{AttachPoint, Attachment, Owner, attach},
+    interfaces::Link,
+    load::Kernel,
+    sweep::{sweep, sweep_all},
 };
 use pping_common::{abi::Direction, parse::Protocol};
 use pping_lab::{
@@ -154,7 +151,7 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
         let link =
             Link { name: INTERFACE.into(), ifindex: ifindex(INTERFACE)?, hardware_type: libc::ARPHRD_ETHER };
         let interface_id = link.register(kernel)?;
-        Ok((attach(kernel, &link, Ingress::Tc, None, &mut Owner::default())?, interface_id))
+        Ok((attach(kernel, &link, &[AttachPoint::Tcx], None, &mut Owner::default())?, interface_id))
     })?
 }
 

@@ -19,6 +19,14 @@ pub enum Direction {
 impl Direction {
     /// Both, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
+
+    /// The name in labels, records and file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        }
+    }
 }
 
 /// What the ring buffer had no room for.

@@ -34,7 +34,7 @@ use crate::{
     groups::Labels,
     http::{Readiness, Server},
     kernel::{
-        attach::leftovers,
+        attach::{AttachPoint, leftovers},
         capabilities, clock,
         features::{Feature, Features, Without},
         interfaces::{self, Netlink},
@@ -108,7 +108,7 @@ pub(crate) async fn run(
     memory::log();
     let mut local = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
-    let mut watching = Watching::new(wanted, live.ingress);
+    let mut watching = Watching::new(wanted, attach_points(live.ingress));
     watching.begin(&mut kernel, pins.as_ref(), &links)?;
     give_up_privileges();
     let mut agent = Agent {
@@ -149,6 +149,15 @@ pub(crate) async fn run(
         server.stop().await;
     }
     ended.and(summary)
+}
+
+/// What `--ingress` says, as attach points in order of preference.
+fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
+    match ingress {
+        Ingress::Tc => &[AttachPoint::Tcx],
+        Ingress::Xdp => &[AttachPoint::XdpNative, AttachPoint::XdpGeneric],
+        Ingress::Auto => &[AttachPoint::XdpNative, AttachPoint::Tcx],
+    }
 }
 
 /// Takes the directory of `--pin`, where the kernel has what can be pinned: whoever boots an older one wants to measure all

@@ -10,7 +10,6 @@ use std::{
 use super::Agent;
 use crate::{
     Error,
-    cli::Ingress,
     kernel::{
         attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
         counters::Watched,
@@ -27,7 +26,8 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// What is watched, and what is to be.
 pub(super) struct Watching {
     wanted: Wanted,
-    ingress: Ingress,
+    /// Where to attach at ingress, in order of preference.
+    ingress: &'static [AttachPoint],
     owner: Owner,
     /// Each interface that is watched, or was until it went away.
     pub(super) watched: Vec<Watched>,
@@ -44,7 +44,7 @@ struct Held {
 }
 
 impl Watching {
-    pub(super) fn new(wanted: Wanted, ingress: Ingress) -> Self {
+    pub(super) fn new(wanted: Wanted, ingress: &'static [AttachPoint]) -> Self {
         Self {
             wanted,
             ingress,
@@ -83,7 +83,8 @@ impl Watching {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
         // Interfaces of a run before this one that are away at present: their counters are still told.
-        let ingress = if self.ingress == Ingress::Xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
+        let is_xdp = self.ingress.iter().all(|it| it.is_xdp());
+        let ingress = if is_xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
         for (id, name) in kernel.interface_ids.names() {
             if self.wanted.has(name) && self.watched.iter().all(|it| it.id != id) {
                 let attach_points = AttachPoints { ingress, egress: AttachPoint::Tcx };

@@ -3,6 +3,7 @@
 use std::{fmt, io};
 
 use caps::Capability;
+use pping_common::abi::Direction;
 use rtnetlink::Handle;
 
 use super::{privileges, report::Check};
@@ -14,7 +15,7 @@ use crate::{
         inspect::{
             links::Interface,
             programs::Names,
-            tc::{self, Filter, Side},
+            tc::{self, Filter},
             xdp::Drivers,
         },
     },
@@ -108,12 +109,12 @@ impl Neighbours {
             ingress_only: tc::has_ingress_only(&self.kernel, ifindex).await?,
             ..AtTc::default()
         };
-        for side in Side::ALL {
-            match tc::tcx(ifindex, side) {
-                Ok(ids) => at.tcx.push((side, ids)),
+        for direction in Direction::ALL {
+            match tc::tcx(ifindex, direction) {
+                Ok(ids) => at.tcx.push((direction, ids)),
                 Err(error) => at.unseen = Some(error),
             }
-            at.filters.push((side, tc::filters(&self.kernel, ifindex, side).await?));
+            at.filters.push((direction, tc::filters(&self.kernel, ifindex, direction).await?));
         }
         Ok(at)
     }
@@ -152,7 +153,7 @@ impl Neighbours {
     /// Who is asked before pping, and who after.
     fn order(&self, at: &AtTc) -> Order {
         let mut order = Order { is_whole: at.unseen.is_none(), ..Order::default() };
-        for (side, ids) in &at.tcx {
+        for (direction, ids) in &at.tcx {
             let first_own = ids.iter().position(|id| self.is_own(*id));
             for (place, id) in ids.iter().enumerate() {
                 // pping takes the first place, but others may have come in front of it since; and they are in front of any
@@ -163,10 +164,10 @@ impl Neighbours {
                     (None, Some(false)) => &mut order.before,
                     _ => &mut order.after,
                 };
-                list.push(format!("{} (TCX, {})", self.program(*id), side.name()));
+                list.push(format!("{} (TCX, {})", self.program(*id), direction.name()));
             }
         }
-        for (side, filters) in &at.filters {
+        for (direction, filters) in &at.filters {
             for filter in filters {
                 let is_own = filter.name.as_deref().is_some_and(|name| name.starts_with(OWN));
                 // TCX comes before any filter, and pping's own before those that nobody gave a priority either.
@@ -175,7 +176,7 @@ impl Neighbours {
                     Some(false) if filter.priority < FIRST_OF_KERNEL => &mut order.before,
                     _ => &mut order.after,
                 };
-                list.push(format!("{} (filter, {})", self.filter(filter), side.name()));
+                list.push(format!("{} (filter, {})", self.filter(filter), direction.name()));
             }
         }
         order
@@ -202,10 +203,10 @@ impl Neighbours {
 /// What there is at tc.
 #[derive(Default)]
 struct AtTc {
-    tcx: Vec<(Side, Vec<u32>)>,
+    tcx: Vec<(Direction, Vec<u32>)>,
     /// Why it is not known who is attached by TCX.
     unseen: Option<io::Error>,
-    filters: Vec<(Side, Vec<Filter>)>,
+    filters: Vec<(Direction, Vec<Filter>)>,
     ingress_only: bool,
 }
 

@@ -6,6 +6,7 @@ use std::{
     os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
 };
 
+use pping_common::abi::Direction;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 // Of `enum bpf_cmd` in linux/bpf.h.
@@ -18,8 +19,8 @@ const LINK_DETACH: libc::c_long = 34;
 /// `BPF_PROG_TYPE_SCHED_CLS` of `enum bpf_prog_type`.
 const SCHED_CLS: u32 = 3;
 // Of `enum bpf_attach_type`.
-pub(super) const TCX_INGRESS: u32 = 46;
-pub(super) const TCX_EGRESS: u32 = 47;
+const TCX_INGRESS: u32 = 46;
+const TCX_EGRESS: u32 = 47;
 /// `BPF_F_BEFORE`: with nobody to be before, before all.
 const BEFORE: u32 = 1 << 3;
 
@@ -94,11 +95,11 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
 ///
 /// # Errors
 /// What the kernel says.
-pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, attach_type: u32) -> io::Result<OwnedFd> {
+pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direction) -> io::Result<OwnedFd> {
     let target = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,
         target_ifindex: ifindex,
-        attach_type,
+        attach_type: attach_type(direction),
         flags: BEFORE,
     };
     make(LINK_CREATE, &target)
@@ -127,6 +128,13 @@ pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
 /// What the kernel says, as when the interface is gone already.
 pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
     call(LINK_DETACH, &LinkDetach { link_fd: link.as_raw_fd() as u32 }).map(drop)
+}
+
+pub(super) fn attach_type(direction: Direction) -> u32 {
+    match direction {
+        Direction::Ingress => TCX_INGRESS,
+        Direction::Egress => TCX_EGRESS,
+    }
 }
 
 /// Calls a command that makes a descriptor.

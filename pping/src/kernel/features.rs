@@ -7,6 +7,8 @@ use aya::{
     sys::{BpfHelper, is_helper_supported},
 };
 
+use pping_common::abi::Direction;
+
 use super::bpf::{self, Instruction};
 use crate::Error;
 
@@ -79,7 +81,7 @@ impl Feature {
             // There is no such interface, which a kernel that knows nothing of TCX does not come to see.
             Self::Tcx => {
                 let program = bpf::load_classifier(&NOTHING)?;
-                match bpf::attach_tcx(program.as_fd(), i32::MAX as u32, bpf::TCX_INGRESS) {
+                match bpf::attach_tcx(program.as_fd(), i32::MAX as u32, Direction::Ingress) {
                     Err(error) if error.raw_os_error() != Some(libc::ENODEV) => Ok(false),
                     _ => Ok(true),
                 }

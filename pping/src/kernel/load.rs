@@ -12,7 +12,7 @@ use aya::{
     programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
-    abi::{Counters, Emit},
+    abi::{Counters, Direction, Emit},
     group::Grouping,
     limits::{
         DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_DNS_PORTS, MAX_LABELLED_PREFIXES,
@@ -336,6 +336,14 @@ fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(),
         }
     }
     load()
+}
+
+/// The name of the tc program for a direction.
+pub(super) fn tc_program(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "pping_ingress",
+        Direction::Egress => "pping_egress",
+    }
 }
 
 /// One of the two tc programs.

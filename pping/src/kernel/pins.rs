@@ -3,7 +3,7 @@
 //! ```text
 //! DIR/maps-LAYOUT/NAME            what the programs share with the agent
 //! DIR/programs/NAME               the programs of the last agent
-//! DIR/links/IFINDEX-SIDE-HOOK     what keeps them attached
+//! DIR/links/IFINDEX-DIRECTION-POINT     what keeps them attached
 //! ```
 //!
 //! Maps of another layout, which is that of another version, are of no use to this one. They stay where they are until the
@@ -17,10 +17,13 @@ use std::{
 };
 
 use aya::maps::{Array, Map, MapData};
-use pping_common::{abi::LAYOUT, table::Table};
+use pping_common::{
+    abi::{Direction, LAYOUT},
+    table::Table,
+};
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
-use super::load::LoadOptions;
+use super::{attach::AttachPoint, load::LoadOptions};
 use crate::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
@@ -83,9 +86,10 @@ impl Pins {
         self.directory.join("programs").join(name)
     }
 
-    /// Where the link of an interface is, of a direction and an attach point.
-    pub(super) fn link(&self, ifindex: u32, side: &str, attach_point: &str) -> PathBuf {
-        self.directory.join("links").join(format!("{ifindex}-{side}-{attach_point}"))
+    /// The path of an interface's link.
+    pub(super) fn link(&self, ifindex: u32, direction: Direction, attach_point: AttachPoint) -> PathBuf {
+        let name = format!("{ifindex}-{}-{}", direction.name(), attach_point.name());
+        self.directory.join("links").join(name)
     }
 
     /// Makes `options` fit the maps that there are: their sizes are what they are.

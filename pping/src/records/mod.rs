@@ -246,10 +246,7 @@ pub fn method_name(method: Method) -> &'static str {
 
 /// The name of a direction in labels.
 pub fn direction_name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "ingress",
-        Direction::Egress => "egress",
-    }
+    direction.name()
 }
 
 /// The name of a reason why a packet's flow is not measured, in labels.

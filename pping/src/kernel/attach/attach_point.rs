@@ -23,13 +23,18 @@ impl AttachPoint {
             Self::Clsact => "clsact",
         }
     }
+
+    /// Whether the XDP program is attached there.
+    pub fn is_xdp(self) -> bool {
+        matches!(self, Self::XdpNative | Self::XdpGeneric)
+    }
 }
 
 /// The attach points of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttachPoints {
-    /// Where packets coming in are seen.
+    /// For incoming packets.
     pub ingress: AttachPoint,
-    /// Where packets going out are seen.
+    /// For outgoing packets.
     pub egress: AttachPoint,
 }

@@ -1,79 +1,70 @@
-//! Which attach point sees the packets that come in.
+//! Attaching at ingress, at the first attach point of several that works.
 
 use aya::programs::{XdpMode, xdp::XdpLink};
+use pping_common::abi::Direction;
 
 use super::{
-    AttachPoint, Held, Side, Target, innermost,
+    AttachPoint, Held, Target, innermost,
     pinned::adopt,
     tc::{adopt_tc, attach_tc},
-    xdp::{Refused, attach_xdp, is_busy, who_is_there},
+    xdp::{Refused, attach_xdp, describe_occupant, is_busy},
 };
 use crate::{
     Error,
-    cli::Ingress,
     kernel::load::{self, Kernel},
 };
 
-/// Has a link that is pinned go on at ingress, if there is one of an attach point that will do. Others of ours there are removed:
-/// packets would be counted twice.
+/// Continues with a pinned link at ingress, if there is one of these attach points. Other pinned links at ingress are
+/// removed, since packets would be counted twice.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
-    ingress: Ingress,
+    attach_points: &[AttachPoint],
 ) -> Result<Option<(AttachPoint, Held)>, Error> {
     let Target { link, pins: Some(pins), .. } = target else { return Ok(None) };
-    let attach_points = match ingress {
-        Ingress::Tc => &[AttachPoint::Tcx][..],
-        Ingress::Xdp => &[AttachPoint::XdpNative, AttachPoint::XdpGeneric],
-        Ingress::Auto => &[AttachPoint::XdpNative, AttachPoint::Tcx],
-    };
-    let path =
-        |side: Side, attach_point: AttachPoint| pins.link(link.ifindex, side.name(), attach_point.name());
-    let found =
-        attach_points.iter().copied().find(|&attach_point| path(Side::Ingress, attach_point).exists());
-    let kept = [
-        found.map(|attach_point| path(Side::Ingress, attach_point)),
-        Some(path(Side::Egress, AttachPoint::Tcx)),
-    ];
-    pins.remove_links(link.ifindex, &kept.into_iter().flatten().collect::<Vec<_>>())?;
+    let path = |direction, attach_point| pins.link(link.ifindex, direction, attach_point);
+    let found = attach_points.iter().copied().find(|&it| path(Direction::Ingress, it).exists());
+    let mut kept = vec![path(Direction::Egress, AttachPoint::Tcx)];
+    kept.extend(found.map(|attach_point| path(Direction::Ingress, attach_point)));
+    pins.remove_links(link.ifindex, &kept)?;
     let Some(attach_point) = found else { return Ok(None) };
-    let path = path(Side::Ingress, attach_point);
-    let is_adopted = match attach_point {
-        AttachPoint::Tcx | AttachPoint::Clsact => {
-            adopt_tc(load::classifier(&mut kernel.programs, Side::Ingress.program())?, &path)
-        }
-        AttachPoint::XdpNative | AttachPoint::XdpGeneric => {
-            let program = load::xdp(&mut kernel.programs)?;
-            adopt(&path, |found| {
-                let id = program.attach_to_link(XdpLink::try_from(found)?)?;
-                Ok(program.take_link(id)?.try_into()?)
-            })
-        }
+    let path = path(Direction::Ingress, attach_point);
+    let is_adopted = if attach_point.is_xdp() {
+        let program = load::xdp(&mut kernel.programs)?;
+        adopt(&path, |found| {
+            let id = program.attach_to_link(XdpLink::try_from(found)?)?;
+            Ok(program.take_link(id)?.try_into()?)
+        })
+    } else {
+        adopt_tc(load::classifier(&mut kernel.programs, load::tc_program(Direction::Ingress))?, &path)
     };
     Ok(is_adopted.then_some((attach_point, Held::Pinned(path))))
 }
 
+/// Attaches at the first of these attach points that the kernel accepts.
 pub(super) fn attach_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
-    ingress: Ingress,
+    attach_points: &[AttachPoint],
 ) -> Result<(AttachPoint, Held), Error> {
-    if ingress == Ingress::Tc {
-        return attach_tc(kernel, target, Side::Ingress);
-    }
-    match (attach_xdp(kernel, target, XdpMode::Driver), ingress) {
+    let (mode, others) = match attach_points {
+        [AttachPoint::XdpNative, others @ ..] => (XdpMode::Driver, others),
+        [AttachPoint::XdpGeneric, others @ ..] => (XdpMode::Skb, others),
+        _ => return attach_tc(kernel, target, Direction::Ingress),
+    };
+    match (attach_xdp(kernel, target, mode), others.first()) {
         (Ok(attached), _) => Ok(attached),
-        (Err(Refused::ByKernel(error)), Ingress::Auto) => {
-            let reason = if is_busy(&error) {
-                who_is_there(target.link)
-            } else {
-                format!("its driver runs no XDP ({})", innermost(&error))
-            };
-            tracing::warn!("{}: {reason}; watching packets at tc instead", target.link.name);
-            attach_tc(kernel, target, Side::Ingress)
-        }
-        (Err(Refused::ByKernel(error)), _) if !is_busy(&error) => {
-            attach_xdp(kernel, target, XdpMode::Skb).map_err(|error| error.at(target.link))
+        // Native and generic XDP are one attach point to the kernel: whoever has the one has the other.
+        (Err(Refused::ByKernel(error)), Some(next)) if !(next.is_xdp() && is_busy(&error)) => {
+            if !next.is_xdp() {
+                let reason = if is_busy(&error) {
+                    describe_occupant(target.link)
+                } else {
+                    format!("its driver runs no XDP ({})", innermost(&error))
+                };
+                tracing::warn!("{}: {reason}; watching packets at tc instead", target.link.name);
+            }
+            attach_ingress(kernel, target, others)
         }
         (Err(error), _) => Err(error.at(target.link)),
     }

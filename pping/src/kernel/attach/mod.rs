@@ -6,7 +6,6 @@ mod clsact;
 mod ingress;
 mod pinned;
 mod rtnetlink;
-mod side;
 mod tc;
 mod xdp;
 
@@ -16,8 +15,8 @@ use std::{
 };
 
 use aya::programs::xdp::XdpLink;
+use pping_common::abi::Direction;
 
-use self::side::Side;
 pub use self::{
     attach_point::{AttachPoint, AttachPoints},
     clsact::{
@@ -31,7 +30,7 @@ use super::{
     load::Kernel,
     pins::{self, Pins},
 };
-use crate::{Error, cli::Ingress};
+use crate::Error;
 
 /// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
 pub struct Attachment {
@@ -81,14 +80,16 @@ impl Attachment {
     }
 }
 
-/// Attaches to an interface. What is pinned already goes on with the present programs from one packet to the next.
+/// Attaches to an interface: at ingress to the first of the attach points in `ingress` that works, of which
+/// [`AttachPoint::Tcx`] stands for tc, by whatever this kernel has. Pinned links continue with the present programs, without
+/// missing a packet.
 ///
 /// # Errors
-/// When an attach point is not to be had, and `ingress` allows no other.
+/// When no attach point can be used.
 pub fn attach(
     kernel: &mut Kernel,
     link: &Link,
-    ingress: Ingress,
+    ingress: &[AttachPoint],
     pins: Option<&Pins>,
     owner: &mut Owner,
 ) -> Result<Attachment, Error> {
@@ -97,7 +98,7 @@ pub fn attach(
         Some(adopted) => adopted,
         None => ingress::attach_ingress(kernel, target, ingress)?,
     };
-    let (egress, out_link) = tc::attach_tc(kernel, target, Side::Egress)?;
+    let (egress, out_link) = tc::attach_tc(kernel, target, Direction::Egress)?;
     let Link { name, ifindex, .. } = link;
     tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
     Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })

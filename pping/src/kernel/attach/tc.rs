@@ -7,8 +7,10 @@ use std::{
 
 use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 
+use pping_common::abi::Direction;
+
 use super::{
-    AttachPoint, Held, Side, Target, clsact, innermost,
+    AttachPoint, Held, Target, clsact, innermost,
     pinned::{adopt, pin_descriptor},
 };
 use crate::{
@@ -24,23 +26,27 @@ use crate::{
 pub(super) fn attach_tc(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
-    side: Side,
+    direction: Direction,
 ) -> Result<(AttachPoint, Held), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
-    let program = load::classifier(&mut kernel.programs, side.program())?;
+    let program = load::classifier(&mut kernel.programs, load::tc_program(direction))?;
     if has_tcx {
-        attach_tcx(program, target, side).map(|held| (AttachPoint::Tcx, held))
+        attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {
         let Target { link, owner, has_discipline, .. } = target;
-        clsact::Filter::attach(program, link, side, owner, *has_discipline)
+        clsact::Filter::attach(program, link, direction, owner, *has_discipline)
             .map(|filter| (AttachPoint::Clsact, Held::Clsact(filter)))
             .map_err(|error| refused(link, &error))
     }
 }
 
-fn attach_tcx(program: &mut SchedClassifier, target: &Target<'_>, side: Side) -> Result<Held, Error> {
+fn attach_tcx(
+    program: &mut SchedClassifier,
+    target: &Target<'_>,
+    direction: Direction,
+) -> Result<Held, Error> {
     let Target { link, pins, .. } = target;
-    let path = pins.map(|pins| pins.link(link.ifindex, side.name(), AttachPoint::Tcx.name()));
+    let path = pins.map(|pins| pins.link(link.ifindex, direction, AttachPoint::Tcx));
     if let Some(path) = &path
         && adopt_tc(program, path)
     {
@@ -48,7 +54,7 @@ fn attach_tcx(program: &mut SchedClassifier, target: &Target<'_>, side: Side) ->
     }
     // The first in the row sees all packets, and lets them go on. Others may not: `TC_ACT_OK` is the end of the row.
     let attach = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
-        Ok(bpf::attach_tcx(program.fd()?.as_fd(), link.ifindex, side.attach_type())?)
+        Ok(bpf::attach_tcx(program.fd()?.as_fd(), link.ifindex, direction)?)
     };
     let attached = attach().map_err(|error| refused(link, &*error))?;
     match path {

@@ -12,8 +12,10 @@ use aya::{
     sys::SyscallError,
 };
 
+use pping_common::abi::Direction;
+
 use super::{
-    AttachPoint, Held, Side, Target, innermost,
+    AttachPoint, Held, Target, innermost,
     pinned::pin,
     rtnetlink::{Rtnetlink, attribute},
 };
@@ -64,7 +66,7 @@ pub(super) fn attach_xdp(
         let id = program.attach_to_if_index(link.ifindex, mode)?;
         return Ok((attach_point, Held::Xdp(program.take_link(id)?)));
     };
-    let path = pins.link(link.ifindex, Side::Ingress.name(), attach_point.name());
+    let path = pins.link(link.ifindex, Direction::Ingress, attach_point);
     let id = program.attach_to_if_index(link.ifindex, mode)?;
     pin(program.take_link(id)?.try_into(), &path)?;
     Ok((attach_point, Held::Pinned(path)))
@@ -80,7 +82,7 @@ pub(super) fn is_busy(error: &ProgramError) -> bool {
 }
 
 /// Says who has the attach point, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
-pub(super) fn who_is_there(link: &Link) -> String {
+pub(super) fn describe_occupant(link: &Link) -> String {
     let program = program_at(link.ifindex).map(|number| {
         let name = loaded_programs().flatten().find(|program| program.id() == number);
         let name = name
@@ -118,7 +120,7 @@ fn xdp_error(link: &Link, error: &ProgramError) -> Error {
         format!(
             "{}, and pping replaces nobody; use --ingress tc, or --ingress auto to have it chosen (who it is: ip link \
              show, bpftool net)",
-            who_is_there(link)
+            describe_occupant(link)
         )
     } else {
         innermost(error)

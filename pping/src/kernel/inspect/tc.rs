@@ -3,6 +3,7 @@
 use std::io;
 
 use futures_util::TryStreamExt as _;
+use pping_common::abi::Direction;
 use rtnetlink::{
     Handle,
     packet_route::tc::{TcAttribute, TcFilterBpfOption, TcMessage, TcOption},
@@ -15,36 +16,6 @@ const PROG_QUERY: libc::c_long = 16;
 
 /// Programs that are asked for; the kernel takes no more at a hook (`BPF_MPROG_MAX`).
 const MAX_PROGRAMS: usize = 64;
-
-/// A direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// Coming in.
-    Ingress,
-    /// Going out.
-    Egress,
-}
-
-impl Side {
-    /// Both.
-    pub(crate) const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
-
-    /// The name that tc has for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ingress => "ingress",
-            Self::Egress => "egress",
-        }
-    }
-
-    /// Of `enum bpf_attach_type`.
-    fn attach_type(self) -> u32 {
-        match self {
-            Self::Ingress => bpf::TCX_INGRESS,
-            Self::Egress => bpf::TCX_EGRESS,
-        }
-    }
-}
 
 /// A filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +51,11 @@ struct ProgQuery {
 ///
 /// # Errors
 /// What the kernel says, as without `CAP_NET_ADMIN`. One that has no TCX has no programs.
-pub(crate) fn tcx(ifindex: u32, side: Side) -> io::Result<Vec<u32>> {
+pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
     let mut ids = [0_u32; MAX_PROGRAMS];
     let mut query = ProgQuery {
         target_ifindex: ifindex,
-        attach_type: side.attach_type(),
+        attach_type: bpf::attach_type(direction),
         prog_ids: ids.as_mut_ptr() as u64,
         count: ids.len() as u32,
         ..ProgQuery::default()
@@ -98,15 +69,19 @@ pub(crate) fn tcx(ifindex: u32, side: Side) -> io::Result<Vec<u32>> {
     }
 }
 
-/// The filters of a side, in the order in which they are asked.
+/// The filters of a direction, in the order in which they are asked.
 ///
 /// # Errors
 /// When the kernel does not say.
-pub(crate) async fn filters(handle: &Handle, ifindex: u32, side: Side) -> Result<Vec<Filter>, Error> {
+pub(crate) async fn filters(
+    handle: &Handle,
+    ifindex: u32,
+    direction: Direction,
+) -> Result<Vec<Filter>, Error> {
     let request = handle.traffic_filter(ifindex as i32).get();
-    let request = match side {
-        Side::Ingress => request.ingress(),
-        Side::Egress => request.egress(),
+    let request = match direction {
+        Direction::Ingress => request.ingress(),
+        Direction::Egress => request.egress(),
     };
     let messages: Vec<TcMessage> = request.execute().try_collect().await?;
     let mut filters: Vec<Filter> = messages.iter().filter_map(filter).collect();

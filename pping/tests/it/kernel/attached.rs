@@ -7,13 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::{
-    cli::Ingress,
-    kernel::{
-        attach::{Owner, attach},
-        interfaces::Link,
-        load,
-    },
+use pping::kernel::{
+    attach::{AttachPoint, Owner, attach},
+    interfaces::Link,
+    load,
 };
 use pping_common::{
     abi::Direction,
@@ -87,7 +84,8 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     let interface_id = watched.register(&mut kernel).unwrap();
-    let _attachment = attach(&mut kernel, &watched, Ingress::Tc, None, &mut Owner::default()).unwrap();
+    let _attachment =
+        attach(&mut kernel, &watched, &[AttachPoint::Tcx], None, &mut Owner::default()).unwrap();
     let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, interface_id);
     let sender = Scatterer::open(link("left").ifindex);
     let mut random = Random::seeded(41);
@@ -143,7 +141,7 @@ fn an_interface_that_left_its_name_to_another_is_not_mistaken_for_it() {
     host.enter(|| {
         assert_ne!(link("left").ifindex, gone.ifindex);
         let mut kernel = load::load(&SETTINGS, false).unwrap();
-        for ingress in [Ingress::Tc, Ingress::Auto] {
+        for ingress in [&[AttachPoint::Tcx][..], &[AttachPoint::XdpNative, AttachPoint::Tcx]] {
             let error = attach(&mut kernel, &gone, ingress, None, &mut Owner::default()).err().unwrap();
             assert!(error.to_string().contains("left"), "{error}");
         }

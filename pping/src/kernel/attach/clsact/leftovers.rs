@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeSet, fmt, io};
 
+use pping_common::abi::Direction;
+
 use super::{
-    SIDES, is_gone,
+    is_gone,
     name::Name,
     run::{Run, Turn},
     traffic_control::TrafficControl,
@@ -63,10 +65,10 @@ pub fn remove(ifindex: u32) -> io::Result<Removed> {
     let mut control = TrafficControl::connect()?;
     let mut has_discipline = false;
     let _turn = Turn::take();
-    for side in SIDES {
-        for filter in control.filters(ifindex, side)? {
+    for direction in Direction::ALL {
+        for filter in control.filters(ifindex, direction)? {
             let Some(name) = Name::parse(&filter.name).filter(|name| !name.run.is_alive()) else { continue };
-            match control.remove_filter(ifindex, side, &filter) {
+            match control.remove_filter(ifindex, direction, &filter) {
                 Err(error) if is_gone(&error) => continue,
                 result => result?,
             }

@@ -15,16 +15,15 @@ use std::{
 };
 
 use aya::programs::SchedClassifier;
+use pping_common::abi::Direction;
 
 use self::{
     name::Name,
     run::{Owner, Sign, Turn},
     traffic_control::TrafficControl,
 };
-use super::{Side, innermost};
+use super::innermost;
 use crate::kernel::interfaces::Link;
-
-const SIDES: [Side; 2] = [Side::Ingress, Side::Egress];
 
 /// The kernel gives priorities from here on (`tc_new_tfilter` of `net/sched/cls_api.c`), so whoever has a lower one gave it by
 /// hand, and comes first.
@@ -39,14 +38,14 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Attaches a program to one side of an interface. `has_discipline` says that pping made the discipline that is there.
+    /// Attaches a program at one direction of an interface. `has_discipline` says that pping made the discipline that is there.
     ///
     /// # Errors
     /// What the kernel said.
     pub(super) fn attach(
         program: &SchedClassifier,
         link: &Link,
-        side: Side,
+        direction: Direction,
         owner: &mut Owner,
         has_discipline: bool,
     ) -> io::Result<Self> {
@@ -55,7 +54,7 @@ impl Filter {
         let mut control = TrafficControl::connect()?;
         let _turn = Turn::take();
         let is_made = control.add_clsact(link.ifindex)?;
-        let added = add(&mut control, program.as_fd(), link, side, &sign, is_made || has_discipline);
+        let added = add(&mut control, program.as_fd(), link, direction, &sign, is_made || has_discipline);
         if added.is_err() && is_made {
             remove_unused_discipline(&mut control, link.ifindex).ok();
         }
@@ -65,11 +64,11 @@ impl Filter {
     fn remove(&self) -> io::Result<()> {
         let mut control = TrafficControl::connect()?;
         let _turn = Turn::take();
-        let (name, side) = (self.name.to_string(), self.name.side);
-        let filters = control.filters(self.ifindex, side)?;
+        let (name, direction) = (self.name.to_string(), self.name.direction);
+        let filters = control.filters(self.ifindex, direction)?;
         // Without it the discipline is another one, of which nothing is known.
         let Some(filter) = filters.iter().find(|filter| filter.name == name) else { return Ok(()) };
-        match control.remove_filter(self.ifindex, side, filter) {
+        match control.remove_filter(self.ifindex, direction, filter) {
             Err(error) if is_gone(&error) => return Ok(()),
             result => result?,
         }
@@ -95,26 +94,26 @@ fn add(
     control: &mut TrafficControl,
     program: BorrowedFd<'_>,
     link: &Link,
-    side: Side,
+    direction: Direction,
     sign: &Sign,
     has_discipline: bool,
 ) -> io::Result<Name> {
     let mut names = Vec::new();
     let mut is_first = true;
-    for it in SIDES {
+    for it in Direction::ALL {
         for filter in control.filters(link.ifindex, it)? {
-            is_first &= it != side || filter.priority() >= FIRST_OF_KERNEL;
+            is_first &= it != direction || filter.priority() >= FIRST_OF_KERNEL;
             names.extend(Name::parse(&filter.name));
         }
     }
     let has_discipline = has_discipline || names.iter().any(|name| name.has_discipline);
-    let name = Name { side, run: sign.run, has_discipline };
-    control.add_filter(link.ifindex, side, program, &name.to_string())?;
+    let name = Name { direction, run: sign.run, has_discipline };
+    control.add_filter(link.ifindex, direction, program, &name.to_string())?;
     if !is_first {
         tracing::info!(
             "{}: filters of others come first at {}, and packets that they let through or drop themselves are not seen",
             link.name,
-            side.name()
+            direction.name()
         );
     }
     Ok(name)
@@ -122,8 +121,8 @@ fn add(
 
 /// Removes the discipline of an interface if there is no filter on it. Returns whether it did.
 fn remove_unused_discipline(control: &mut TrafficControl, ifindex: u32) -> io::Result<bool> {
-    for side in SIDES {
-        if !control.filters(ifindex, side)?.is_empty() {
+    for direction in Direction::ALL {
+        if !control.filters(ifindex, direction)?.is_empty() {
             return Ok(false);
         }
     }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use pping_common::abi::Direction;
+
 use super::run::Run;
-use crate::kernel::attach::Side;
+use crate::kernel::load;
 
 /// Says that pping made the discipline.
 const DISCIPLINE: &str = "+qdisc";
@@ -11,7 +13,7 @@ const DISCIPLINE: &str = "+qdisc";
 /// The name of a filter of pping: `pping_ingress/0123456789abcdef+qdisc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    pub(super) side: Side,
+    pub(super) direction: Direction,
     pub(super) run: Run,
     /// Whether the discipline is there for pping, be it that this run made it or one before it: the last one of pping to
     /// go takes it away.
@@ -22,16 +24,17 @@ impl Name {
     /// Reads what `Display` writes. Others call their filters something else.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (program, rest) = text.split_once('/')?;
-        let side = [Side::Ingress, Side::Egress].into_iter().find(|side| side.program() == program)?;
+        let direction =
+            Direction::ALL.into_iter().find(|&direction| load::tc_program(direction) == program)?;
         let number = rest.strip_suffix(DISCIPLINE);
-        Some(Self { side, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
+        Some(Self { direction, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let discipline = if self.has_discipline { DISCIPLINE } else { "" };
-        write!(formatter, "{}/{}{discipline}", self.side.program(), self.run)
+        write!(formatter, "{}/{}{discipline}", load::tc_program(self.direction), self.run)
     }
 }
 

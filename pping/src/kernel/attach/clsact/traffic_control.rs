@@ -5,6 +5,7 @@ use std::{
     os::fd::{AsRawFd as _, BorrowedFd},
 };
 
+use pping_common::abi::Direction;
 use rtnetlink::{
     packet_core::{Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, parse_string},
     packet_route::{
@@ -15,10 +16,7 @@ use rtnetlink::{
     },
 };
 
-use crate::kernel::attach::{
-    Side,
-    rtnetlink::{Rtnetlink, attribute},
-};
+use crate::kernel::attach::rtnetlink::{Rtnetlink, attribute};
 
 const CLSACT: &str = "clsact";
 
@@ -107,11 +105,11 @@ impl TrafficControl {
     pub(super) fn add_filter(
         &mut self,
         ifindex: u32,
-        side: Side,
+        direction: Direction,
         program: BorrowedFd<'_>,
         name: &str,
     ) -> io::Result<()> {
-        let mut message = filters(ifindex, side);
+        let mut message = filters(ifindex, direction);
         // No priority and no handle: the kernel takes those that nobody has.
         message.header.info = u32::from((libc::ETH_P_ALL as u16).to_be());
         message.attributes = vec![
@@ -130,9 +128,9 @@ impl TrafficControl {
     ///
     /// # Errors
     /// What the kernel says. That there is no such interface, or no discipline, is none.
-    pub(super) fn filters(&mut self, ifindex: u32, side: Side) -> io::Result<Vec<Filter>> {
+    pub(super) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
-        let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, side));
+        let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, direction));
         self.0.request(request, NLM_F_DUMP, |answer| found.extend(filter(answer)))?;
         Ok(found)
     }
@@ -141,8 +139,13 @@ impl TrafficControl {
     ///
     /// # Errors
     /// What the kernel says.
-    pub(super) fn remove_filter(&mut self, ifindex: u32, side: Side, filter: &Filter) -> io::Result<()> {
-        let mut message = filters(ifindex, side);
+    pub(super) fn remove_filter(
+        &mut self,
+        ifindex: u32,
+        direction: Direction,
+        filter: &Filter,
+    ) -> io::Result<()> {
+        let mut message = filters(ifindex, direction);
         message.header.info = filter.info;
         message.header.handle = filter.handle;
         message.attributes = vec![TcAttribute::Kind(TcFilterBpf::KIND.to_owned())];
@@ -158,11 +161,11 @@ fn clsact(ifindex: u32) -> TcMessage {
     message
 }
 
-fn filters(ifindex: u32, side: Side) -> TcMessage {
+fn filters(ifindex: u32, direction: Direction) -> TcMessage {
     let mut message = TcMessage::with_index(ifindex.cast_signed());
-    let minor = match side {
-        Side::Ingress => TcHandle::MIN_INGRESS,
-        Side::Egress => TcHandle::MIN_EGRESS,
+    let minor = match direction {
+        Direction::Ingress => TcHandle::MIN_INGRESS,
+        Direction::Egress => TcHandle::MIN_EGRESS,
     };
     message.header.parent = TcHandle { major: TcHandle::CLSACT.major, minor };
     message
