@@ -1,8 +1,8 @@
-//! InterfaceIds: what interfaces are known by in flows, counters and series.
+//! The interface ids: the numbers of interfaces in flows, counters and series.
 //!
-//! An id belongs to a name. An interface that is deleted and made again, as those of dial-in links are, has another
-//! ifindex and the same id, so that its counters go on. An id whose interface has been gone for long is given to
-//! another only when there is none left that nobody ever had.
+//! An id belongs to a name. An interface that is deleted and made again, like those of dial-in links, has another ifindex
+//! but the same id, so its counters continue. The id of an interface that has been gone for long is reused only when no
+//! unused id is left.
 
 use std::{
     sync::Arc,
