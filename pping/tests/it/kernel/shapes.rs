@@ -45,7 +45,7 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     }
 }
 
-/// LoadOptions that look into all tunnels.
+/// Options that look into all tunnels.
 pub(super) const DECAP_ALL: LoadOptions = LoadOptions { decap: Decap::ALL, ..SETTINGS };
 
 #[test]
