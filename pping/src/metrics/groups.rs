@@ -11,11 +11,12 @@ use indexmap::IndexMap;
 use pping_common::abi::{BUCKETS, Tally};
 
 use super::{
+    inflation::{Inflated, PERCENTILES},
+    labelled::{Exposed, is_free},
     page::{self, Kind, Writer},
     series::{Series, SeriesId},
 };
 use crate::{
-    aggregate::{Exposed, Inflated, PERCENTILES, is_free},
     groups::{GroupName, OTHER, SeriesName},
     kernel::ledger::Ledger,
 };

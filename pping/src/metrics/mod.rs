@@ -5,7 +5,10 @@
 
 mod classic;
 mod groups;
+mod inflation;
 mod kernel;
+mod labelled;
+mod minimum;
 mod page;
 mod process;
 mod series;

@@ -11,9 +11,8 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::page;
+use super::{inflation::Inflation, page};
 use crate::{
-    aggregate::Inflation,
     fingerprint::fingerprint,
     groups::SeriesName,
     kernel::ledger::Entry,

@@ -23,7 +23,7 @@ const HYSTERESIS: (u64, u64) = (5, 4);
 
 /// The groups that have a label.
 #[derive(Debug)]
-pub struct Exposed {
+pub(super) struct Exposed {
     limit: usize,
     began: Instant,
     groups: HashMap<Arc<str>, Group, RandomState>,
@@ -40,13 +40,13 @@ struct Group {
 
 impl Exposed {
     /// No group yet; `limit` of them may have a label.
-    pub fn new(limit: usize, now: Instant) -> Self {
+    pub(super) fn new(limit: usize, now: Instant) -> Self {
         Self { limit, began: now, groups: HashMap::default(), labelled: 0 }
     }
 
     /// Takes samples of a group, and tells whether they count under its own label. A label that is free goes to the first
     /// that has samples.
-    pub fn take(&mut self, group: &Arc<str>, samples: u64) -> bool {
+    pub(super) fn take(&mut self, group: &Arc<str>, samples: u64) -> bool {
         if is_free(group) {
             return true;
         }
@@ -65,19 +65,19 @@ impl Exposed {
     }
 
     /// Whether a group has a label.
-    pub fn is_labelled(&self, group: &str) -> bool {
+    pub(super) fn is_labelled(&self, group: &str) -> bool {
         is_free(group) || self.groups.get(group).is_some_and(|group| group.is_labelled)
     }
 
     /// Forgets a group that is no more.
-    pub fn forget(&mut self, group: &str) {
+    pub(super) fn forget(&mut self, group: &str) {
         if let Some(group) = self.groups.remove(group) {
             self.labelled -= usize::from(group.is_labelled);
         }
     }
 
     /// Lets `limit` groups have a label from now on. Where there are more, those with the fewest samples lose theirs.
-    pub fn set_limit(&mut self, limit: usize) {
+    pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         let mut labelled: Vec<(u64, Arc<str>)> = self
             .groups
@@ -95,7 +95,7 @@ impl Exposed {
     }
 
     /// Takes a group of a run before this one, which had a label or had not.
-    pub fn adopt(&mut self, group: &Arc<str>, had_label: bool) {
+    pub(super) fn adopt(&mut self, group: &Arc<str>, had_label: bool) {
         if is_free(group) || self.groups.contains_key(group) {
             return;
         }
@@ -106,7 +106,7 @@ impl Exposed {
 
     /// Ends the window if it is time: labels go from those with the fewest samples to those with clearly more. Whether it
     /// was.
-    pub fn roll(&mut self, now: Instant) -> bool {
+    pub(super) fn roll(&mut self, now: Instant) -> bool {
         if now.saturating_duration_since(self.began) < WINDOW {
             return false;
         }
@@ -139,7 +139,7 @@ impl Exposed {
 }
 
 /// Labels that are always there.
-pub fn is_free(label: &str) -> bool {
+pub(super) fn is_free(label: &str) -> bool {
     matches!(label, OTHER | UNLISTED | ALL)
 }
 

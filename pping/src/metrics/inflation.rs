@@ -7,7 +7,7 @@ use pping_common::{
     hist::{self, BINS},
 };
 
-use super::Minimum;
+use super::minimum::Minimum;
 
 /// Half of how long samples are current. They are dropped by halves, so that current is half a minute to a minute.
 const HALF: Duration = Duration::from_secs(30);
@@ -17,7 +17,7 @@ const LATELY: Duration = Duration::from_mins(1);
 
 /// RTTs of the last while, and the lowest of a longer while.
 #[derive(Debug)]
-pub struct Inflation {
+pub(super) struct Inflation {
     baseline: Minimum,
     lately: Minimum,
     began: Instant,
@@ -34,21 +34,21 @@ struct Half {
 
 /// What there is to tell of the inflation of a series; all in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inflated {
+pub(super) struct Inflated {
     /// The lowest RTT of the last minute.
-    pub lately: Option<u64>,
+    pub(super) lately: Option<u64>,
     /// The lowest RTT of the time asked for.
-    pub baseline: Option<u64>,
+    pub(super) baseline: Option<u64>,
     /// How far the median and the 95th percentile of the last minute are above the baseline.
-    pub above: Option<[u64; 2]>,
+    pub(super) above: Option<[u64; 2]>,
 }
 
 /// The percentiles of [`Inflated::above`].
-pub const PERCENTILES: [u64; 2] = [50, 95];
+pub(super) const PERCENTILES: [u64; 2] = [50, 95];
 
 impl Inflation {
     /// No sample yet; `baseline` is how long the lowest RTT counts.
-    pub fn new(baseline: Duration, now: Instant) -> Self {
+    pub(super) fn new(baseline: Duration, now: Instant) -> Self {
         let half = Half { bins: Box::new([0; BINS]), range: None };
         Self {
             baseline: Minimum::new(baseline, now),
@@ -59,12 +59,12 @@ impl Inflation {
     }
 
     /// Has the lowest RTT count for another time from now on.
-    pub fn set_baseline(&mut self, baseline: Duration) {
+    pub(super) fn set_baseline(&mut self, baseline: Duration) {
         self.baseline.set_window(baseline);
     }
 
     /// Takes what was measured since the last time.
-    pub fn take(&mut self, tally: &Tally, now: Instant) {
+    pub(super) fn take(&mut self, tally: &Tally, now: Instant) {
         let (Some(min), Some(max)) = (tally.min(), tally.max()) else { return };
         self.roll(now);
         self.baseline.take(min, now);
@@ -78,7 +78,7 @@ impl Inflation {
     }
 
     /// What there is to tell now.
-    pub fn tell(&mut self, now: Instant) -> Inflated {
+    pub(super) fn tell(&mut self, now: Instant) -> Inflated {
         self.roll(now);
         let baseline = self.baseline.lowest(now);
         let above =

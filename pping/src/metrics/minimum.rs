@@ -7,7 +7,7 @@ const PARTS: usize = 10;
 
 /// The lowest value of the last window, to which up to a tenth of it is added.
 #[derive(Clone, Copy, Debug)]
-pub struct Minimum {
+pub(super) struct Minimum {
     part: Duration,
     began: Instant,
     /// The lowest of the part that is under way, then of those before it.
@@ -16,23 +16,23 @@ pub struct Minimum {
 
 impl Minimum {
     /// No value yet.
-    pub fn new(window: Duration, now: Instant) -> Self {
+    pub(super) fn new(window: Duration, now: Instant) -> Self {
         Self { part: window / PARTS as u32, began: now, lowest: [None; PARTS + 1] }
     }
 
     /// Has the window be of another length from now on. What is remembered is taken to be spread over that.
-    pub fn set_window(&mut self, window: Duration) {
+    pub(super) fn set_window(&mut self, window: Duration) {
         self.part = window / PARTS as u32;
     }
 
     /// Takes a value.
-    pub fn take(&mut self, value: u64, now: Instant) {
+    pub(super) fn take(&mut self, value: u64, now: Instant) {
         self.roll(now);
         self.lowest[0] = Some(self.lowest[0].map_or(value, |lowest| lowest.min(value)));
     }
 
     /// The lowest value, if there was any.
-    pub fn lowest(&mut self, now: Instant) -> Option<u64> {
+    pub(super) fn lowest(&mut self, now: Instant) -> Option<u64> {
         self.roll(now);
         self.lowest.into_iter().flatten().min()
     }
