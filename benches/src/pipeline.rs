@@ -8,9 +8,7 @@ use std::{fs::OpenOptions, hint::black_box, io::Write as _};
 
 use anyhow::{Result, ensure};
 use pping::{
-    Batch,
     agent::events,
-    aggregate::Answers,
     cli::Format,
     config::Aggregation,
     groups::Names,
@@ -19,7 +17,8 @@ use pping::{
         drain::drain,
         load::{Kernel, LoadOptions},
     },
-    records::format,
+    output::Batch,
+    records::{Reporter, format},
 };
 use pping_common::{
     limits::DEFAULT_MAX_FLOWS,
@@ -110,8 +109,8 @@ fn fill(kernel: &mut Kernel) -> Result<()> {
 
 /// What of the agent events go through.
 struct Agent {
-    individual: Answers,
-    by_flow: Answers,
+    individual: Reporter,
+    by_flow: Reporter,
     names: Names,
 }
 
@@ -119,8 +118,8 @@ impl Agent {
     fn new() -> Result<Self> {
         let by_flow = Aggregation { individual: false, flow_summary: true, ..Aggregation::NONE };
         Ok(Self {
-            individual: Answers::new(&Aggregation::NONE, DEFAULT_MAX_FLOWS, wall()?)?,
-            by_flow: Answers::new(&by_flow, DEFAULT_MAX_FLOWS, wall()?)?,
+            individual: Reporter::new(&Aggregation::NONE, DEFAULT_MAX_FLOWS, wall()?)?,
+            by_flow: Reporter::new(&by_flow, DEFAULT_MAX_FLOWS, wall()?)?,
             names: Names::default(),
         })
     }
@@ -128,7 +127,7 @@ impl Agent {
     /// Empties the ring, and returns how many million events a second that were.
     fn take(&mut self, kernel: &mut Kernel, doing: Doing) -> Result<f64> {
         let Self { individual, by_flow, names } = self;
-        let mut sink = format::sink(Format::Jsonl);
+        let mut encoder = format::encoder(Format::Jsonl);
         let mut file = OpenOptions::new().append(true).open("/dev/null")?;
         let mut taken = 0_u32;
         let before = cpu_time()?;
@@ -150,7 +149,7 @@ impl Agent {
             Doing::JsonLines => {
                 let mut batch = Batch::default();
                 let is_empty = events::records(kernel, individual, names, clock, |record| {
-                    batch.push(sink.as_mut(), record);
+                    encoder.append(record, &mut batch);
                     taken += 1;
                 });
                 file.write_all(batch.bytes())?;

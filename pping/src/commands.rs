@@ -12,7 +12,7 @@ use crate::{
     Error, agent,
     cli::{Cli, Command, ConfigCommand},
     config::{self, DEFAULT_FILE, Loaded, Reload},
-    generate, run, set_verbosity, shutdown,
+    generate, output, run, set_verbosity, shutdown,
 };
 
 /// Does what the command line, of which `matches` is what the parser of [`Cli`] made, asks for.
@@ -79,7 +79,7 @@ pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
         Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::Output { target: "standard output".to_owned(), source })
+            Err(output::Error::Write { target: "standard output".to_owned(), source }.into())
         }
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, io, net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use crate::capture;
+use crate::{capture, output};
 
 /// Why the agent stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -168,14 +168,6 @@ pub enum Error {
         /// What is wrong, and what would be right.
         reason: String,
     },
-    /// The log of distributions could not be opened.
-    #[error("--hdr-log {}: {source}", path.display())]
-    OpenHdrLog {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
     /// The capture is not to be had.
     #[error("--read {}: {source}{hint}", path.display())]
     OpenCapture {
@@ -204,28 +196,9 @@ pub enum Error {
         /// How many packets were read.
         packets: u64,
     },
-    /// Records could not be written.
-    #[error("writing to {target} failed: {source}")]
-    Output {
-        /// The file, or standard output.
-        target: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// The output file could not be opened.
-    #[error("--write {}: {source}", path.display())]
-    OpenOutput {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The output file has something in it that cannot be gone on with.
-    #[error("--write {}: it is not empty, and its format cannot be appended to; remove it, or use --format jsonl", path.display())]
-    NotEmpty {
-        /// The file.
-        path: PathBuf,
-    },
+    /// A file could not be written.
+    #[error(transparent)]
+    Output(#[from] output::Error),
     /// The address to serve metrics at is not to be had.
     #[error("--listen {address}: {source}{}", listen_hint(source))]
     Listen {
@@ -292,6 +265,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::SetElsewhere { error, .. } => error.exit_code(),
+            Self::Output(error) if error.option().is_some() => ExitCode::from(2),
             Self::InvalidOption { .. }
             | Self::Configuration(_)
             | Self::OpenConfig { .. }
@@ -301,13 +275,10 @@ impl Error {
             | Self::UnsupportedLinkType { .. }
             | Self::TooManyInterfaces { .. }
             | Self::MissingCapabilities { .. }
-            | Self::OpenOutput { .. }
-            | Self::NotEmpty { .. }
             | Self::NotLive { .. }
             | Self::NotOffline { .. }
             | Self::OpenGroups { .. }
             | Self::Groups { .. }
-            | Self::OpenHdrLog { .. }
             | Self::OpenCapture { .. }
             | Self::NoCapture { .. }
             | Self::Pin { .. }

@@ -14,6 +14,8 @@ pub mod agent;
 #[path = "not_live.rs"]
 mod agent;
 pub mod aggregate;
+#[cfg(feature = "live")]
+mod capabilities;
 pub mod capture;
 #[cfg(feature = "live")]
 mod check;
@@ -34,7 +36,7 @@ mod log;
 pub mod metrics;
 #[cfg(feature = "live")]
 mod notify;
-mod output;
+pub mod output;
 pub mod records;
 pub mod replay;
 mod run;
@@ -43,6 +45,5 @@ mod summary;
 
 pub use error::{Error, Fault};
 pub use log::{init_log, say_error, set_verbosity};
-pub use output::Batch;
 pub use run::run;
 pub use summary::{Replayed, Summary};

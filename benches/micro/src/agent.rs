@@ -79,10 +79,10 @@ fn quantiles() -> Case {
 }
 
 fn line(name: &'static str, format: Format) -> Case {
-    let (record, mut sink, mut written) = (Record::Rtt(sample()), format::sink(format), Vec::new());
+    let (record, mut encoder, mut written) = (Record::Rtt(sample()), format::encoder(format), Vec::new());
     Case::new(name, move || {
         written.clear();
-        sink.write(black_box(&record), &mut written);
+        encoder.encode(black_box(&record), &mut written);
         black_box(&written);
     })
 }

@@ -13,12 +13,11 @@ use pping_common::{
 use super::Agent;
 use crate::{
     Error,
-    aggregate::Answers,
     config::Aggregation,
     groups::{Names, SeriesName},
     kernel::{clock, load::Kernel, sweep::sweep},
     output::Batch,
-    records::Record,
+    records::{Record, Reporter},
 };
 
 /// How often there may be room for groups that there was none for before.
@@ -29,7 +28,7 @@ const SETBACK: u64 = SECOND;
 
 /// Names of what the kernel programs have aggregated, and what is told of it.
 pub(super) struct Aggregator {
-    pub(super) answers: Answers,
+    pub(super) reporter: Reporter,
     pub(super) names: Names,
     /// Turns without traffic after which a group is forgotten.
     idle_turns: u32,
@@ -41,9 +40,9 @@ pub(super) struct Aggregator {
 }
 
 impl Aggregator {
-    pub(super) fn new(answers: Answers, aggregation: &Aggregation) -> Self {
+    pub(super) fn new(reporter: Reporter, aggregation: &Aggregation) -> Self {
         let mut aggregator = Self {
-            answers,
+            reporter,
             names: Names::default(),
             idle_turns: 0,
             refused: 0,
@@ -65,10 +64,10 @@ impl Aggregator {
     fn records(&mut self, now: u64) -> Result<Vec<Record>, Error> {
         let last = mem::replace(&mut self.turned, now);
         if now >= last.saturating_sub(SETBACK) {
-            return self.answers.tick(now);
+            return Ok(self.reporter.tick(now)?);
         }
-        let records = self.answers.finish(last)?;
-        self.answers.restart(now);
+        let records = self.reporter.finish(last)?;
+        self.reporter.restart(now);
         Ok(records)
     }
 
@@ -76,7 +75,7 @@ impl Aggregator {
     pub(super) fn until_next(&self) -> Result<Duration, Error> {
         let now = clock::wall()?;
         let second = now - now % SECOND + SECOND;
-        let next = self.answers.next().map_or(second, |interval| interval.min(second));
+        let next = self.reporter.next().map_or(second, |interval| interval.min(second));
         Ok(Duration::from_nanos(next.saturating_sub(now)))
     }
 }
@@ -127,12 +126,12 @@ impl Agent {
 
     /// Ends the interval and takes what it had, or what the one that ended last had.
     fn take_turn(&mut self, is_again: bool) -> Result<(), Error> {
-        let Self { kernel, aggregator: Aggregator { answers, names, idle_turns, .. }, metrics, .. } = self;
+        let Self { kernel, aggregator: Aggregator { reporter, names, idle_turns, .. }, metrics, .. } = self;
         let Kernel { series, interface_ids, .. } = kernel;
         let mut slices: Vec<(SeriesName, Tally)> = Vec::new();
         let mut take = |key: &SeriesKey, tally: &Tally| {
             if let Some(name) = names.series(key, interface_ids.name(key.interface).cloned()) {
-                answers.take(&name, tally);
+                reporter.take(&name, tally);
                 slices.push((name, *tally));
             }
         };
@@ -167,7 +166,7 @@ impl Agent {
     pub(super) fn write(&mut self, records: &[Record]) {
         let mut batch = Batch::default();
         for record in records {
-            batch.push(self.sink.as_mut(), record);
+            self.encoder.append(record, &mut batch);
         }
         self.output.write(batch);
     }

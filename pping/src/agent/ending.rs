@@ -23,11 +23,11 @@ impl Agent {
         self.drain()?;
         self.take_series()?;
         self.take_series()?;
-        let records = self.aggregator.answers.finish(clock::wall()?)?;
+        let records = self.aggregator.reporter.finish(clock::wall()?)?;
         self.write(&records);
         let counters = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
         let lines_lost = self.output.finish();
-        let totals = self.aggregator.answers.into_totals();
+        let totals = self.aggregator.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
     }
 

@@ -5,19 +5,18 @@ use std::sync::Arc;
 use super::Agent;
 use crate::{
     Error,
-    aggregate::Answers,
     event::Event,
     groups::Names,
     kernel::{clock::WallClock, drain::drain, load::Kernel},
     output::Batch,
-    records::Record,
+    records::{Record, Reporter},
 };
 
 /// Aggregates the events in the ring and passes their records to `take`. Like [`drain`], it stops after a batch, and
 /// returns true if the ring is empty now.
 pub fn records(
     kernel: &mut Kernel,
-    answers: &mut Answers,
+    reporter: &mut Reporter,
     names: &mut Names,
     clock: WallClock,
     mut take: impl FnMut(&Record),
@@ -31,7 +30,8 @@ pub fn records(
             }
             _ => None,
         };
-        if let Some(record) = answers.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time)) {
+        if let Some(record) = reporter.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time))
+        {
             take(&record);
         }
     })
@@ -41,10 +41,10 @@ impl Agent {
     /// Writes the records of the events in the ring.
     pub(super) fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
-        let Self { kernel, sink, aggregator, .. } = self;
+        let Self { kernel, encoder, aggregator, .. } = self;
         let mut batch = Batch::default();
-        let (answers, names) = (&mut aggregator.answers, &mut aggregator.names);
-        records(kernel, answers, names, clock, |record| batch.push(sink.as_mut(), record));
+        let (reporter, names) = (&mut aggregator.reporter, &mut aggregator.names);
+        records(kernel, reporter, names, clock, |record| encoder.append(record, &mut batch));
         self.output.write(batch);
         Ok(())
     }

@@ -27,15 +27,14 @@ use tokio::{
 
 use self::{answers::Aggregator, counting::Warned, groups::GroupsFile, watching::Watching};
 use crate::{
-    Error, Summary,
-    aggregate::Answers,
+    Error, Summary, capabilities,
     cli::Ingress,
     config::{Config, Live, Reload},
     groups::Labels,
     http::{Readiness, Server},
     kernel::{
         attach::{AttachPoint, leftovers},
-        capabilities, clock,
+        clock,
         features::{Feature, Features, Without},
         interfaces::{self, Netlink},
         labels,
@@ -47,7 +46,10 @@ use crate::{
     metrics::Metrics,
     notify::Notify,
     output::{Ended, OnFailure, Output},
-    records::format::{self, Sink},
+    records::{
+        Reporter,
+        format::{self, Encoder},
+    },
 };
 
 /// Watches the interfaces of `live` until `shutdown` resolves or the reader of the output is gone.
@@ -78,10 +80,10 @@ pub(crate) async fn run(
         |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
     let server = live.listen.map(serve).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
-    let mut answers = Answers::new(&config.aggregation, config.max_flows, clock::wall()?)?;
-    answers.endure();
-    let sink = format::sink(config.format);
-    let (output, ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::Drop)?;
+    let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
+    reporter.tolerate_failures();
+    let encoder = format::encoder(config.format);
+    let (output, ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
 
     let notify = Notify::from_environment();
     notify.status("loading the kernel programs");
@@ -97,7 +99,7 @@ pub(crate) async fn run(
     if live.bpf_log {
         forward_log(&mut kernel)?;
     }
-    let mut aggregator = Aggregator::new(answers, &config.aggregation);
+    let mut aggregator = Aggregator::new(reporter, &config.aggregation);
     let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
     labels::keep(&mut kernel.excluded, 0, &excluded)?;
     if let Some(groups) = &mut groups {
@@ -116,7 +118,7 @@ pub(crate) async fn run(
         pins,
         watching,
         local,
-        sink,
+        encoder,
         output,
         metrics,
         aggregator,
@@ -214,7 +216,7 @@ struct Agent {
     pins: Option<Pins>,
     watching: Watching,
     local: BTreeSet<[u8; 16]>,
-    sink: Box<dyn Sink>,
+    encoder: Box<dyn Encoder>,
     output: Output,
     metrics: Metrics,
     aggregator: Aggregator,
@@ -256,7 +258,7 @@ impl Agent {
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 // The writer ended: by an error, or since nobody reads any more.
-                Ok(reason) = &mut ended => return reason.map_or(Ok(()), Err),
+                Ok(reason) = &mut ended => return reason.map_or(Ok(()), |error| Err(error.into())),
                 _ = hangup.recv() => self.reload(netlink).await?,
                 labels = changed(&mut self.groups, &self.kernel.series) => {
                     if let Some(labels) = labels {

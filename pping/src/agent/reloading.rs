@@ -24,7 +24,7 @@ impl Agent {
         }
         // Whether it changed or not: log rotation asks in the same way.
         self.output.reopener().reopen();
-        self.aggregator.answers.reopen();
+        self.aggregator.reporter.reopen();
         if let Some(groups) = &mut self.groups {
             groups.reload(&self.kernel.series);
         }

@@ -1,4 +1,4 @@
-//! The samples of each flow, for its summary.
+//! The samples of each flow that is open, for its summary.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,13 @@ use pping_common::{
     limits::{IDLE_SECONDS, SECOND},
     rtt::Method,
 };
+use serde::Serialize;
 
-use crate::records::Rtts;
+/// How long after its last sample a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
+/// may have been lost.
+const LIFETIME: u64 = 4 * IDLE_SECONDS as u64 * SECOND;
 
-/// How long after its last sample a flow direction may be taken to be over, ns, should nothing have said so: that would
-/// have been lost.
-const FORGOTTEN: u64 = 4 * IDLE_SECONDS as u64 * SECOND;
-
-/// A flow direction by its ends.
+/// A flow direction, by its endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     source: [u8; 16],
@@ -34,15 +33,34 @@ impl From<&Endpoints> for Key {
     }
 }
 
-/// The samples of flow directions that are not over.
+/// A summary of the samples of a flow direction, ns; percentiles are within half a bin, 6.3 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rtts {
+    /// The number of samples.
+    pub samples: u64,
+    /// The shortest RTT.
+    pub min: u64,
+    /// The mean.
+    pub mean: u64,
+    /// The median.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The longest RTT.
+    pub max: u64,
+}
+
+/// The samples of all flow directions whose flow has not ended.
 #[derive(Default)]
-pub(super) struct Flows {
+pub(crate) struct FlowSamples {
     directions: HashMap<Key, Samples, RandomState>,
-    /// How many may be kept.
+    /// The highest number of directions.
     capacity: usize,
-    /// Before this time, looking for directions that were forgotten is of no use.
-    look_at: u64,
-    /// Samples that there was no room for.
+    /// When to look for discarded directions again, ns.
+    next_expiry: u64,
+    /// Samples without room.
     refused: u64,
 }
 
@@ -58,14 +76,14 @@ struct Samples {
     bins: Vec<(u8, u32)>,
 }
 
-impl Flows {
-    /// With room for the directions of so many flows.
-    pub(super) fn with_room_for(flows: usize) -> Self {
+impl FlowSamples {
+    /// Room for both directions of `flows` flows.
+    pub(crate) fn with_room_for(flows: usize) -> Self {
         Self { capacity: flows.saturating_mul(2), ..Self::default() }
     }
 
-    /// Takes a sample. DNS has none for summaries: there is no flow, and so nothing would ever end it.
-    pub(super) fn sample(&mut self, event: &RttEvent) {
+    /// Adds a sample. Those of DNS have no flow, and so no summary.
+    pub(crate) fn sample(&mut self, event: &RttEvent) {
         if event.method == Method::Dns as u8 {
             return;
         }
@@ -74,9 +92,7 @@ impl Flows {
             self.make_room(event.timestamp);
             if self.directions.len() >= self.capacity {
                 if self.refused == 0 {
-                    tracing::warn!(
-                        "samples are missing from summaries of flows: there are more than --max-flows"
-                    );
+                    tracing::warn!("flow summaries miss samples: there are more flows than --max-flows");
                 }
                 self.refused += 1;
                 return;
@@ -85,18 +101,18 @@ impl Flows {
         self.directions.entry(key).or_default().take(event.rtt, event.timestamp);
     }
 
-    /// Ends a flow: its samples with `endpoints` as they are, and exchanged.
-    pub(super) fn end(&mut self, endpoints: &Endpoints) -> [Option<Rtts>; 2] {
+    /// Removes a flow. Returns the samples of the direction that `endpoints` name, then those of the reverse one.
+    pub(crate) fn end(&mut self, endpoints: &Endpoints) -> [Option<Rtts>; 2] {
         [*endpoints, endpoints.reversed()]
             .map(|endpoints| self.directions.remove(&Key::from(&endpoints)).map(|samples| samples.rtts()))
     }
 
     fn make_room(&mut self, now: u64) {
-        if now < self.look_at {
+        if now < self.next_expiry {
             return;
         }
-        self.look_at = now.saturating_add(SECOND);
-        self.directions.retain(|_, samples| now.saturating_sub(samples.last) < FORGOTTEN);
+        self.next_expiry = now.saturating_add(SECOND);
+        self.directions.retain(|_, samples| now.saturating_sub(samples.last) < LIFETIME);
     }
 }
 
@@ -185,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_flow_ends_with_the_samples_of_both_directions() {
-        let mut flows = Flows::with_room_for(10);
+        let mut flows = FlowSamples::with_room_for(10);
         let flow = endpoints(1);
         for ms in 1..=100 {
             flows.sample(&sample(flow, ms, ms * 1_000_000));
@@ -207,20 +223,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flow_takes_no_room() {
-        let mut flows = Flows::with_room_for(10);
+    fn dns_samples_take_no_room() {
+        let mut flows = FlowSamples::with_room_for(10);
         flows.sample(&RttEvent { method: Method::Dns as u8, ..sample(endpoints(1), 5, 7) });
         assert_eq!((flows.directions.len(), flows.end(&endpoints(1))), (0, [None, None]));
     }
 
     #[test]
-    fn flows_of_which_no_end_was_heard_make_room_in_the_end() {
-        let mut flows = Flows::with_room_for(1);
+    fn flows_without_an_end_event_are_discarded_after_a_while() {
+        let mut flows = FlowSamples::with_room_for(1);
         for port in 1..=3 {
             flows.sample(&sample(endpoints(port), SECOND, 5));
         }
         assert_eq!((flows.directions.len(), flows.refused), (2, 1));
-        flows.sample(&sample(endpoints(4), SECOND + FORGOTTEN, 5));
+        flows.sample(&sample(endpoints(4), SECOND + LIFETIME, 5));
         assert_eq!((flows.directions.len(), flows.refused), (1, 1));
     }
 }

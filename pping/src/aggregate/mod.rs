@@ -1,10 +1,10 @@
-//! What is kept over time.
+//! Round-trip times added up: of a series, of a flow, of the whole run.
 
-mod answers;
 mod distribution;
 mod flows;
 mod totals;
 
-pub use answers::Answers;
 pub use distribution::Distribution;
+pub(crate) use flows::FlowSamples;
+pub use flows::Rtts;
 pub use totals::Totals;

@@ -3,7 +3,7 @@
 use caps::{CapSet, Capability};
 
 use super::report::Check;
-use crate::{Error, kernel::capabilities};
+use crate::{Error, capabilities};
 
 /// What is needed, and `CAP_SYS_ADMIN`, which stood for two of them once.
 const RELEVANT: [Capability; 4] =

@@ -33,7 +33,7 @@ use tokio::{
 };
 
 use self::{connections::Order, site::Site, web_config::WebConfig};
-use crate::{Error, kernel::capabilities, metrics::Metrics};
+use crate::{Error, capabilities, metrics::Metrics};
 
 /// How long answers under way may still take once the server is to stop.
 const GRACE: Duration = Duration::from_secs(1);

@@ -4,7 +4,6 @@ use crate::Error;
 
 pub mod attach;
 mod bpf;
-pub mod capabilities;
 pub mod clock;
 pub mod counters;
 mod detach;

@@ -1,13 +1,17 @@
-//! Writing records, without ever waiting for whoever reads them where packets do not wait either.
+//! Writes batches of encoded records to a file or standard output, in a thread of its own.
+//!
+//! While packets of an interface are measured, nothing waits for that thread: a reader that is too slow costs records,
+//! which are counted. A capture waits.
 
+mod batch;
+mod error;
+mod outage;
 mod target;
 #[cfg(test)]
 mod tests;
-mod trouble;
 mod writer;
 
 use std::{
-    mem,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -21,19 +25,19 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::writer::Writer;
-pub(crate) use self::{target::Target, trouble::Trouble};
-use crate::{
-    Error,
-    records::Record,
-    records::format::{Framing, Sink},
+pub use self::{
+    batch::{Batch, Framing},
+    error::Error,
 };
+pub(crate) use self::{outage::Outage, target::Target};
+#[cfg(feature = "live")]
+use crate::capabilities;
 
-/// Batches of records that may wait for the writer. Of packets that do not wait, those beyond are dropped and counted: a
-/// slow reader stops neither the kernel side nor the metrics.
+/// The length of the queue to the writer, batches.
 const WAITING_BATCHES: usize = 256;
 
-/// How often to look whether the writer has room again, or is done.
-const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// How often to check whether the queue has room again, or the writer is done.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long the last batches may take to be written once pping stops.
 const FLUSH_TIME: Duration = Duration::from_millis(500);
@@ -44,113 +48,70 @@ enum Message {
     End,
 }
 
-/// What a file means that cannot be written to, for instance on a full disk.
+/// What to do when a file cannot be written, for instance on a full disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnFailure {
-    /// Records are dropped, and counted, until it can be written to again: packets do not wait for that.
+    /// Drop and count records until it can be written again: packets of an interface do not wait.
     Drop,
-    /// The run ends: it can be made again.
+    /// End the run: a capture can be read again.
     End,
 }
 
-/// Whole records, each with what separates it from the one before.
+/// What the writer shares with those that hand over records.
 #[derive(Default)]
-pub struct Batch {
-    bytes: Vec<u8>,
-    /// Where each record ends.
-    ends: Vec<usize>,
-}
-
-/// What the writer and those who hand over records both count.
-#[derive(Default)]
-struct Counts {
-    /// Lines that were handed over and are not written yet.
+struct Shared {
+    /// Records in the queue.
     waiting: AtomicU64,
-    /// Lines that the writer had to drop.
+    /// Records that the writer dropped.
     lost: AtomicU64,
-    /// Whether the file is to be opened again.
+    /// Whether the file is to be reopened.
     reopen: AtomicBool,
-    /// Which file that is; standard output if there is none.
+    /// The file; `None` is standard output.
     path: Mutex<Option<PathBuf>>,
 }
 
-impl Batch {
-    /// Adds a record, if the format has a place for it.
-    pub fn push(&mut self, sink: &mut dyn Sink, record: &Record) {
-        let before = self.bytes.len();
-        self.bytes.extend_from_slice(sink.framing().separator);
-        let start = self.bytes.len();
-        sink.write(record, &mut self.bytes);
-        if self.bytes.len() == start {
-            self.bytes.truncate(before);
-        } else {
-            self.ends.push(self.bytes.len());
-        }
-    }
-
-    /// The records as they are written.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    fn lines(&self) -> u64 {
-        self.ends.len() as u64
-    }
-
-    /// How long it is, in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// What it holds, which it no longer does.
-    pub(crate) fn take(&mut self) -> Self {
-        mem::take(self)
-    }
-}
-
-/// Has the output opened again, from wherever.
+/// A handle to reopen the output, as after a log rotation.
 pub(crate) struct Reopen {
     sender: SyncSender<Message>,
-    counts: Arc<Counts>,
+    shared: Arc<Shared>,
 }
 
 impl Reopen {
-    /// Has the file opened again, as soon as the writer is done with what it is writing.
+    /// Reopens the file once the writer is done with its current batch.
     pub(crate) fn reopen(&self) {
-        self.send();
-    }
-
-    /// Has this file, or standard output, opened in its place.
-    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture has no other output half way"))]
-    pub(crate) fn reopen_at(&self, path: Option<PathBuf>) {
-        *self.counts.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
-        self.send();
-    }
-
-    fn send(&self) {
-        self.counts.reopen.store(true, Ordering::Relaxed);
-        // Should the queue be full, there is no need to wake the writer.
+        self.shared.reopen.store(true, Ordering::Relaxed);
+        // A full queue wakes the writer anyway.
         self.sender.try_send(Message::Reopen).ok();
+    }
+
+    /// Opens this file, or standard output, in its place.
+    #[cfg_attr(
+        not(feature = "live"),
+        expect(dead_code, reason = "the output of a capture is never replaced")
+    )]
+    pub(crate) fn reopen_at(&self, path: Option<PathBuf>) {
+        *self.shared.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        self.reopen();
     }
 }
 
-/// A thread that writes records to a file or to standard output.
+/// A thread that writes records to a file or standard output.
 pub(crate) struct Output {
     sender: SyncSender<Message>,
     finished: Receiver<()>,
-    /// Lines that were dropped since the writer was behind.
+    /// Records dropped because the queue was full.
     lines_refused: u64,
-    counts: Arc<Counts>,
+    shared: Arc<Shared>,
 }
 
-/// How writing ended before its time: `None` when the reader closed its end.
+/// Resolves when writing ended early: to `None` when the reader closed its end.
 pub(crate) type Ended = oneshot::Receiver<Option<Error>>;
 
 impl Output {
-    /// Opens the file, or standard output where there is none, and starts the thread.
+    /// Opens the file, or standard output without one, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::OpenOutput`] when the file cannot be opened.
+    /// [`Error::Open`] and [`Error::NotEmpty`] for the file, [`Error::Io`] when the thread cannot be started.
     pub(crate) fn open(
         path: Option<&Path>,
         framing: Framing,
@@ -160,81 +121,83 @@ impl Output {
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let (finish, finished) = mpsc::channel();
         let (end, ended) = oneshot::channel();
-        let counts = Arc::new(Counts { path: Mutex::new(path.map(Path::to_owned)), ..Counts::default() });
-        let shared = Arc::clone(&counts);
+        let shared = Arc::new(Shared { path: Mutex::new(path.map(Path::to_owned)), ..Shared::default() });
+        let of_writer = Arc::clone(&shared);
         thread::Builder::new().name("pping-output".into()).spawn(move || {
-            // It opens files again, and has nothing to do with the kernel.
+            // The thread reopens files, and needs nothing else.
             #[cfg(feature = "live")]
             if on_failure == OnFailure::Drop
-                && let Err(error) = crate::kernel::capabilities::keep(&crate::kernel::capabilities::FOR_FILES)
+                && let Err(error) = capabilities::keep(&capabilities::FOR_FILES)
             {
-                tracing::warn!("the output keeps capabilities that it does not need: {error}");
+                tracing::warn!(
+                    "the output thread could not drop the capabilities that it does not need: {error}"
+                );
             }
-            if let Err(error) = writer.run(&receiver, &shared) {
-                // Nobody may be waiting any more, which is fine.
+            if let Err(error) = writer.run(&receiver, &of_writer) {
+                // The receiver may be gone.
                 end.send(error).ok();
             }
             finish.send(()).ok();
         })?;
-        Ok((Self { sender, finished, lines_refused: 0, counts }, ended))
+        Ok((Self { sender, finished, lines_refused: 0, shared }, ended))
     }
 
-    /// Hands over records, or drops them when the writer is behind.
-    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "the packets of a capture wait"))]
+    /// Queues records, or drops and counts them when the queue is full.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture waits for its output"))]
     pub(crate) fn write(&mut self, batch: Batch) {
-        let lines = batch.lines();
+        let lines = batch.records();
         if self.offer(batch).is_err() {
             self.lines_refused += lines;
         }
     }
 
-    /// Hands over records, and waits until the writer has room for them or `stop` is set.
+    /// Queues records, waiting until the queue has room or `stop` is set.
     pub(crate) fn write_all(&mut self, mut batch: Batch, stop: &AtomicBool) {
         while let Err(rejected) = self.offer(batch) {
             if stop.load(Ordering::Relaxed) {
-                self.lines_refused += rejected.lines();
+                self.lines_refused += rejected.records();
                 return;
             }
             batch = rejected;
-            thread::sleep(LOOK_INTERVAL);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Hands over records, or returns them when the writer is behind. When it has ended, they are of no interest to
-    /// anybody.
+    /// Queues records, or returns them when the queue is full. Once the writer has ended, they are discarded.
     fn offer(&self, batch: Batch) -> Result<(), Batch> {
-        let lines = batch.lines();
+        let lines = batch.records();
         if lines == 0 {
             return Ok(());
         }
-        // Before the writer can take them off again.
-        self.counts.waiting.fetch_add(lines, Ordering::Relaxed);
+        // Counted first, since the writer subtracts them.
+        self.shared.waiting.fetch_add(lines, Ordering::Relaxed);
         match self.sender.try_send(Message::Batch(batch)) {
             Err(TrySendError::Full(Message::Batch(batch))) => {
-                self.counts.waiting.fetch_sub(lines, Ordering::Relaxed);
+                self.shared.waiting.fetch_sub(lines, Ordering::Relaxed);
                 Err(batch)
             }
             _ => Ok(()),
         }
     }
 
-    /// What has the output opened again.
+    /// A handle to reopen the output.
     pub(crate) fn reopener(&self) -> Reopen {
-        Reopen { sender: self.sender.clone(), counts: Arc::clone(&self.counts) }
+        Reopen { sender: self.sender.clone(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Lines that were dropped since the writer was behind, which a slower pace would help.
+    /// Records dropped because the queue was full: there are more than can be written.
     #[cfg(any(feature = "live", test))]
     pub(crate) fn lines_refused(&self) -> u64 {
         self.lines_refused
     }
 
-    /// Lines that were dropped, for whatever reason.
+    /// Records dropped for any reason.
     pub(crate) fn lines_lost(&self) -> u64 {
-        self.lines_refused + self.counts.lost.load(Ordering::Relaxed)
+        self.lines_refused + self.shared.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all has been written, or `stop` is set; then no longer than [`Output::finish`].
+    /// Waits until all is written, or `stop` is set; from then on as long as [`Output::finish`]. Returns the number of
+    /// records lost in all.
     pub(crate) fn finish_all(self, stop: &AtomicBool) -> u64 {
         let mut message = Some(Message::End);
         while !stop.load(Ordering::Relaxed) {
@@ -242,21 +205,21 @@ impl Output {
                 Some(Err(TrySendError::Full(message))) => Some(message),
                 _ => None,
             };
-            if self.finished.recv_timeout(LOOK_INTERVAL) != Err(RecvTimeoutError::Timeout) {
+            if self.finished.recv_timeout(POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
                 return self.lines_lost();
             }
         }
         self.finish()
     }
 
-    /// Waits until all has been written, but not for long. Returns how many lines were lost in all.
+    /// Waits up to half a second until all is written. Returns the number of records lost in all.
     pub(crate) fn finish(self) -> u64 {
-        // Should there be no room for this, the reader is stuck anyway.
+        // If the queue is full, the reader is stuck anyway.
         self.sender.try_send(Message::End).ok();
         if self.finished.recv_timeout(FLUSH_TIME).is_ok() {
             return self.lines_lost();
         }
-        tracing::warn!("the reader of the output is stuck; its last lines are lost");
-        self.lines_lost() + self.counts.waiting.load(Ordering::Relaxed)
+        tracing::warn!("the reader of the output does not read; the last records are lost");
+        self.lines_lost() + self.shared.waiting.load(Ordering::Relaxed)
     }
 }

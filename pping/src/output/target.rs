@@ -1,4 +1,4 @@
-//! Where records go: whole, or not at all.
+//! A file that only ever has whole records in it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,46 +9,46 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::{Error, records::format::Framing};
+use super::{Error, Framing};
 
-/// A file, or whatever else can be written to.
+/// A file, a pipe or a device.
 pub(crate) struct Target {
     file: File,
-    /// Whether what was written can be taken back.
+    /// Whether it can be truncated.
     is_regular: bool,
-    /// The rest of a record whose beginning could not be taken back, for what comes next to begin on a line of its own.
+    /// The rest of a record whose beginning could not be truncated; written before anything else.
     unfinished: Vec<u8>,
 }
 
-/// Not everything could be written.
+/// An incomplete write.
 #[derive(Debug)]
 pub(crate) struct Torn {
-    /// Of how many bytes, which end where a record does, somebody will read all.
+    /// How many bytes of whole records are, or will be, in the file.
     pub(crate) kept: usize,
-    /// Why there are no more.
+    /// Why the rest is not.
     pub(crate) error: io::Error,
 }
 
 impl Target {
-    /// Opens a file, to write at its end.
+    /// Opens the file of `--write`, to append.
     ///
     /// # Errors
-    /// [`Error::OpenOutput`], or [`Error::NotEmpty`] if its format cannot be gone on with.
+    /// [`Error::Open`], or [`Error::NotEmpty`] if the format cannot be appended to.
     pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, Error> {
-        let refused = |source| Error::OpenOutput { path: path.to_owned(), source };
-        let target = Self::append(path).map_err(refused)?;
-        if framing.is_closed() && target.file.metadata().map_err(refused)?.len() > 0 {
+        let refused = Error::open("--write", path);
+        let target = Self::append(path).map_err(&refused)?;
+        if framing.is_closed() && target.file.metadata().map_err(&refused)?.len() > 0 {
             return Err(Error::NotEmpty { path: path.to_owned() });
         }
         Ok(target)
     }
 
-    /// Opens a file, to write at its end, whatever is in it.
+    /// Opens a file to append, whatever is in it.
     pub(crate) fn append(path: &Path) -> io::Result<Self> {
         Self::new(OpenOptions::new().create(true).append(true).open(path)?)
     }
 
-    /// Standard output, without a buffer in between that would keep what could not be written.
+    /// Standard output without std's buffer, which would keep what could not be written.
     pub(super) fn standard_output() -> io::Result<Self> {
         Self::new(io::stdout().as_fd().try_clone_to_owned()?.into())
     }
@@ -58,22 +58,26 @@ impl Target {
         Ok(Self { file, is_regular, unfinished: Vec::new() })
     }
 
-    /// Whether it is a file on a disk.
+    /// Whether it is a regular file.
     pub(super) fn is_regular(&self) -> bool {
         self.is_regular
     }
 
-    /// Writes bytes in which records end at `ends`.
+    /// Writes `bytes`, in which records end at the offsets `ends`.
+    ///
+    /// # Errors
+    /// When not all of it could be written; the file ends with a whole record then, or will.
     pub(crate) fn write(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
         let (written, done) = write(&mut self.file, &self.unfinished);
         self.unfinished.drain(..written);
         done.map_err(|error| Torn { kept: 0, error })?;
         let (written, done) = write(&mut self.file, bytes);
-        done.map_err(|error| Torn { kept: self.settle(bytes, ends, written), error })
+        done.map_err(|error| Torn { kept: self.repair(bytes, ends, written), error })
     }
 
-    /// Takes back the record that was torn after `written` bytes, or sees to its end. Returns what is kept.
-    pub(super) fn settle(
+    /// Truncates the record that is incomplete after `written` bytes or, where that is impossible, keeps its rest for the
+    /// next write. Returns the offset of the end of the last whole record.
+    pub(super) fn repair(
         &mut self,
         bytes: &[u8],
         ends: impl Iterator<Item = usize>,
@@ -83,7 +87,7 @@ impl Target {
         for end in ends {
             if end <= written {
                 whole = end;
-            } else if whole < written && self.take_back(written - whole).is_err() {
+            } else if whole < written && self.truncate(written - whole).is_err() {
                 self.unfinished = bytes[written..end].to_vec();
                 return end;
             } else {
@@ -93,12 +97,12 @@ impl Target {
         whole
     }
 
-    /// Takes back the last bytes.
+    /// Removes the last bytes of the file.
     ///
     /// # Errors
-    /// When it is no file, or has been written to by somebody else since.
-    pub(super) fn take_back(&mut self, bytes: usize) -> io::Result<()> {
-        // Of a file that is appended to, too, this is where the last write ended.
+    /// When it is no regular file, or another process has appended to it since.
+    pub(super) fn truncate(&mut self, bytes: usize) -> io::Result<()> {
+        // Appending moves the position as well: this is where the last write ended.
         let end = self.file.stream_position()?;
         let before = end.checked_sub(bytes as u64);
         match before {
@@ -112,7 +116,7 @@ impl Target {
     }
 }
 
-/// Writes as much as can be written: how much that was, and why it is not all.
+/// Writes as much as possible. Returns how many bytes that was, and why it is not all.
 fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {
@@ -120,7 +124,7 @@ fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
             Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
             Ok(more) => written += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Whoever shares the pipe may have made it one that does not wait.
+            // Another process that shares the pipe may have made it non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if let Err(error) = poll(&mut [PollFd::new(file, PollFlags::OUT)], None) {
                     return (written, Err(error.into()));

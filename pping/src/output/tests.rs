@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{target::Target, *};
 use crate::{
     cli::Format,
-    records::{FlowRecord, Tuple, format},
+    records::{FlowRecord, Record, Tuple, format},
 };
 
 fn record() -> Record {
@@ -26,18 +26,18 @@ fn record() -> Record {
 }
 
 fn batch(format: Format, records: u64) -> Batch {
-    let (mut batch, mut sink) = (Batch::default(), format::sink(format));
-    (0..records).for_each(|_| batch.push(sink.as_mut(), &record()));
+    let (mut batch, mut encoder) = (Batch::default(), format::encoder(format));
+    (0..records).for_each(|_| encoder.append(&record(), &mut batch));
     batch
 }
 
 fn open(path: &Path, format: Format, on_failure: OnFailure) -> (Output, Ended) {
-    Output::open(Some(path), format::sink(format).framing(), on_failure).unwrap()
+    Output::open(Some(path), format::encoder(format).framing(), on_failure).unwrap()
 }
 
 fn wait_until_written(output: &Output) {
-    while output.counts.waiting.load(Ordering::Relaxed) > 0 {
-        thread::sleep(LOOK_INTERVAL);
+    while output.shared.waiting.load(Ordering::Relaxed) > 0 {
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -48,12 +48,12 @@ fn elements(path: &Path) -> u64 {
 }
 
 #[test]
-fn an_array_is_whole_whatever_was_dropped_and_wherever_a_file_ends() {
+fn a_json_array_is_valid_after_drops_and_rotation() {
     let directory = tempfile::tempdir().unwrap();
     let (current, rotated) = (directory.path().join("now"), directory.path().join("then"));
     let (mut output, _ended) = open(&current, Format::Json, OnFailure::End);
     let stop = AtomicBool::new(false);
-    // The first of all is dropped, as it would be when the writer is behind.
+    // The first batch is dropped, as when the queue is full.
     drop(batch(Format::Json, 2));
     output.write_all(batch(Format::Json, 1), &stop);
     drop(batch(Format::Json, 1));
@@ -67,7 +67,7 @@ fn an_array_is_whole_whatever_was_dropped_and_wherever_a_file_ends() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_again_is_no_reason_to_end() {
+fn writing_goes_on_in_the_old_file_when_reopening_fails() {
     let directory = tempfile::tempdir().unwrap();
     let (before, after) = (directory.path().join("before"), directory.path().join("after"));
     fs::create_dir(&before).unwrap();
@@ -84,7 +84,7 @@ fn a_file_that_cannot_be_opened_again_is_no_reason_to_end() {
 }
 
 #[test]
-fn a_device_that_takes_nothing_ends_a_run_over_a_capture_and_no_other() {
+fn a_full_device_ends_a_replay_but_not_live_monitoring() {
     let full = Path::new("/dev/full");
     let (mut output, mut ended) = open(full, Format::Jsonl, OnFailure::End);
     let stop = AtomicBool::new(false);
@@ -103,7 +103,7 @@ fn a_device_that_takes_nothing_ends_a_run_over_a_capture_and_no_other() {
 }
 
 #[test]
-fn what_cannot_be_taken_back_is_finished_before_anything_new() {
+fn a_record_that_cannot_be_truncated_is_completed_first() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     fs::write(&path, "").unwrap();
@@ -111,20 +111,20 @@ fn what_cannot_be_taken_back_is_finished_before_anything_new() {
     let bytes = b"one\ntwo\nthree\n";
     let ends = || [4, 8, 14].into_iter();
     target.write(&bytes[..6], std::iter::empty()).unwrap();
-    // Somebody else writes too, so that nothing may be cut off.
+    // Another process writes too, so that nothing may be truncated.
     let mut other = fs::OpenOptions::new().append(true).open(&path).unwrap();
     std::io::Write::write_all(&mut other, b"!").unwrap();
-    assert_eq!(target.settle(bytes, ends(), 6), 8);
+    assert_eq!(target.repair(bytes, ends(), 6), 8);
     target.write(b"four\n", [5].into_iter()).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\n");
-    // Now nobody else has.
+    // Now no other process has.
     target.write(b"fi", std::iter::empty()).unwrap();
-    assert_eq!(target.settle(b"five\n", [5].into_iter(), 2), 0);
+    assert_eq!(target.repair(b"five\n", [5].into_iter(), 2), 0);
     target.write(b"six\n", [4].into_iter()).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\nsix\n");
 }
 
-/// Those who have `live` tested are root.
+/// Tests with the feature `live` run as root.
 #[cfg(feature = "live")]
 mod disk {
     use std::time::Instant;
@@ -157,7 +157,7 @@ mod disk {
                 assert!(start.elapsed() < Duration::from_mins(1), "no more is written");
                 send(&mut output, 1);
             }
-            // And full again, at the end.
+            // The disk is full again at the end.
             while fs::metadata(&path).unwrap().len() < 65_000 {
                 send(&mut output, 5);
             }
@@ -170,8 +170,8 @@ mod disk {
     }
 
     #[test]
-    fn a_full_disk_costs_records_and_tears_no_line() {
-        let one = String::from_utf8(batch(Format::Jsonl, 1).bytes).unwrap();
+    fn a_full_disk_drops_records_but_tears_no_line() {
+        let one = String::from_utf8(batch(Format::Jsonl, 1).bytes().to_vec()).unwrap();
         fill_and_make_room(Format::Jsonl, |path| {
             let text = fs::read_to_string(path).unwrap();
             assert!(text.split_inclusive('\n').all(|line| line == one), "{text}");
@@ -180,12 +180,12 @@ mod disk {
     }
 
     #[test]
-    fn an_array_on_a_full_disk_has_its_end() {
+    fn a_json_array_on_a_full_disk_is_closed() {
         fill_and_make_room(Format::Json, elements);
     }
 
     #[test]
-    fn an_array_on_a_disk_that_was_full_from_the_start_begins_later() {
+    fn a_json_array_begins_once_a_full_disk_has_room() {
         let stop = AtomicBool::new(false);
         let ended = on_small_disk(16, |disk| {
             let (path, ballast) = (disk.join("records"), disk.join("ballast"));

@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! The thread that writes records.
 
 use std::{
     fmt, io,
@@ -8,27 +8,26 @@ use std::{
 };
 
 use super::{
-    Batch, Counts, Message, OnFailure,
+    Batch, Error, Framing, Message, OnFailure, Shared,
+    outage::Outage,
     target::{Target, Torn},
-    trouble::Trouble,
 };
-use crate::{Error, records::format::Framing};
 
-/// How a run ends when writing does: `None` when the reader has closed its end.
+/// Why writing ended early: `None` when the reader closed its end.
 type Result<T> = std::result::Result<T, Option<Error>>;
 
-/// What runs in the thread.
+/// The state of the thread.
 pub(super) struct Writer {
     name: Name,
     target: Target,
     framing: Framing,
     on_failure: OnFailure,
-    trouble: Trouble,
-    /// Whether what comes before the first record is in the file.
+    outage: Outage,
+    /// Whether [`Framing::begin`] is in the file.
     has_begun: bool,
     /// Records in the file.
     records: u64,
-    /// Bytes of the last of them, with what separates it from the one before.
+    /// The size of the last of them with its separator, bytes.
     last: usize,
 }
 
@@ -40,34 +39,34 @@ impl Writer {
     ) -> std::result::Result<Self, Error> {
         let target = match path {
             Some(path) => Target::open(path, framing)?,
-            None => Target::standard_output()?,
+            None => Target::standard_output().map_err(Error::from)?,
         };
-        let (name, trouble) = (Name(path.map(Path::to_owned)), Trouble::default());
-        Ok(Self { name, target, framing, on_failure, trouble, has_begun: false, records: 0, last: 0 })
+        let (name, outage) = (Name(path.map(Path::to_owned)), Outage::default());
+        Ok(Self { name, target, framing, on_failure, outage, has_begun: false, records: 0, last: 0 })
     }
 
-    /// Writes what comes, until it is told to end.
-    pub(super) fn run(mut self, messages: &Receiver<Message>, counts: &Counts) -> Result<()> {
+    /// Writes batches until [`Message::End`].
+    pub(super) fn run(mut self, messages: &Receiver<Message>, shared: &Shared) -> Result<()> {
         self.begin()?;
         for message in messages {
             match message {
                 Message::Batch(batch) => {
                     let lost = self.write(&batch)?;
-                    counts.lost.fetch_add(lost, Ordering::Relaxed);
-                    counts.waiting.fetch_sub(batch.lines(), Ordering::Relaxed);
+                    shared.lost.fetch_add(lost, Ordering::Relaxed);
+                    shared.waiting.fetch_sub(batch.records(), Ordering::Relaxed);
                 }
-                // Asked for below.
+                // Only wakes the thread.
                 Message::Reopen => {}
                 Message::End => break,
             }
-            if counts.reopen.swap(false, Ordering::Relaxed) {
-                self.reopen(counts)?;
+            if shared.reopen.swap(false, Ordering::Relaxed) {
+                self.reopen(shared)?;
             }
         }
-        self.end(counts)
+        self.end(shared)
     }
 
-    /// Writes what comes before the first record.
+    /// Writes [`Framing::begin`].
     fn begin(&mut self) -> Result<()> {
         let begin = self.framing.begin;
         match self.target.write(begin, [begin.len()].into_iter()) {
@@ -77,21 +76,21 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes records, and returns how many of them were dropped.
+    /// Writes records. Returns how many were dropped.
     fn write(&mut self, batch: &Batch) -> Result<u64> {
         let now = Instant::now();
-        if self.trouble.lets_try(now) && !self.has_begun {
+        if self.outage.may_write(now) && !self.has_begun {
             self.begin()?;
         }
-        if !self.trouble.lets_try(now) || !self.has_begun {
-            self.trouble.dropped(batch.lines());
-            return Ok(batch.lines());
+        if !self.outage.may_write(now) || !self.has_begun {
+            self.outage.dropped(batch.records());
+            return Ok(batch.records());
         }
-        // The separator in front of the first record of all.
+        // A separator precedes every record of a batch, and is wrong before the first of the file.
         let skipped = if self.records == 0 { self.framing.separator.len() } else { 0 };
-        let ends = batch.ends.iter().map(|end| end - skipped);
-        let (kept, torn) = match self.target.write(&batch.bytes[skipped..], ends.clone()) {
-            Ok(()) => (batch.bytes.len() - skipped, None),
+        let ends = batch.ends().iter().map(|end| end - skipped);
+        let (kept, torn) = match self.target.write(&batch.bytes()[skipped..], ends.clone()) {
+            Ok(()) => (batch.len() - skipped, None),
             Err(torn) => (torn.kept, Some(torn)),
         };
         let mut records = 0;
@@ -101,27 +100,27 @@ impl Writer {
             (before, records) = (end, records + 1);
         }
         self.records += records;
-        let dropped = batch.lines() - records;
+        let dropped = batch.records() - records;
         match torn {
-            None => self.trouble.succeeded(now, &self.name),
+            None => self.outage.succeeded(now, &self.name),
             Some(torn) => {
                 self.endure(torn)?;
-                self.trouble.dropped(dropped);
+                self.outage.dropped(dropped);
             }
         }
         Ok(dropped)
     }
 
-    /// Writes what comes after the last record. On a full disk, that takes the place of the last record.
-    fn end(&mut self, counts: &Counts) -> Result<()> {
+    /// Writes [`Framing::end`]. On a full disk, it replaces the last record.
+    fn end(&mut self, shared: &Shared) -> Result<()> {
         if !self.has_begun {
             self.begin()?;
         }
         let Err(torn) = self.write_end() else { return Ok(()) };
         self.endure(torn)?;
-        if self.framing.is_closed() && self.last > 0 && self.target.take_back(self.last).is_ok() {
+        if self.framing.is_closed() && self.last > 0 && self.target.truncate(self.last).is_ok() {
             self.records -= 1;
-            counts.lost.fetch_add(1, Ordering::Relaxed);
+            shared.lost.fetch_add(1, Ordering::Relaxed);
             if let Err(torn) = self.write_end() {
                 self.endure(torn)?;
             }
@@ -134,13 +133,13 @@ impl Writer {
         self.target.write(end, [end.len()].into_iter())
     }
 
-    /// Ends this file and goes on in the one that has its name now, or in this one if there is no such file to be had.
-    fn reopen(&mut self, counts: &Counts) -> Result<()> {
-        let path = counts.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Ends this file and opens the one that has its name now. If that fails, writing goes on in this one.
+    fn reopen(&mut self, shared: &Shared) -> Result<()> {
+        let path = shared.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let opened = match &path {
             Some(path) => Target::open(path, self.framing),
             None if self.name.0.is_none() => return Ok(()),
-            None => Target::standard_output().map_err(Error::from),
+            None => Target::standard_output().map_err(Error::Io),
         };
         let target = match opened {
             Ok(target) => target,
@@ -149,28 +148,28 @@ impl Writer {
                 return Ok(());
             }
         };
-        self.end(counts)?;
+        self.end(shared)?;
         (self.target, self.name) = (target, Name(path));
-        self.trouble.retry(Instant::now());
+        self.outage.retry(Instant::now());
         (self.has_begun, self.records, self.last) = (false, 0, 0);
         self.begin()
     }
 
-    /// Waits for better times, if this is a file of packets that do not wait.
+    /// Starts or continues an outage, where packets do not wait; else ends the run.
     fn endure(&mut self, torn: Torn) -> Result<()> {
         let is_file = self.name.0.is_some() || self.target.is_regular();
         if torn.error.kind() == io::ErrorKind::BrokenPipe {
             return Err(None);
         }
         if self.on_failure == OnFailure::Drop && is_file {
-            self.trouble.failed(Instant::now(), &self.name, &torn.error);
+            self.outage.failed(Instant::now(), &self.name, &torn.error);
             return Ok(());
         }
-        Err(Some(Error::Output { target: self.name.to_string(), source: torn.error }))
+        Err(Some(Error::Write { target: self.name.to_string(), source: torn.error }))
     }
 }
 
-/// What records are written to.
+/// The path of the output; `None` is standard output.
 struct Name(Option<PathBuf>);
 
 impl fmt::Display for Name {

@@ -9,6 +9,7 @@ use pping_common::{
 use serde::Serialize;
 
 use super::{Tuple, reason_name};
+use crate::aggregate::Rtts;
 
 /// A flow, at its end. `dest_ip` began it, as far as that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -55,25 +56,6 @@ pub struct FlowSummaryRecord {
     /// The interface, if it has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<Arc<str>>,
-}
-
-/// The samples of a flow direction, ns; percentiles are within half a bin, 6.3 %.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Rtts {
-    /// How many there were.
-    pub samples: u64,
-    /// The shortest.
-    pub min: u64,
-    /// The mean.
-    pub mean: u64,
-    /// The median.
-    pub p50: u64,
-    /// Nine of ten are no longer.
-    pub p90: u64,
-    /// 99 of 100.
-    pub p99: u64,
-    /// The longest.
-    pub max: u64,
 }
 
 impl FlowSummaryRecord {

@@ -1,7 +1,7 @@
 //! `--hdr-log`: an interval log of `HdrHistogram`, version 2, which its usual tools read.
 //!
-//! Times are seconds since the Unix epoch, hence the base time 0: so they mean the same wherever the file is cut or goes
-//! on. Values are nanoseconds; the highest of an interval, which is there for people, is in milliseconds.
+//! Times are seconds since the Unix epoch (base time 0), so that they stay valid however the file is cut. Values are
+//! nanoseconds; the highest of an interval, which is for people, is in milliseconds.
 
 use std::{
     fmt::Write as _,
@@ -15,64 +15,65 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 
+use super::{direction_name, method_name};
 use crate::{
-    Error,
     aggregate::Distribution,
     groups::SeriesName,
-    output::{OnFailure, Target, Trouble},
-    records::{direction_name, method_name},
+    output::{Error, OnFailure, Outage, Target},
 };
 
-/// What stands between the parts of a tag.
+/// The option that names the file.
+const OPTION: &str = "--hdr-log";
+
+/// Separates the parts of a tag.
 const SEPARATOR: char = ';';
 
-/// What values are divided by where the log shows the highest: nanoseconds in a millisecond.
+/// The divisor of the highest value of a line: nanoseconds in a millisecond.
 const MILLISECOND: f64 = 1e6;
 
-/// What the columns are called. Readers skip it.
+/// The names of the columns. Readers skip this line.
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// A log that is being written.
+/// An open log.
 pub(crate) struct HdrLog {
     path: PathBuf,
     target: Target,
     on_failure: OnFailure,
-    trouble: Trouble,
+    outage: Outage,
     has_header: bool,
     serializer: V2DeflateSerializer,
 }
 
 impl HdrLog {
-    /// Opens the file, to write at its end.
+    /// Opens the file, to append.
     ///
     /// # Errors
-    /// [`Error::OpenHdrLog`].
+    /// [`Error::Open`].
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let path = path.to_owned();
-        let target =
-            Target::append(&path).map_err(|source| Error::OpenHdrLog { path: path.clone(), source })?;
-        let (trouble, serializer) = (Trouble::default(), V2DeflateSerializer::new());
-        Ok(Self { path, target, on_failure: OnFailure::End, trouble, has_header: false, serializer })
+        let target = Target::append(&path).map_err(Error::open(OPTION, &path))?;
+        let (outage, serializer) = (Outage::default(), V2DeflateSerializer::new());
+        Ok(Self { path, target, on_failure: OnFailure::End, outage, has_header: false, serializer })
     }
 
     /// From now on drops what cannot be written, until it can be again.
-    pub(crate) fn endure(&mut self) {
+    pub(crate) fn tolerate_failures(&mut self) {
         self.on_failure = OnFailure::Drop;
     }
 
-    /// Opens the file again, which may be another by now.
+    /// Reopens the file, as after a rotation.
     pub(crate) fn reopen(&mut self) {
         match Target::append(&self.path) {
             Ok(target) => (self.target, self.has_header) = (target, false),
             Err(error) => {
                 let path = self.path.display();
-                tracing::warn!("--hdr-log {path}: {error}; still writing to the file that was open");
+                tracing::warn!("{OPTION} {path}: {error}; still writing to the file that was open");
             }
         }
     }
 
-    /// Time starts anew.
+    /// Time was set back: the log gets a new header.
     pub(crate) fn restart(&mut self) {
         self.has_header = false;
     }
@@ -80,7 +81,7 @@ impl HdrLog {
     /// Writes the distributions of the interval that began at `began`, ns since the epoch, and took `interval` ns.
     ///
     /// # Errors
-    /// [`Error::Output`], unless that is endured.
+    /// [`Error::Write`], unless failures are tolerated.
     pub(crate) fn write<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
@@ -88,27 +89,27 @@ impl HdrLog {
         interval: u64,
     ) -> Result<(), Error> {
         let (mut out, had_header) = (Vec::new(), self.has_header);
-        let failed = |path: &Path, source| Error::Output { target: path.display().to_string(), source };
+        let failed = |path: &Path, source| Error::Write { target: path.display().to_string(), source };
         let header =
             self.format(series, began, interval, &mut out).map_err(|source| failed(&self.path, source))?;
         let newlines =
             out.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(position, _)| position + 1);
-        // Without all of its header a file would be read as one of other times.
+        // With an incomplete header, a reader would get the times wrong.
         let ends = newlines.filter(|&end| end >= header);
         let Err(torn) = self.target.write(&out, ends.clone()) else {
-            self.trouble.succeeded(Instant::now(), &self.path.display());
+            self.outage.succeeded(Instant::now(), &self.path.display());
             return Ok(());
         };
         self.has_header = had_header || torn.kept >= header;
         if self.on_failure == OnFailure::End {
             return Err(failed(&self.path, torn.error));
         }
-        self.trouble.failed(Instant::now(), &self.path.display(), &torn.error);
-        self.trouble.dropped(ends.filter(|&end| end > torn.kept.max(header)).count() as u64);
+        self.outage.failed(Instant::now(), &self.path.display(), &torn.error);
+        self.outage.dropped(ends.filter(|&end| end > torn.kept.max(header)).count() as u64);
         Ok(())
     }
 
-    /// Appends that to `out`, and returns how much of it is the header.
+    /// Appends the lines to `out`. Returns the length of the header before them, bytes.
     fn format<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
@@ -134,7 +135,7 @@ impl HdrLog {
             self.has_header = true;
         }
         let header_length = out.len();
-        // What it has written so far was the header.
+        // A second writer, since the first has written the header.
         let mut lines = Vec::new();
         let mut writer = builder.begin_log_with(&mut lines, &mut self.serializer)?;
         for (name, distribution) in series.filter(|(_, distribution)| distribution.range.is_some()) {
@@ -151,8 +152,8 @@ impl HdrLog {
     }
 }
 
-/// `group;method;side;interface`, as far as they are known. What a tag cannot contain is encoded as in a URI, and so is
-/// what separates.
+/// `group;method;direction;interface`, with `-` for an unknown part. Characters that a tag cannot contain are
+/// percent-encoded, and so is the separator.
 fn tag(name: &SeriesName) -> String {
     let mut tag = String::new();
     let interface = name.interface.as_deref().unwrap_or("-");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_have_nothing_in_them_that_a_reader_stumbles_over() {
+    fn tags_are_percent_encoded() {
         assert_eq!(tag(&series("192.0.2.0/24").0), "192.0.2.0/24;tcp-ts;egress;eth0");
         let (name, _) = series("Müller, Söhne;50 %");
         assert_eq!(tag(&name), "Müller%2C%20Söhne%3B50%20%25;tcp-ts;egress;eth0");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_ends_a_run_over_a_capture_and_no_other() {
+    fn a_full_disk_ends_a_replay_but_not_live_monitoring() {
         let mut log = HdrLog::open(Path::new("/dev/full")).unwrap();
         let (name, distribution) = series("a");
         let write = |log: &mut HdrLog| log.write([(&name, &distribution)].into_iter(), 1, 1);
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_one_header_a_file_and_a_line_for_each_series_with_samples() {
+    fn a_log_has_one_header_per_file_and_a_line_per_series_with_samples() {
         let directory = tempfile::tempdir().unwrap();
         let (path, rotated) = (directory.path().join("log"), directory.path().join("old"));
         let mut log = HdrLog::open(&path).unwrap();

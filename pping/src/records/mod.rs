@@ -4,6 +4,7 @@ mod aggregate;
 mod flow_summary;
 pub mod format;
 mod hdr_log;
+mod reporter;
 
 use std::{
     net::{IpAddr, Ipv6Addr},
@@ -11,20 +12,21 @@ use std::{
 };
 
 pub use aggregate::AggregateRecord;
-pub use flow_summary::{FlowSummaryRecord, Rtts};
-pub(crate) use hdr_log::HdrLog;
+pub use flow_summary::FlowSummaryRecord;
 use pping_common::{
     abi::{Direction, Endpoints, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     flow::Reason,
     parse::{Protocol, Untracked},
     rtt::Method,
 };
+pub use reporter::Reporter;
 use serde::Serialize;
 
 use crate::event::Event;
 
 /// One record of the output.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Record {
     /// A sample.
     Rtt(RttRecord),

@@ -11,11 +11,11 @@ use pping_common::{
 use super::engine::Engine;
 use crate::{
     Error,
-    aggregate::{Answers, Totals},
+    aggregate::Totals,
     config::Aggregation,
     event::Event,
     groups::Names,
-    records::Record,
+    records::{Record, Reporter},
 };
 
 /// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
@@ -26,7 +26,7 @@ const SETBACK: u64 = 60 * SECOND;
 /// Packets that come a little late count for the present interval. One that is more than a minute older than the newest
 /// ends it, and the next begins at its time.
 pub(super) struct Intervals {
-    answers: Answers,
+    reporter: Reporter,
     names: Names,
     /// For how long groups without traffic are kept, ns.
     timeout: u64,
@@ -53,9 +53,9 @@ enum Ended {
 }
 
 impl Intervals {
-    pub(super) fn new(answers: Answers, names: Names, aggregation: &Aggregation) -> Self {
+    pub(super) fn new(reporter: Reporter, names: Names, aggregation: &Aggregation) -> Self {
         let timeout = aggregation.group_timeout.as_nanos() as u64;
-        Self { answers, names, timeout, newest: None, next: 0 }
+        Self { reporter, names, timeout, newest: None, next: 0 }
     }
 
     /// What is over before a packet of this time, if anything is.
@@ -72,11 +72,11 @@ impl Intervals {
     #[cold]
     fn end_before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
         let Some(newest) = self.newest.replace(time) else {
-            self.answers.restart(time);
-            self.next = self.answers.next().unwrap_or(u64::MAX);
+            self.reporter.restart(time);
+            self.next = self.reporter.next().unwrap_or(u64::MAX);
             return None;
         };
-        let next = self.answers.next()?;
+        let next = self.reporter.next()?;
         let (end, ended) = if time < next {
             let end = newest.saturating_add(1);
             (end, Ended::SetBack(end, time))
@@ -103,18 +103,18 @@ impl Intervals {
         let records = match ended {
             Ended::NotYet => return Ok(Vec::new()),
             Ended::InTime(end, time) => {
-                let records = self.answers.tick(end)?;
+                let records = self.reporter.tick(end)?;
                 // Those in which nothing came.
-                self.answers.tick(time)?;
+                self.reporter.tick(time)?;
                 records
             }
             Ended::SetBack(end, time) => {
-                let records = self.answers.finish(end)?;
-                self.answers.restart(time);
+                let records = self.reporter.finish(end)?;
+                self.reporter.restart(time);
                 records
             }
         };
-        self.next = self.answers.next().unwrap_or(u64::MAX);
+        self.next = self.reporter.next().unwrap_or(u64::MAX);
         Ok(records)
     }
 
@@ -128,13 +128,13 @@ impl Intervals {
         let end = self.newest.map_or(0, |newest| newest.saturating_add(1));
         let slices = engine.tracker.take_series(end, self.timeout);
         self.take(&slices, interface);
-        self.answers.finish(end)
+        Ok(self.reporter.finish(end)?)
     }
 
     fn take(&mut self, slices: &[(SeriesKey, Tally)], interface: impl Fn(u16) -> Option<Arc<str>>) {
         for (key, tally) in slices {
             if let Some(name) = self.names.series(key, interface(key.interface)) {
-                self.answers.take(&name, tally);
+                self.reporter.take(&name, tally);
             }
         }
     }
@@ -148,15 +148,15 @@ impl Intervals {
     ) -> Option<Record> {
         let group = series.map(|key| &key.group).filter(|&group| *group != GroupKey::ALL);
         let label = group.and_then(|group| self.names.group(group).of_sample());
-        self.answers.event(event, interface, label, |time| time)
+        self.reporter.event(event, interface, label, |time| time)
     }
 
     /// Opens the log again.
     pub(super) fn reopen(&mut self) {
-        self.answers.reopen();
+        self.reporter.reopen();
     }
 
     pub(super) fn into_totals(self) -> Totals {
-        self.answers.into_totals()
+        self.reporter.into_totals()
     }
 }

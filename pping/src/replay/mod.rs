@@ -34,14 +34,15 @@ use self::{
 };
 use crate::{
     Error, Summary,
-    aggregate::Answers,
     capture::{self, Capture, Fault, Skipped},
     config::Config,
     event::Event,
     groups::{self, Labels, Lookup, Names},
     output::{Batch, OnFailure, Output},
-    records::Record,
-    records::format::{self, Sink},
+    records::{
+        Record, Reporter,
+        format::{self, Encoder},
+    },
     summary::Replayed,
 };
 
@@ -64,16 +65,16 @@ pub(crate) async fn run(
     let stop = Arc::new(AtomicBool::new(false));
     let input = Input::open(&path, Arc::clone(&stop))?;
     let (settings, names) = settings(&config)?;
-    let answers = Answers::new(&config.aggregation, config.max_flows, 0)?;
+    let reporter = Reporter::new(&config.aggregation, config.max_flows, 0)?;
     let hung_up = Arc::new(AtomicBool::new(false));
-    let sink = format::sink(config.format);
-    let (output, mut ended) = Output::open(config.output.as_deref(), sink.framing(), OnFailure::End)?;
+    let encoder = format::encoder(config.format);
+    let (output, mut ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::End)?;
     let reopener = output.reopener();
     let mut hangup = signal(SignalKind::hangup())?;
     let replay = Replay {
         engine: Engine::new(settings),
-        intervals: Intervals::new(answers, names, &config.aggregation),
-        sink,
+        intervals: Intervals::new(reporter, names, &config.aggregation),
+        encoder,
         batch: Batch::default(),
         output,
         progress: Progress::new(&config, &input),
@@ -104,14 +105,14 @@ pub(crate) async fn run(
         stop.store(is_stopping, Ordering::Relaxed);
     };
     let summary = done.map_err(|error| Error::Io(error.into()))?;
-    failure.map_or(summary, Err)
+    failure.map_or(summary, |error| Err(error.into()))
 }
 
 /// A capture on its way to the output.
 struct Replay {
     engine: Engine,
     intervals: Intervals,
-    sink: Box<dyn Sink>,
+    encoder: Box<dyn Encoder>,
     batch: Batch,
     output: Output,
     progress: Progress,
@@ -227,7 +228,7 @@ impl Replay {
                 _ => None,
             };
             if let Some(record) = self.intervals.event(&event, series, interface) {
-                self.batch.push(self.sink.as_mut(), &record);
+                self.encoder.append(&record, &mut self.batch);
             }
         }
         self.engine.tracker.report.events = events;
@@ -236,7 +237,7 @@ impl Replay {
 
     fn push(&mut self, records: Vec<Record>) {
         for record in records {
-            self.batch.push(self.sink.as_mut(), &record);
+            self.encoder.append(&record, &mut self.batch);
         }
         self.write_enough();
     }

@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use super::Sink;
+use super::Encoder;
 use crate::records::Record;
 
 const SECOND: u64 = 1_000_000_000;
@@ -13,8 +13,8 @@ const SECOND: u64 = 1_000_000_000;
 /// Writes a line per sample: time, RTT, lowest RTT so far, and the flow.
 pub(super) struct Ppviz;
 
-impl Sink for Ppviz {
-    fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
+impl Encoder for Ppviz {
+    fn encode(&mut self, record: &Record, out: &mut Vec<u8>) {
         let Record::Rtt(record) = record else { return };
         let tuple = &record.tuple;
         let end = |address: IpAddr, port| SocketAddr::new(address, port);
@@ -75,7 +75,7 @@ mod tests {
             group: None,
         };
         let mut out = Vec::new();
-        Ppviz.write(&Record::Rtt(record), &mut out);
+        Ppviz.encode(&Record::Rtt(record), &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "1700000000.000000042 1.005425440 0.000005000 [2001:db8::1]:443+[2001:db8::2]:59528\n"

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::Sink;
+use super::Encoder;
 use crate::records::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
 
 const SECOND: u64 = 1_000_000_000;
@@ -45,8 +45,8 @@ impl Standard {
     }
 }
 
-impl Sink for Standard {
-    fn write(&mut self, record: &Record, out: &mut Vec<u8>) {
+impl Encoder for Standard {
+    fn encode(&mut self, record: &Record, out: &mut Vec<u8>) {
         let timestamp = match record {
             Record::Rtt(record) => record.timestamp,
             Record::Flow(record) => record.timestamp,
@@ -169,9 +169,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        aggregate::Distribution,
+        aggregate::{Distribution, Rtts},
         groups::{GroupName, Labels, SeriesName},
-        records::{FlowRecord, RttRecord, Rtts},
+        records::{FlowRecord, RttRecord},
     };
 
     fn tuple() -> Tuple {
@@ -186,7 +186,7 @@ mod tests {
 
     fn line(record: &Record) -> String {
         let mut out = Vec::new();
-        Standard::new(TimeZone::UTC).write(record, &mut out);
+        Standard::new(TimeZone::UTC).encode(record, &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -9,7 +9,7 @@ use crate::Error;
 ///
 /// # Errors
 /// [`Error::MissingCapabilities`] names them and how to grant them.
-pub fn check() -> Result<(), Error> {
+pub(crate) fn check() -> Result<(), Error> {
     // Before Linux 5.8 there was only CAP_SYS_ADMIN for all things BPF, and it still implies the others.
     if has(Capability::CAP_SYS_ADMIN) {
         return check_for_interfaces();
@@ -21,7 +21,7 @@ pub fn check() -> Result<(), Error> {
 ///
 /// # Errors
 /// [`Error::MissingCapabilities`] names it and how to grant it.
-pub fn check_for_interfaces() -> Result<(), Error> {
+pub(crate) fn check_for_interfaces() -> Result<(), Error> {
     check_for(&[Capability::CAP_NET_ADMIN])
 }
 
@@ -43,7 +43,7 @@ fn check_for(needed: &[Capability]) -> Result<(), Error> {
 ///
 /// # Errors
 /// When the kernel does not let go.
-pub fn renounce() -> Result<(), CapsError> {
+pub(crate) fn renounce() -> Result<(), CapsError> {
     // What is not permitted cannot be ambient either.
     [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
         .into_iter()
@@ -54,22 +54,22 @@ pub fn renounce() -> Result<(), CapsError> {
 ///
 /// # Errors
 /// When the kernel does not do that.
-pub fn gain_no_more() -> std::io::Result<()> {
+pub(crate) fn gain_no_more() -> std::io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
 /// What attaching to interfaces that come takes. (Loading the programs takes `CAP_PERFMON` as well.)
-pub const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
+pub(crate) const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
 /// What opening files again takes, where they are others' and pping is root.
-pub const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
+pub(crate) const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
 
 /// Gives up all capabilities of the calling thread but these, and of threads that it starts from here on, for good: not
 /// even root gets others by starting another program. Returns those that are left.
 ///
 /// # Errors
 /// When the kernel does not let go.
-pub fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
+pub(crate) fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
     let kept: CapsHashSet = capabilities.iter().copied().filter(|it| permitted.contains(it)).collect();
     if permitted.contains(&Capability::CAP_SETPCAP) {

@@ -1,55 +1,56 @@
-//! What is told of what was measured, beside the samples themselves: distributions by interval, flows at their end, and
-//! the summary of it all.
+//! Makes records: of events at once, of flows at their end, of series at the end of each interval.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use foldhash::fast::RandomState;
 use pping_common::abi::Tally;
 
-use super::{Distribution, Totals, flows::Flows};
+use super::{AggregateRecord, FlowSummaryRecord, Record, hdr_log::HdrLog};
 use crate::{
-    Error,
+    aggregate::{Distribution, FlowSamples, Totals},
     config::Aggregation,
     event::Event,
     groups::SeriesName,
-    records::HdrLog,
-    records::{AggregateRecord, FlowSummaryRecord, Record},
+    output::Error,
 };
 
-/// How often distributions are logged where nobody says.
+/// The interval of `--hdr-log` without `--aggregate`.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Gathers slices of series and events, and makes records of them. Times are ns since the Unix epoch.
+/// Takes events and what series measured, and makes records of them. All times are ns since the Unix epoch.
 ///
-/// Intervals end at multiples of their length since the epoch, so that those of several machines and of several runs
-/// are the same; only the first and the last may be shorter.
-pub struct Answers {
-    /// The length of an interval, ns; 0 if there are none.
+/// Intervals end at multiples of their length since the epoch, so that those of several machines and runs agree. Only the
+/// first and the last may be shorter.
+pub struct Reporter {
+    /// The length of an interval, ns; 0 without intervals.
     interval: u64,
-    has_records: bool,
-    has_individual: bool,
-    flows: Option<Flows>,
+    /// Whether an interval ends with aggregate records, and not only in the log.
+    reports_aggregates: bool,
+    /// Whether samples and flow events are reported one by one.
+    reports_individual: bool,
+    /// The samples of each flow, if flows are summed up.
+    flows: Option<FlowSamples>,
     log: Option<HdrLog>,
-    /// When the present interval began.
+    /// The start of the present interval.
     began: u64,
-    /// What series got in the present interval. One that got nothing is forgotten.
+    /// The series with traffic in the present interval.
     series: HashMap<SeriesName, Distribution, RandomState>,
     totals: Totals,
 }
 
-impl Answers {
-    /// Begins to gather at `start`; summaries of flows are of at most `max_flows` of each family at a time.
+impl Reporter {
+    /// Starts the first interval at `start`. At most `max_flows` flows of each address family are summed up at a time.
     ///
     /// # Errors
-    /// [`Error::OpenHdrLog`] when the log cannot be opened.
+    /// When the log cannot be opened.
     pub fn new(aggregation: &Aggregation, max_flows: u32, start: u64) -> Result<Self, Error> {
         let log = aggregation.hdr_log.as_deref().map(HdrLog::open).transpose()?;
         let interval = aggregation.interval.or(log.as_ref().map(|_| LOG_INTERVAL));
         Ok(Self {
             interval: interval.map_or(0, |interval| interval.as_nanos() as u64),
-            has_records: aggregation.interval.is_some(),
-            has_individual: aggregation.individual,
-            flows: aggregation.flow_summary.then(|| Flows::with_room_for(2 * max_flows as usize)),
+            reports_aggregates: aggregation.interval.is_some(),
+            reports_individual: aggregation.individual,
+            flows: aggregation.flow_summary.then(|| FlowSamples::with_room_for(2 * max_flows as usize)),
             log,
             began: start,
             series: HashMap::default(),
@@ -57,15 +58,15 @@ impl Answers {
         })
     }
 
-    /// From now on goes without the log while it cannot be written to, in place of an error.
+    /// From now on drops what cannot be written to the log, instead of an error.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture can be read again"))]
-    pub(crate) fn endure(&mut self) {
+    pub(crate) fn tolerate_failures(&mut self) {
         if let Some(log) = &mut self.log {
-            log.endure();
+            log.tolerate_failures();
         }
     }
 
-    /// Takes what a series got since it was last taken.
+    /// Adds what a series measured since the last time.
     pub fn take(&mut self, name: &SeriesName, tally: &Tally) {
         if tally.is_empty() {
             return;
@@ -81,8 +82,8 @@ impl Answers {
         }
     }
 
-    /// Takes an event, with the interface it is of, the label of its group and what turns its times into those since
-    /// 1970. Returns what is to be written of it.
+    /// The record of an event, if it has one. `interface` and `group` are the names of its interface and group; `epoch`
+    /// converts a time of the event to ns since the Unix epoch.
     pub fn event(
         &mut self,
         event: &Event,
@@ -99,10 +100,10 @@ impl Answers {
             }
             _ => {}
         }
-        self.has_individual.then(|| Record::new(event, interface, group, epoch)).flatten()
+        self.reports_individual.then(|| Record::new(event, interface, group, epoch)).flatten()
     }
 
-    /// When the present interval ends, if there are intervals.
+    /// The end of the present interval, if there are intervals.
     pub fn next(&self) -> Option<u64> {
         (self.began / self.interval.max(1))
             .checked_add(1)?
@@ -110,28 +111,28 @@ impl Answers {
             .filter(|_| self.interval > 0)
     }
 
-    /// Whether the present interval is over. Take what series got before [`Answers::tick`].
+    /// Whether the present interval is over. Call [`Reporter::take`] before [`Reporter::tick`].
     pub fn is_due(&self, now: u64) -> bool {
         self.next().is_some_and(|next| now >= next)
     }
 
-    /// Ends the present interval if it is over, and returns its records. Should several have passed, they are one.
+    /// Ends the present interval if it is over, and returns its records. Several that passed at once become one.
     ///
     /// # Errors
-    /// [`Error::Output`] when the log cannot be written.
+    /// When the log cannot be written.
     pub fn tick(&mut self, now: u64) -> Result<Vec<Record>, Error> {
         if self.is_due(now) { self.end(now - now % self.interval) } else { Ok(Vec::new()) }
     }
 
-    /// Ends the last interval, over or not.
+    /// Ends the present interval at `now`, and returns its records.
     ///
     /// # Errors
-    /// [`Error::Output`] when the log cannot be written.
+    /// When the log cannot be written.
     pub fn finish(&mut self, now: u64) -> Result<Vec<Record>, Error> {
         self.end(now.max(self.began.saturating_add(1)))
     }
 
-    /// Goes on at another time, be it earlier, after [`Answers::finish`].
+    /// Starts an interval at `now`, which may be earlier, after [`Reporter::finish`].
     pub fn restart(&mut self, now: u64) {
         self.began = now;
         if let Some(log) = &mut self.log {
@@ -139,19 +140,19 @@ impl Answers {
         }
     }
 
-    /// Opens the log again.
+    /// Reopens the log, as after a rotation.
     pub fn reopen(&mut self) {
         if let Some(log) = &mut self.log {
             log.reopen();
         }
     }
 
-    /// The distributions of it all.
+    /// The distributions of the whole run.
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// The distributions of it all, at the end.
+    /// The distributions of the whole run.
     pub fn into_totals(self) -> Totals {
         self.totals
     }
@@ -170,11 +171,11 @@ impl Answers {
         let record = |(name, distribution): &(SeriesName, Distribution)| {
             Record::Aggregate(Box::new(AggregateRecord::new(name, distribution, end, interval)))
         };
-        Ok(if self.has_records { series.iter().map(record).collect() } else { Vec::new() })
+        Ok(if self.reports_aggregates { series.iter().map(record).collect() } else { Vec::new() })
     }
 }
 
-/// What decides on the order of the records of an interval.
+/// The sort key of the records of an interval.
 fn order(name: &SeriesName) -> impl Ord {
     (name.interface.as_deref(), &name.group.label, name.method, name.matched)
 }
@@ -208,21 +209,21 @@ mod tests {
         records.into_iter().map(only).collect()
     }
 
-    fn answers(start: u64) -> Answers {
+    fn reporter(start: u64) -> Reporter {
         let interval = Some(Duration::from_secs(10));
-        Answers::new(&Aggregation { interval, ..Aggregation::NONE }, 10, start).unwrap()
+        Reporter::new(&Aggregation { interval, ..Aggregation::NONE }, 10, start).unwrap()
     }
 
     #[test]
     fn intervals_end_at_multiples_of_their_length() {
-        let mut answers = answers(1_003 * SECOND);
-        assert_eq!(answers.next(), Some(1_010 * SECOND));
-        answers.take(&name(Direction::Ingress), &tally(5));
-        answers.take(&name(Direction::Ingress), &tally(7));
-        answers.take(&name(Direction::Egress), &tally(9));
-        answers.take(&name(Direction::Egress), &Tally::EMPTY);
-        assert!(answers.tick(1_009 * SECOND).unwrap().is_empty());
-        let records = aggregates(answers.tick(1_010 * SECOND + 5).unwrap());
+        let mut reporter = reporter(1_003 * SECOND);
+        assert_eq!(reporter.next(), Some(1_010 * SECOND));
+        reporter.take(&name(Direction::Ingress), &tally(5));
+        reporter.take(&name(Direction::Ingress), &tally(7));
+        reporter.take(&name(Direction::Egress), &tally(9));
+        reporter.take(&name(Direction::Egress), &Tally::EMPTY);
+        assert!(reporter.tick(1_009 * SECOND).unwrap().is_empty());
+        let records = aggregates(reporter.tick(1_010 * SECOND + 5).unwrap());
         let shown: Vec<_> = records
             .iter()
             .map(|it| (it.timestamp / SECOND, it.interval / SECOND, it.matched, it.count, it.sent_packets))
@@ -231,22 +232,22 @@ mod tests {
             shown,
             [(1_010, 7, Some(Direction::Ingress), 2, 6), (1_010, 7, Some(Direction::Egress), 1, 3)]
         );
-        // Nothing came, so there is nothing to say, however many intervals that was.
-        assert!(answers.tick(1_040 * SECOND).unwrap().is_empty());
-        answers.take(&name(Direction::Egress), &tally(9));
-        let records = aggregates(answers.finish(1_044 * SECOND).unwrap());
+        // Intervals without traffic have no records.
+        assert!(reporter.tick(1_040 * SECOND).unwrap().is_empty());
+        reporter.take(&name(Direction::Egress), &tally(9));
+        let records = aggregates(reporter.finish(1_044 * SECOND).unwrap());
         assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
-        let counts: Vec<_> = answers.totals().series().map(|(.., it)| it.count()).collect();
+        let counts: Vec<_> = reporter.totals().series().map(|(.., it)| it.count()).collect();
         assert_eq!(counts, [2, 2]);
     }
 
     #[test]
-    fn packets_without_samples_are_told_without_rtts() {
-        let mut answers = answers(0);
+    fn series_without_samples_are_reported_without_rtts() {
+        let mut reporter = reporter(0);
         let mut tally = Tally::EMPTY;
         tally.received.packets = 1;
-        answers.take(&name(Direction::Egress), &tally);
-        let records = aggregates(answers.finish(SECOND).unwrap());
+        reporter.take(&name(Direction::Egress), &tally);
+        let records = aggregates(reporter.finish(SECOND).unwrap());
         let text = serde_json::to_string(&records[0]).unwrap();
         assert!(text.contains(r#""count":0,"histogram":[],"sent_packets":0,"#), "{text}");
     }

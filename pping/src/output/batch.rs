@@ -1,0 +1,75 @@
+//! Encoded records on their way to the writer.
+
+use std::mem;
+
+/// What a format has around its records. The writer adds it, so that a file stays valid whichever records were dropped,
+/// and wherever it begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Framing {
+    /// Before the first record of a file.
+    pub begin: &'static [u8],
+    /// Between two records.
+    pub separator: &'static [u8],
+    /// After the last record.
+    pub end: &'static [u8],
+    /// After `begin`, in a file without records.
+    pub end_of_none: &'static [u8],
+}
+
+impl Framing {
+    /// Records are lines, each with its own end.
+    pub const LINES: Self = Self { begin: b"", separator: b"", end: b"", end_of_none: b"" };
+
+    /// Whether a file needs more than its records. Such a file cannot be appended to.
+    pub fn is_closed(self) -> bool {
+        self != Self::LINES
+    }
+}
+
+/// Whole records, each after the separator that divides it from the one before.
+#[derive(Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// The offset after each record, bytes.
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    /// Adds the record that `encode` appends to the buffer; none if it appends nothing.
+    pub fn push(&mut self, framing: Framing, encode: impl FnOnce(&mut Vec<u8>)) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(framing.separator);
+        let start = self.bytes.len();
+        encode(&mut self.bytes);
+        if self.bytes.len() == start {
+            self.bytes.truncate(before);
+        } else {
+            self.ends.push(self.bytes.len());
+        }
+    }
+
+    /// The encoded records.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The offset after each record, bytes.
+    pub(super) fn ends(&self) -> &[usize] {
+        &self.ends
+    }
+
+    /// The number of records.
+    pub(super) fn records(&self) -> u64 {
+        self.ends.len() as u64
+    }
+
+    /// The size of the encoded records, bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The records, which leaves this batch empty.
+    pub(crate) fn take(&mut self) -> Self {
+        mem::take(self)
+    }
+}
