@@ -12,6 +12,7 @@ mod environment;
 mod fuzz;
 mod instructions;
 mod lint;
+mod modules;
 mod run;
 mod setup;
 mod soak;
@@ -76,6 +77,12 @@ enum Chore {
     },
     /// Check the formatting, and let clippy read the code for both sides
     Lint,
+    /// Print which module uses which, and fail if some use each other in a circle
+    Modules {
+        /// File by file, in place of top-level modules
+        #[arg(long)]
+        files: bool,
+    },
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
     /// Make a release in target/dist: a Debian package, a static archive, bills of materials, checksums
@@ -129,6 +136,7 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
         }
         Chore::Lint => lint::run(),
+        Chore::Modules { files } => modules::run(files),
         Chore::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)

@@ -1,0 +1,75 @@
+//! Circles of a graph: its strongly connected components of more than one module (Tarjan, "Depth-first search and linear graph
+//! algorithms", SIAM Journal on Computing 1(2), 1972).
+
+use std::collections::BTreeMap;
+
+use super::Graph;
+
+/// The modules of each circle, in the order of their names.
+pub(super) fn circles(graph: &Graph) -> Vec<Vec<String>> {
+    let mut search = Search { graph, visited: BTreeMap::new(), stack: Vec::new(), circles: Vec::new() };
+    for module in graph.keys() {
+        if !search.visited.contains_key(module.as_str()) {
+            search.visit(module);
+        }
+    }
+    search.circles
+}
+
+struct Search<'a> {
+    graph: &'a Graph,
+    /// When each module was met, and the earliest that can be reached from it while both are on the stack.
+    visited: BTreeMap<&'a str, (usize, usize)>,
+    stack: Vec<&'a str>,
+    circles: Vec<Vec<String>>,
+}
+
+impl<'a> Search<'a> {
+    fn visit(&mut self, module: &'a str) -> usize {
+        let number = self.visited.len();
+        self.visited.insert(module, (number, number));
+        self.stack.push(module);
+        let mut lowest = number;
+        for used in self.graph.get(module).into_iter().flatten() {
+            lowest = match self.visited.get(used.as_str()) {
+                None => lowest.min(self.visit(used)),
+                Some((met, _)) if self.stack.contains(&used.as_str()) => lowest.min(*met),
+                Some(_) => lowest,
+            };
+        }
+        self.visited.insert(module, (number, lowest));
+        if lowest == number
+            && let Some(start) = self.stack.iter().position(|on_stack| *on_stack == module)
+        {
+            let mut circle: Vec<String> =
+                self.stack.split_off(start).into_iter().map(ToOwned::to_owned).collect();
+            if circle.len() > 1 {
+                circle.sort();
+                self.circles.push(circle);
+            }
+        }
+        lowest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(&str, &[&str])]) -> Graph {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        edges.iter().map(|(module, used)| ((*module).to_owned(), owned(used))).collect()
+    }
+
+    #[test]
+    fn a_chain_has_no_circle() {
+        let chain = graph(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])]);
+        assert_eq!(circles(&chain), Vec::<Vec<String>>::new());
+    }
+
+    #[test]
+    fn a_circle_is_found_by_way_of_others_and_what_hangs_on_it_is_not_part_of_it() {
+        let circle = graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[]), ("e", &["a"])]);
+        assert_eq!(circles(&circle), [["b", "c"]]);
+    }
+}
