@@ -47,11 +47,11 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     let slices = slices(groups, 0);
     let metrics = Metrics::new(groups, Duration::from_mins(10));
     for _ in 0..20 {
-        metrics.take(&slices, Instant::now());
+        metrics.add(&slices, Instant::now());
     }
     let fresh = |encoding| {
         // What has not changed would be the page that was there.
-        metrics.take(&slices[..1], Instant::now());
+        metrics.add(&slices[..1], Instant::now());
         metrics.page(Text::Classic, encoding)
     };
     let (plain, compressed) = (fresh(Encoding::Identity)?, fresh(Encoding::Gzip)?);
@@ -63,7 +63,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     let address = server.address();
     let http = |encoding| {
         time(|| {
-            metrics.take(&slices[..1], Instant::now());
+            metrics.add(&slices[..1], Instant::now());
             get(address, encoding).map(drop)
         })
     };
@@ -96,7 +96,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     let worst = by_http.max(by_http_gzip);
     if groups == GROUPS[GROUPS.len() - 1] {
         let undisturbed = time(|| {
-            metrics.take(&slices, Instant::now());
+            metrics.add(&slices, Instant::now());
             Ok(())
         })?;
         let longest = disturbance(&metrics, &slices, address)?.as_secs_f64() * 1e3;
@@ -133,7 +133,7 @@ fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: Socke
         for _ in 0..10 {
             thread::sleep(Duration::from_millis(300));
             let begin = Instant::now();
-            metrics.take(slices, begin);
+            metrics.add(slices, begin);
             longest = longest.max(begin.elapsed());
         }
         is_over.store(true, Ordering::Relaxed);

@@ -22,7 +22,7 @@ pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
     let start = Instant::now();
     for second in 1_u32.. {
         for part in 0..step {
-            metrics.take(&slices(groups, u64::from(second) * step + part), Instant::now());
+            metrics.add(&slices(groups, u64::from(second) * step + part), Instant::now());
         }
         thread::sleep((start + second * Duration::from_secs(1)).saturating_duration_since(Instant::now()));
     }

@@ -41,6 +41,8 @@ pub mod records;
 pub mod replay;
 mod run;
 pub mod shutdown;
+#[cfg(feature = "live")]
+pub mod snapshot;
 mod summary;
 
 pub use error::{Error, Fault};

@@ -120,10 +120,10 @@ fn page() -> Case {
     let metrics = Metrics::new(u32::from(GROUPS), Duration::from_mins(10));
     let slices: Vec<(SeriesName, Tally)> =
         (0..GROUPS).map(|number| (series(number), tally(number))).collect();
-    metrics.take(&slices, Instant::now());
+    metrics.add(&slices, Instant::now());
     Case::new("a page of metrics of 100 series", move || {
         // What has not changed would be the page that was there.
-        metrics.take(&slices[..1], Instant::now());
+        metrics.add(&slices[..1], Instant::now());
         black_box(metrics.page(Text::Classic, Encoding::Identity).map(|page| page.bytes()).ok());
     })
 }

@@ -112,7 +112,7 @@ impl Agent {
         }
         let name = |key| names.series(key, kernel.interface_ids.name(key.interface).cloned());
         let series: Vec<SeriesName> = kernel.series.keys().filter_map(name).collect();
-        metrics.adopt(&series, kernel.series.booked(), Instant::now());
+        metrics.resume(&series, kernel.series.booked(), Instant::now());
         if kernel.series.booked() == kernel.series.turns() {
             kernel.series.skip_turn();
             kernel.series.clear()?;
@@ -140,8 +140,8 @@ impl Agent {
         } else {
             series.turn(&mut take)?;
         }
-        metrics.take(&slices, Instant::now());
-        metrics.book(series.turns());
+        metrics.add(&slices, Instant::now());
+        metrics.commit(series.turns());
         for key in series.clear()? {
             if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
                 metrics.forget(&name);

@@ -1,12 +1,12 @@
 //! Once a second: what the kernel programs have counted, for metrics, and what there is to warn of.
 
-use pping_common::parse::Untracked;
+use pping_common::{abi::Account, parse::Untracked};
 
 use super::Agent;
 use crate::{
     Error,
-    kernel::{counters::Snapshot, runs::runs},
-    metrics::Fill,
+    kernel::{counters, ledger::LedgerMap, runs::runs},
+    metrics::{self, Fill},
 };
 
 /// What has been warned of.
@@ -20,7 +20,7 @@ pub(super) struct Warned {
 impl Agent {
     /// Takes over the kernel's counters, and warns of what they tell, at most once per sweep.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let snapshot = Snapshot::read(&self.kernel, &self.watching.watched)?;
+        let snapshot = counters::read(&self.kernel, &self.watching.watched)?;
         let total = snapshot.total();
         let lines_lost = self.output.lines_lost();
         let series = self.kernel.series.fill();
@@ -61,5 +61,19 @@ impl Agent {
             self.warned.lost = lost;
         }
         Ok(())
+    }
+}
+
+impl metrics::Storage for LedgerMap {
+    fn entries(&self) -> usize {
+        self.entries()
+    }
+
+    fn read(&self, index: usize) -> Option<Account> {
+        self.read(index)
+    }
+
+    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut Account)) {
+        self.write(index, change);
     }
 }

@@ -5,7 +5,7 @@ use pping_common::abi::{Control, Emit};
 use super::Agent;
 use crate::{
     Error, Summary,
-    kernel::{clock, counters::Snapshot, sweep},
+    kernel::{clock, counters, sweep},
 };
 
 impl Agent {
@@ -25,7 +25,7 @@ impl Agent {
         self.take_series()?;
         let records = self.aggregator.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
+        let counters = counters::read(&self.kernel, &self.watching.watched)?.total();
         let lines_lost = self.output.finish();
         let totals = self.aggregator.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
@@ -42,7 +42,7 @@ impl Agent {
             // As many as the ring has room for.
             self.drain()?;
             sweep::sweep(&mut self.kernel)?;
-            let total = Snapshot::read(&self.kernel, &self.watching.watched)?.total();
+            let total = counters::read(&self.kernel, &self.watching.watched)?.total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());
             if still == 0 || still >= left {

@@ -43,7 +43,7 @@ use crate::{
         series::SeriesTable,
         wanted::Wanted,
     },
-    metrics::Metrics,
+    metrics::{Ledger, Metrics},
     notify::Notify,
     output::{Ended, OnFailure, Output},
     records::{
@@ -92,9 +92,10 @@ pub(crate) async fn run(
     }
     let mut kernel = load::load_with(&options, live.ingress != Ingress::Tc, pins.as_ref())?;
     let mut kept = Vec::new();
-    if let Some(ledger) = kernel.ledger.take() {
+    if let Some(map) = kernel.ledger.take() {
+        let ledger = Ledger::new(Box::new(map));
         kept = ledger.labels();
-        metrics.keep_in(ledger);
+        metrics.persist_in(ledger);
     }
     if live.bpf_log {
         forward_log(&mut kernel)?;

@@ -61,7 +61,7 @@ mod tests {
         let is_told = |reader: &Reader| reader.0.notified().now_or_never().is_some();
         let metrics = Metrics::new(1, Duration::from_secs(1));
         let another = || {
-            metrics.take(&[], Instant::now());
+            metrics.add(&[], Instant::now());
             metrics.page(Text::Classic, Encoding::Identity).unwrap()
         };
         let pages: Vec<Arc<Page>> = (0..=PAGES).map(|_| another()).collect();

@@ -1,11 +1,14 @@
-//! What the kernel programs count.
+//! The counters of the kernel programs.
 
 use std::sync::Arc;
 
 use pping_common::abi::Counters;
 
 use super::{attach::AttachPoints, load::Kernel};
-use crate::Error;
+use crate::{
+    Error,
+    snapshot::{InterfaceCounters, Snapshot},
+};
 
 /// An interface that is being watched, or was until it went away.
 #[derive(Clone, Debug)]
@@ -16,40 +19,30 @@ pub struct Watched {
     pub id: u16,
     /// Where its packets are seen, or were.
     pub attach_points: AttachPoints,
-    /// Whether it is there at present.
+    /// Whether it exists at present.
     pub is_up: bool,
 }
 
-/// The counters of the watched interfaces at one time, all CPUs added up.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot {
-    /// Each interface with its counters.
-    pub interfaces: Vec<(Watched, Counters)>,
-}
-
-impl Snapshot {
-    /// Reads the counters.
-    ///
-    /// # Errors
-    /// When the map cannot be read.
-    pub fn read(kernel: &Kernel, watched: &[Watched]) -> Result<Self, Error> {
-        let mut interfaces = Vec::with_capacity(watched.len());
-        for watched in watched {
-            let mut sum = Counters::ZERO;
-            for cpu in kernel.counters.get(&u32::from(watched.id), 0)?.iter() {
-                sum.add(cpu);
-            }
-            interfaces.push((watched.clone(), sum));
+/// Reads the counters of the watched interfaces.
+///
+/// # Errors
+/// When the map cannot be read.
+pub fn read(kernel: &Kernel, watched: &[Watched]) -> Result<Snapshot, Error> {
+    let read = |watched: &Watched| {
+        let mut counters = Counters::ZERO;
+        for cpu in kernel.counters.get(&u32::from(watched.id), 0)?.iter() {
+            counters.add(cpu);
         }
-        Ok(Self { interfaces })
-    }
-
-    /// All interfaces added up.
-    pub fn total(&self) -> Counters {
-        let mut total = Counters::ZERO;
-        for (_, counters) in &self.interfaces {
-            total.add(counters);
-        }
-        total
-    }
+        let AttachPoints { ingress, egress } = watched.attach_points;
+        let mut attach_points = vec![ingress.name(), egress.name()];
+        attach_points.dedup();
+        Ok(InterfaceCounters {
+            name: Arc::clone(&watched.name),
+            attach_points,
+            is_up: watched.is_up,
+            counters,
+        })
+    };
+    let interfaces = watched.iter().map(read).collect::<Result<_, Error>>()?;
+    Ok(Snapshot { interfaces })
 }

@@ -28,7 +28,7 @@ use super::{
     features::{Feature, Features, Without},
     interface_ids::InterfaceIds,
     labels::Prefixes,
-    ledger::Ledger,
+    ledger::LedgerMap,
     memory::Elements,
     objects,
     pins::{self, Pins},
@@ -59,7 +59,7 @@ pub struct Kernel {
     /// The prefixes that they leave out.
     pub excluded: Prefixes,
     /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
-    pub ledger: Option<Ledger>,
+    pub ledger: Option<LedgerMap>,
     /// What goes through the flows.
     pub sweeper: Sweeper,
     /// What the kernel can do.
@@ -296,7 +296,7 @@ fn open_with(
         series,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         ledger: match pins {
-            Some(_) => Some(Ledger::new(Elements::of(
+            Some(_) => Some(LedgerMap::new(Elements::of(
                 series::array(&mut programs, "LEDGER")?,
                 (max_series + RESERVED_SERIES) as usize,
             )?)),

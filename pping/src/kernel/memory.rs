@@ -118,17 +118,6 @@ impl<T> Elements<T> {
         Ok(Self { first, len, mapping, bytes, _map: keeping })
     }
 
-    /// As many elements of zeroes that no kernel program knows of.
-    #[cfg(test)]
-    pub(super) fn anonymous(len: usize) -> io::Result<Self> {
-        let bytes = len * size_of::<T>();
-        let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping, of which the kernel chooses the place.
-        let mapping = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
-        let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        Ok(Self { first: mapping.cast(), len, mapping, bytes, _map: None })
-    }
-
     /// How many elements there are.
     pub(super) fn len(&self) -> usize {
         self.len

@@ -1,19 +1,8 @@
 //! What the kernel programs cost, where the kernel keeps statistics of that (`sysctl kernel.bpf_stats_enabled=1`).
 
-use std::time::Duration;
-
 use aya::Ebpf;
 
-/// What a kernel program cost so far.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProgramRuns {
-    /// Its name.
-    pub program: String,
-    /// How often it ran.
-    pub runs: u64,
-    /// How long that took.
-    pub time: Duration,
-}
+use crate::snapshot::ProgramRuns;
 
 /// What each program cost so far; those that never ran while statistics were on are left out.
 pub fn runs(programs: &Ebpf) -> Vec<ProgramRuns> {

@@ -1,13 +1,12 @@
 //! The classic Prometheus text format, made from `OpenMetrics` text.
 //!
-//! The client library writes `OpenMetrics` only. The two differ in what the comment lines say: there a
-//! counter is named without its `_total` and an info without its `_info`, units have a line of their own,
-//! and the end is marked. The lines with values are the same.
+//! The client library writes `OpenMetrics` only, which differs in its comment lines: the name of a counter lacks `_total`
+//! and that of an info `_info`, units have a line of their own, and a mark ends the text. Lines with values are the same.
 
 use std::fmt::Write as _;
 
 /// Rewrites an exposition.
-pub fn to_classic(openmetrics: &str) -> String {
+pub(super) fn to_classic(openmetrics: &str) -> String {
     let mut classic = String::with_capacity(openmetrics.len());
     // `# HELP` comes first in a family, but its name depends on the `# TYPE` that follows.
     let mut help: Option<&str> = None;
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_and_infos_get_their_suffix_and_the_rest_goes() {
+    fn comment_lines_become_those_of_the_classic_format() {
         let openmetrics = "# HELP a Things.\n# TYPE a counter\na_total{x=\"1\"} 2\n\
             # HELP b_seconds Time.\n# TYPE b_seconds histogram\n# UNIT b_seconds seconds\nb_seconds_sum 1.0\n\
             # HELP c Build.\n# TYPE c info\nc_info{v=\"1\"} 1\n# EOF\n";

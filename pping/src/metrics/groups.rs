@@ -1,4 +1,4 @@
-//! Series by group, counted under the labels that there is room for.
+//! The series of groups, under the labels that there is room for.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,30 +12,28 @@ use pping_common::abi::{BUCKETS, Tally};
 
 use super::{
     inflation::{Inflated, PERCENTILES},
-    labelled::{Exposed, is_free},
+    labelled::{LabelledGroups, is_always_labelled},
+    ledger::Ledger,
     page::{self, Kind, Writer},
     series::{Series, SeriesId},
 };
-use crate::{
-    groups::{GroupName, OTHER, SeriesName},
-    kernel::ledger::Ledger,
-};
+use crate::groups::{GroupName, OTHER, SeriesName};
 
-/// All of them.
+/// All series, and the groups that they belong to.
 #[derive(Debug)]
 pub(super) struct Groups {
     baseline: Duration,
-    exposed: Exposed,
+    labelled: LabelledGroups,
     series: IndexMap<SeriesId, Series, RandomState>,
-    /// Groups that have series under their own label, shown at present or not.
+    /// Groups with series under their own label, whether or not these are exposed at present.
     known: HashMap<Arc<str>, Known, RandomState>,
     other: Arc<str>,
-    /// Where series are kept for whoever comes after this run, if they are.
+    /// Where counters outlive this process, if they do.
     ledger: Option<Ledger>,
-    /// Turns that are booked there.
-    booked: u32,
-    /// Series that changed since.
-    touched: Vec<usize>,
+    /// The number of epochs committed there.
+    committed: u32,
+    /// The indexes of series that changed since.
+    changed: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -48,24 +46,24 @@ impl Groups {
     pub(super) fn new(limit: u32, baseline: Duration, now: Instant) -> Self {
         Self {
             baseline,
-            exposed: Exposed::new(limit as usize, now),
+            labelled: LabelledGroups::new(limit as usize, now),
             series: IndexMap::default(),
             known: HashMap::default(),
             other: OTHER.into(),
             ledger: None,
-            booked: 0,
-            touched: Vec::new(),
+            committed: 0,
+            changed: Vec::new(),
         }
     }
 
-    /// Keeps series from now on, so that what they got has to be booked.
-    pub(super) fn keep_in(&mut self, ledger: Ledger) {
+    /// Keeps counters in `ledger` from now on.
+    pub(super) fn persist_in(&mut self, ledger: Ledger) {
         self.ledger = Some(ledger);
     }
 
-    /// Lets so many groups have a label, and tells how far RTTs are from the lowest of that time, from now on.
+    /// Changes the highest number of labels and the window of the baseline.
     pub(super) fn change(&mut self, limit: u32, baseline: Duration) {
-        self.exposed.set_limit(limit as usize);
+        self.labelled.set_limit(limit as usize);
         if baseline != self.baseline {
             self.baseline = baseline;
             for series in self.series.values_mut() {
@@ -75,27 +73,27 @@ impl Groups {
         self.note_labels();
     }
 
-    /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.
-    pub(super) fn adopt(&mut self, names: &[SeriesName], booked: u32, now: Instant) {
-        self.booked = booked;
+    /// Continues the counters of these series from an earlier run, which committed this many epochs.
+    pub(super) fn resume(&mut self, names: &[SeriesName], committed: u32, now: Instant) {
+        self.committed = committed;
         let other = Arc::clone(&self.other);
         for name in names {
             for label in [&name.group.label, &other] {
                 let id = SeriesId::new(name, label);
-                let kept = self.ledger.as_ref().and_then(|ledger| ledger.find(id.fingerprint(), booked));
+                let kept = self.ledger.as_ref().and_then(|ledger| ledger.find(id.fingerprint(), committed));
                 let Some((entry, balance, is_labelled)) = kept else { continue };
                 if *label == name.group.label {
-                    self.exposed.adopt(label, is_labelled);
+                    self.labelled.resume(label, is_labelled);
                 }
                 let index = self.index_of(id, name, now);
                 let series = &mut self.series[index];
-                series.account = Some(entry);
+                series.entry = Some(entry);
                 series.restore(&balance);
             }
         }
     }
 
-    /// The place of a series, which is made if there is none; `name` is one whose samples it counts.
+    /// The index of a series, which is created if it does not exist. `name` is a series whose samples it counts.
     fn index_of(&mut self, id: SeriesId, name: &SeriesName, now: Instant) -> usize {
         let entry = match self.series.entry(id) {
             indexmap::map::Entry::Occupied(occupied) => return occupied.index(),
@@ -110,12 +108,12 @@ impl Groups {
         }
         let mut series = Series::new(id, self.baseline, now);
         if let Some(ledger) = &mut self.ledger {
-            // One that is always there may have been quiet since this run began.
-            if let Some((entry, balance, _)) = ledger.find(id.fingerprint(), self.booked) {
-                series.account = Some(entry);
+            // A series with a reserved label may have been quiet since this run began.
+            if let Some((entry, balance, _)) = ledger.find(id.fingerprint(), self.committed) {
+                series.entry = Some(entry);
                 series.restore(&balance);
             } else {
-                series.account = ledger.open(id.fingerprint(), &id.group, self.booked);
+                series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
             }
         }
         let index = entry.index();
@@ -123,60 +121,60 @@ impl Groups {
         index
     }
 
-    /// Writes down what series got up to the end of this turn. It is in force once the turn is booked.
-    pub(super) fn book(&mut self, turn: u32) {
-        let Self { ledger: Some(ledger), touched, series, exposed, .. } = self else { return };
-        touched.sort_unstable();
-        touched.dedup();
-        for index in touched.drain(..) {
+    /// Writes the balances at the end of this epoch. They are in force once the kernel's map says that it is committed.
+    pub(super) fn commit(&mut self, epoch: u32) {
+        let Self { ledger: Some(ledger), changed, series, labelled, .. } = self else { return };
+        changed.sort_unstable();
+        changed.dedup();
+        for index in changed.drain(..) {
             let Some((id, series)) = series.get_index_mut(index) else { continue };
             let balance = series.balance();
-            if let Some(entry) = &mut series.account {
-                ledger.put(entry, balance, turn);
-                ledger.label(*entry, exposed.is_labelled(&id.group));
+            if let Some(entry) = &mut series.entry {
+                ledger.put(entry, balance, epoch);
+                ledger.set_labelled(*entry, labelled.is_labelled(&id.group));
             }
         }
-        self.booked = turn;
+        self.committed = epoch;
     }
 
-    /// Adds what series got since the last time.
-    pub(super) fn take(&mut self, slices: &[(SeriesName, Tally)], now: Instant) {
-        if self.exposed.roll(now) {
+    /// Adds what series measured since the last time.
+    pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], now: Instant) {
+        if self.labelled.roll(now) {
             self.note_labels();
         }
         for (name, tally) in slices {
             let group = &name.group.label;
-            let is_labelled = self.exposed.take(group, tally.count());
+            let is_labelled = self.labelled.count(group, tally.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
             let index = self.index_of(id, name, now);
-            self.series[index].take(tally, now);
+            self.series[index].add(tally, now);
             if self.ledger.is_some() {
-                self.touched.push(index);
+                self.changed.push(index);
             }
             if is_labelled
                 && let Some(known) = self.known.get_mut(group)
                 && !Arc::ptr_eq(&known.name, &name.group)
             {
-                // What else is known of it may have changed.
+                // Its columns in the groups file may have changed.
                 known.name = Arc::clone(&name.group);
             }
         }
     }
 
-    /// Notes which groups have a label, as some have lost theirs to others.
+    /// Notes in the ledger which groups have a label, after some lost theirs.
     fn note_labels(&mut self) {
-        let Self { ledger: Some(ledger), series, exposed, .. } = self else { return };
+        let Self { ledger: Some(ledger), series, labelled, .. } = self else { return };
         for (id, series) in series {
-            if let Some(entry) = series.account {
-                ledger.label(entry, exposed.is_labelled(&id.group));
+            if let Some(entry) = series.entry {
+                ledger.set_labelled(entry, labelled.is_labelled(&id.group));
             }
         }
     }
 
-    /// Forgets a series whose group expired. Labels that are always there stay.
+    /// Removes a series whose group expired, unless its label is reserved.
     pub(super) fn forget(&mut self, name: &SeriesName) {
         let group = &name.group.label;
-        if is_free(group) {
+        if is_always_labelled(group) {
             return;
         }
         let id = SeriesId::new(name, group);
@@ -191,15 +189,15 @@ impl Groups {
             }
             self.known.remove(group);
         }
-        self.exposed.forget(group);
+        self.labelled.forget(group);
     }
 
-    /// Writes what there is of the groups that have a label.
+    /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut Writer, now: Instant) {
-        let Self { exposed, series, known, .. } = self;
+        let Self { labelled, series, known, .. } = self;
         let mut shown: Vec<(&Series, bool, Inflated)> = Vec::with_capacity(series.len());
-        for (id, series) in series.iter_mut().filter(|(id, _)| exposed.is_labelled(&id.group)) {
-            let inflated = series.inflation.tell(now);
+        for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
+            let inflated = series.inflation.report(now);
             shown.push((series, *id.group == *OTHER, inflated));
         }
         histogram(page, &shown);
@@ -208,13 +206,13 @@ impl Groups {
         let mut known: Vec<_> = known
             .values()
             .map(|known| &known.name)
-            .filter(|name| !name.more.is_empty() && exposed.is_labelled(&name.label))
+            .filter(|name| !name.more.is_empty() && labelled.is_labelled(&name.label))
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            page.family("pping_group", None, Kind::Info, "What the groups file says of a group");
+            page.family("pping_group", None, Kind::Info, "Columns of the groups file, by group");
             for name in known {
-                page.whole("pping_group_info{", &information(name), 1);
+                page.integer("pping_group_info{", &information(name), 1);
             }
         }
     }
@@ -228,20 +226,19 @@ fn histogram(page: &mut Writer, shown: &Shown<'_>) {
         LAST => "pping_rtt_seconds_bucket{le=\"+Inf\",".to_owned(),
         octave => format!("pping_rtt_seconds_bucket{{le=\"{}\",", f64::from(1_u32 << octave) / 1e6),
     });
-    let help = "Round-trip times between this host and the one that replied";
+    let help = "Round-trip times between this host and the host that replied";
     page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, help);
     for (series, ..) in shown {
         let counts = series.cumulative();
-        // Where packets pass but nothing is timed, as in the direction of an acknowledged download, 28 lines of zeroes
-        // would say nothing.
+        // Skips 28 lines of zeroes where packets pass but none are timed, as against the direction of a download.
         if counts[LAST] == 0 {
             continue;
         }
         for (bound, count) in bounds.iter().zip(counts) {
-            page.whole(bound, &series.labels, count);
+            page.integer(bound, &series.labels, count);
         }
         page.seconds("pping_rtt_seconds_sum{", &series.labels, series.sum);
-        page.whole("pping_rtt_seconds_count{", &series.labels, counts[LAST]);
+        page.integer("pping_rtt_seconds_count{", &series.labels, counts[LAST]);
     }
 }
 
@@ -255,14 +252,16 @@ fn gauges(page: &mut Writer, shown: &Shown<'_>) {
             }
         }
     };
-    gauge("pping_min_rtt_seconds", "Lowest round-trip time of the last minute", &|told, _| told.lately);
-    // What `other` stands for changes, and so would its lowest.
+    gauge("pping_min_rtt_seconds", "Lowest round-trip time of the last minute", &|inflated, _| {
+        inflated.minimum
+    });
+    // The groups behind `other` change, so it has no baseline.
     gauge(
         "pping_rtt_baseline_seconds",
-        "Lowest round-trip time of the time that --baseline says",
-        &|told, is_other| told.baseline.filter(|_| !is_other),
+        "Lowest round-trip time of the window that --baseline sets",
+        &|inflated, is_other| inflated.baseline.filter(|_| !is_other),
     );
-    let help = "How far percentiles of the last minute's round-trip times are above the baseline";
+    let help = "Distance of percentiles of the last minute's round-trip times from the baseline";
     page.family("pping_rtt_inflation_seconds", Some("seconds"), Kind::Gauge, help);
     let before =
         PERCENTILES.map(|percentile| format!("pping_rtt_inflation_seconds{{percentile=\"{percentile}\","));
@@ -277,11 +276,13 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
     for (name, help, value) in [
         (
             "pping_group_packets",
-            "Packets of the flows of a group, by whether their senders are timed or reply",
+            "Packets of a group's flows, by the role of their sender: timed or replying",
             (|traffic| traffic.packets) as fn(&pping_common::abi::Traffic) -> u64,
         ),
-        ("pping_group_bytes", "Bytes above the transport header in these packets", |traffic| traffic.bytes),
-        ("pping_group_tcp_retransmissions", "TCP segments among these packets that were sent again", |it| {
+        ("pping_group_bytes", "Bytes of payload above the transport header in a group's flows", |traffic| {
+            traffic.bytes
+        }),
+        ("pping_group_tcp_retransmissions", "TCP segments retransmitted in a group's flows", |it| {
             it.retransmissions
         }),
     ] {
@@ -289,13 +290,13 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
         let senders = ["timed", "replying"].map(|sender| format!("{name}_total{{sender=\"{sender}\","));
         for (series, ..) in shown {
             for (before, traffic) in senders.iter().zip(&series.traffic) {
-                page.whole(before, &series.labels, value(traffic));
+                page.integer(before, &series.labels, value(traffic));
             }
         }
     }
 }
 
-/// What else is known of a group, as labels. The columns of a file may be called what no label can be.
+/// The columns of a group in the groups file, as labels. Names are changed where a label cannot have them.
 fn information(name: &GroupName) -> String {
     let mut labels = String::new();
     page::label(&mut labels, "group", &name.label);
@@ -311,7 +312,7 @@ fn information(name: &GroupName) -> String {
     labels
 }
 
-/// The nearest name that a label can have. Two underscores in front are Prometheus' own.
+/// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.
 fn label_name(column: &str) -> String {
     let word = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
     let name: String = column.chars().map(word).collect();

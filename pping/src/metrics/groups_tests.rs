@@ -4,10 +4,7 @@ use pping_common::{abi::Direction, rtt::Method};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
-    kernel::ledger::in_memory,
-    metrics::{Encoding, Metrics, Text},
-};
+use crate::metrics::{Encoding, Metrics, Text, ledger::in_memory};
 
 const BASELINE: Duration = Duration::from_mins(10);
 
@@ -53,7 +50,7 @@ fn labels(page: &str) -> BTreeSet<&str> {
 fn a_page_has_every_metric_of_a_group() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
-    groups.take(
+    groups.add(
         &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
         now,
     );
@@ -83,11 +80,11 @@ fn a_page_has_every_metric_of_a_group() {
 }
 
 #[test]
-fn what_a_file_says_of_a_group_may_change() {
+fn the_columns_of_a_group_may_change() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
-    groups.take(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
-    groups.take(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
+    groups.add(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
+    groups.add(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
     let page = page(&mut groups, Text::OpenMetrics, now);
     assert!(page.contains("\n# TYPE pping_group info\n"), "{page}");
     assert!(
@@ -97,10 +94,10 @@ fn what_a_file_says_of_a_group_may_change() {
 }
 
 #[test]
-fn a_series_without_samples_has_traffic_alone() {
+fn a_series_without_samples_has_traffic_only() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
-    groups.take(&[(name("all", &[]), tally(0))], now);
+    groups.add(&[(name("all", &[]), tally(0))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(counters(&page).len(), 6, "{page}");
     assert!(
@@ -113,7 +110,7 @@ fn a_series_without_samples_has_traffic_alone() {
 fn other_has_no_baseline() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
-    groups.take(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
+    groups.add(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
     let page = page(&mut groups, Text::Classic, now);
     assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
     let of_other = |start: &str| page.lines().any(|it| it.starts_with(start) && it.contains("\"other\""));
@@ -127,27 +124,27 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
     let mut groups = Groups::new(1, BASELINE, now);
     let (a, b) = (name("a", &[]), name("b", &[]));
     let more = SeriesName { matched: Some(Direction::Egress), ..a.clone() };
-    groups.take(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
+    groups.add(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
     groups.forget(&a);
-    groups.take(&[(b.clone(), tally(1))], now);
+    groups.add(&[(b.clone(), tally(1))], now);
     assert_eq!(labels(&page(&mut groups, Text::Classic, now)), BTreeSet::from(["a", "other"]));
     groups.forget(&more);
     groups.forget(&b);
-    groups.take(&[(b, tally(1))], now);
+    groups.add(&[(b, tally(1))], now);
     assert_eq!(labels(&page(&mut groups, Text::Classic, now)), BTreeSet::from(["b", "other"]));
     groups.forget(&name(OTHER, &[]));
-    assert!(labels(&page(&mut groups, Text::Classic, now)).contains("other"), "that is for ever");
+    assert!(labels(&page(&mut groups, Text::Classic, now)).contains("other"), "its label is reserved");
 }
 
 #[test]
-fn who_asks_for_the_same_at_once_gets_the_same_page() {
+fn concurrent_requests_share_a_page() {
     let metrics = Metrics::new(1, BASELINE);
     let get = |text, encoding| metrics.page(text, encoding).unwrap();
     let one = get(Text::Classic, Encoding::Identity);
     assert!(Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::OpenMetrics, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(Text::Classic, Encoding::Gzip)));
-    metrics.take(&[(name("a", &[]), tally(1))], Instant::now());
+    metrics.add(&[(name("a", &[]), tally(1))], Instant::now());
     let two = get(Text::Classic, Encoding::Identity);
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
@@ -170,7 +167,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn counters_only_grow_and_add_up_whoever_has_the_labels(
+    fn counters_only_grow_and_add_up_whichever_groups_have_labels(
         limit in 0_u32..4,
         steps in prop::collection::vec(step(), 1..60),
     ) {
@@ -187,7 +184,7 @@ proptest! {
                         some.iter().map(|&(group, count)| (name(GROUPS[group], &[]), tally(count))).collect();
                     samples = slices.iter().map(|(_, tally)| tally.count()).sum();
                     packets = slices.iter().map(|(_, tally)| tally.sent.packets).sum();
-                    groups.take(&slices, now);
+                    groups.add(&slices, now);
                 }
                 Step::Forget(group) => {
                     groups.forget(&name(GROUPS[group], &[]));
@@ -203,7 +200,7 @@ proptest! {
             let counters = counters(&page);
             let (mut new_samples, mut new_packets) = (0.0, 0.0);
             for (series, value) in &counters {
-                // Also over the time in which it was not shown.
+                // Also over a time in which it was not exposed.
                 let last = before.get(series).copied().unwrap_or(0.0);
                 prop_assert!(*value >= last, "{series} went from {last} to {value}");
                 let grown = value - last;
@@ -221,42 +218,42 @@ proptest! {
 }
 
 #[test]
-fn who_comes_after_goes_on_from_what_was_booked_and_from_nothing_else() {
+fn the_next_run_continues_from_committed_epochs_only() {
     let now = Instant::now();
     let names: Vec<_> = ["a", "b"].map(|label| name(label, &[])).into();
     let slices = |samples| names.iter().map(|name| (name.clone(), tally(samples))).collect::<Vec<_>>();
     let new = |ledger| {
         let mut groups = Groups::new(1, BASELINE, now);
-        groups.keep_in(ledger);
+        groups.persist_in(ledger);
         groups
     };
-    let mut groups = new(in_memory(8).unwrap());
-    groups.take(&slices(3), now);
-    groups.book(1);
-    groups.take(&slices(2), now);
-    groups.book(2);
-    let told = page(&mut groups, Text::Classic, now);
-    groups.take(&slices(100), now);
-    groups.book(3);
-    // Killed: the third turn was written down, but never booked.
+    let mut groups = new(in_memory(8));
+    groups.add(&slices(3), now);
+    groups.commit(1);
+    groups.add(&slices(2), now);
+    groups.commit(2);
+    let exposed = page(&mut groups, Text::Classic, now);
+    groups.add(&slices(100), now);
+    groups.commit(3);
+    // Killed: the third epoch was written, but never committed.
     let ledger = groups.ledger.take().unwrap();
     let mut next = new(ledger);
-    next.adopt(&names, 2, now);
-    assert_eq!(counters(&page(&mut next, Text::Classic, now)), counters(&told));
-    assert_eq!(labels(&told), BTreeSet::from(["a", "other"]));
-    // It takes that turn again.
-    next.take(&slices(100), now);
-    next.book(3);
-    let told = page(&mut next, Text::Classic, now);
+    next.resume(&names, 2, now);
+    assert_eq!(counters(&page(&mut next, Text::Classic, now)), counters(&exposed));
+    assert_eq!(labels(&exposed), BTreeSet::from(["a", "other"]));
+    // It takes that epoch again.
+    next.add(&slices(100), now);
+    next.commit(3);
+    let exposed = page(&mut next, Text::Classic, now);
     let mut last = new(next.ledger.take().unwrap());
-    last.adopt(&names, 3, now);
-    assert_eq!(counters(&page(&mut last, Text::Classic, now)), counters(&told));
+    last.resume(&names, 3, now);
+    assert_eq!(counters(&page(&mut last, Text::Classic, now)), counters(&exposed));
     let count =
-        counters(&told).into_iter().find(|(name, _)| name.contains("_count") && name.contains("\"a\""));
+        counters(&exposed).into_iter().find(|(name, _)| name.contains("_count") && name.contains("\"a\""));
     assert!((count.unwrap().1 - 105.0).abs() < 0.5);
-    // What is forgotten stays so.
+    // A removed series stays removed.
     last.forget(&names[0]);
     let mut after = new(last.ledger.take().unwrap());
-    after.adopt(&names, 3, now);
+    after.resume(&names, 3, now);
     assert_eq!(labels(&page(&mut after, Text::Classic, now)), BTreeSet::from(["other"]));
 }

@@ -1,4 +1,4 @@
-//! How far the RTTs of a series are above what they could be: bufferbloat, as users feel it.
+//! RTT inflation: the distance of recent RTTs from the lowest of a longer window. On a bottleneck, this is bufferbloat.
 
 use std::time::{Duration, Instant};
 
@@ -9,66 +9,67 @@ use pping_common::{
 
 use super::minimum::Minimum;
 
-/// Half of how long samples are current. They are dropped by halves, so that current is half a minute to a minute.
+/// Recent samples are kept in two halves of this length, the older of which is dropped at a time: between half a minute and
+/// a minute.
 const HALF: Duration = Duration::from_secs(30);
 
-/// How long the lowest RTT is remembered that is told by itself.
-const LATELY: Duration = Duration::from_mins(1);
+/// The window of the lowest recent RTT.
+const RECENT: Duration = Duration::from_mins(1);
 
-/// RTTs of the last while, and the lowest of a longer while.
+/// Recent RTTs of a series, and the lowest of a longer window.
 #[derive(Debug)]
 pub(super) struct Inflation {
     baseline: Minimum,
-    lately: Minimum,
+    recent: Minimum,
     began: Instant,
-    /// The half minute that is under way, and the one before it.
+    /// The present half, and the one before it.
     halves: [Half; 2],
 }
 
-/// The distribution of half a minute.
+/// The RTTs of a half.
 #[derive(Clone, Debug)]
 struct Half {
     bins: Box<[u32; BINS]>,
     range: Option<(u64, u64)>,
 }
 
-/// What there is to tell of the inflation of a series; all in ns.
+/// What metrics report of a series, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inflated {
     /// The lowest RTT of the last minute.
-    pub(super) lately: Option<u64>,
-    /// The lowest RTT of the time asked for.
+    pub(super) minimum: Option<u64>,
+    /// The lowest RTT of the longer window.
     pub(super) baseline: Option<u64>,
-    /// How far the median and the 95th percentile of the last minute are above the baseline.
+    /// How far the percentiles of the last minute are above the baseline.
     pub(super) above: Option<[u64; 2]>,
 }
 
-/// The percentiles of [`Inflated::above`].
+/// The percentiles in [`Inflated::above`].
 pub(super) const PERCENTILES: [u64; 2] = [50, 95];
 
 impl Inflation {
-    /// No sample yet; `baseline` is how long the lowest RTT counts.
+    /// No samples; `baseline` is the longer window.
     pub(super) fn new(baseline: Duration, now: Instant) -> Self {
         let half = Half { bins: Box::new([0; BINS]), range: None };
         Self {
             baseline: Minimum::new(baseline, now),
-            lately: Minimum::new(LATELY, now),
+            recent: Minimum::new(RECENT, now),
             began: now,
             halves: [half.clone(), half],
         }
     }
 
-    /// Has the lowest RTT count for another time from now on.
+    /// Changes the longer window.
     pub(super) fn set_baseline(&mut self, baseline: Duration) {
         self.baseline.set_window(baseline);
     }
 
-    /// Takes what was measured since the last time.
-    pub(super) fn take(&mut self, tally: &Tally, now: Instant) {
+    /// Adds the samples of a tally.
+    pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         let (Some(min), Some(max)) = (tally.min(), tally.max()) else { return };
         self.roll(now);
-        self.baseline.take(min, now);
-        self.lately.take(min, now);
+        self.baseline.add(min, now);
+        self.recent.add(min, now);
         let half = &mut self.halves[0];
         let (lowest, highest) = half.range.unwrap_or((min, max));
         half.range = Some((lowest.min(min), highest.max(max)));
@@ -77,13 +78,13 @@ impl Inflation {
         }
     }
 
-    /// What there is to tell now.
-    pub(super) fn tell(&mut self, now: Instant) -> Inflated {
+    /// The values at `now`.
+    pub(super) fn report(&mut self, now: Instant) -> Inflated {
         self.roll(now);
         let baseline = self.baseline.lowest(now);
         let above =
             baseline.zip(self.percentiles()).map(|(low, rtts)| rtts.map(|rtt| rtt.saturating_sub(low)));
-        Inflated { lately: self.lately.lowest(now), baseline, above }
+        Inflated { minimum: self.recent.lowest(now), baseline, above }
     }
 
     /// The middles of the bins that have the percentiles, and never outside of what was measured.
@@ -143,18 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_fills_shows_above_the_baseline() {
+    fn a_filling_buffer_shows_as_inflation() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut inflation = Inflation::new(Duration::from_mins(10), start);
-        assert_eq!(inflation.tell(start), Inflated::default());
-        inflation.take(&tally([20 * MS; 100]), start);
-        assert_eq!(inflation.tell(start).above, Some([0, 0]));
+        assert_eq!(inflation.report(start), Inflated::default());
+        inflation.add(&tally([20 * MS; 100]), start);
+        assert_eq!(inflation.report(start).above, Some([0, 0]));
         for second in 60..120 {
-            inflation.take(&tally((100..200).map(|ms| ms * MS)), at(second));
+            inflation.add(&tally((100..200).map(|ms| ms * MS)), at(second));
         }
-        let Inflated { lately, baseline, above } = inflation.tell(at(120));
-        assert_eq!((lately, baseline), (Some(100 * MS), Some(20 * MS)));
+        let Inflated { minimum, baseline, above } = inflation.report(at(120));
+        assert_eq!((minimum, baseline), (Some(100 * MS), Some(20 * MS)));
         for (inflated, exact) in above.unwrap().into_iter().zip([129 * MS, 174 * MS]) {
             let error = inflated.abs_diff(exact) as f64 / (exact + 20 * MS) as f64;
             assert!(error < 0.063, "{inflated} is not {exact}");
@@ -162,19 +163,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_told_no_more() {
+    fn old_samples_are_not_reported() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut inflation = Inflation::new(Duration::from_mins(10), start);
-        inflation.take(&tally([20 * MS]), start);
-        inflation.take(&tally([80 * MS]), at(35));
-        let [median, p95] = inflation.tell(at(59)).above.unwrap();
+        inflation.add(&tally([20 * MS]), start);
+        inflation.add(&tally([80 * MS]), at(35));
+        let [median, p95] = inflation.report(at(59)).above.unwrap();
         assert!(median < 2 * MS && p95 > 55 * MS, "a half each: {median} {p95}");
-        assert_eq!(inflation.tell(at(61)).above, Some([60 * MS; 2]), "the first half is over");
-        let told = inflation.tell(at(101));
-        assert_eq!((told.lately, told.baseline, told.above), (None, Some(20 * MS), None));
-        assert_eq!(inflation.tell(at(600)).baseline, Some(20 * MS));
-        assert_eq!(inflation.tell(at(660)), Inflated::default());
+        assert_eq!(inflation.report(at(61)).above, Some([60 * MS; 2]), "the first half is over");
+        let report = inflation.report(at(101));
+        assert_eq!((report.minimum, report.baseline, report.above), (None, Some(20 * MS), None));
+        assert_eq!(inflation.report(at(600)).baseline, Some(20 * MS));
+        assert_eq!(inflation.report(at(660)), Inflated::default());
     }
 
     #[test]
@@ -182,8 +183,8 @@ mod tests {
         let start = Instant::now();
         for rtt in [0, 1, 999, 5 * MS, 90_000 * MS] {
             let mut inflation = Inflation::new(Duration::from_mins(10), start);
-            inflation.take(&tally([rtt]), start);
-            assert_eq!(inflation.tell(start).above, Some([0, 0]), "{rtt}");
+            inflation.add(&tally([rtt]), start);
+            assert_eq!(inflation.report(start).above, Some([0, 0]), "{rtt}");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Which groups have a label of their own in metrics, so that there is a bound to how many do.
+//! The groups that have a label of their own, a bounded number: those with the most samples.
 //!
-//! At most N have one, those with the most samples. What a group without one gets is counted under
-//! [`OTHER`](crate::groups::OTHER). No count is ever moved from one label to another: a counter of a label only grows, and
-//! what all of them grow by is what was measured.
+//! What other groups measure counts under [`OTHER`](crate::groups::OTHER). No count moves from one label to another: the
+//! counters of a label only grow, and together they grow by what was measured.
 
 use std::{
     collections::HashMap,
@@ -14,16 +13,16 @@ use foldhash::fast::RandomState;
 
 use crate::groups::{ALL, OTHER, UNLISTED};
 
-/// How long samples are counted before groups are compared by them.
-const WINDOW: Duration = Duration::from_mins(5);
+/// The period after which groups are compared by their samples.
+const PERIOD: Duration = Duration::from_mins(5);
 
-/// A group takes the label of another when it has had this many times its samples. Two that are about as busy would
-/// otherwise take turns, and neither would have a graph without gaps.
+/// A group takes the label of another if it had this many times the samples. Otherwise two groups that are about equally
+/// busy would alternate, and both graphs would have gaps.
 const HYSTERESIS: (u64, u64) = (5, 4);
 
-/// The groups that have a label.
+/// All groups, with or without a label.
 #[derive(Debug)]
-pub(super) struct Exposed {
+pub(super) struct LabelledGroups {
     limit: usize,
     began: Instant,
     groups: HashMap<Arc<str>, Group, RandomState>,
@@ -33,21 +32,21 @@ pub(super) struct Exposed {
 
 #[derive(Debug, Default)]
 struct Group {
-    /// Samples in the window that is under way.
+    /// Samples in the present period.
     samples: u64,
     is_labelled: bool,
 }
 
-impl Exposed {
-    /// No group yet; `limit` of them may have a label.
+impl LabelledGroups {
+    /// No groups; at most `limit` of them will have a label.
     pub(super) fn new(limit: usize, now: Instant) -> Self {
         Self { limit, began: now, groups: HashMap::default(), labelled: 0 }
     }
 
-    /// Takes samples of a group, and tells whether they count under its own label. A label that is free goes to the first
-    /// that has samples.
-    pub(super) fn take(&mut self, group: &Arc<str>, samples: u64) -> bool {
-        if is_free(group) {
+    /// Counts samples of a group. Returns whether they belong to its own label. A free label goes to the first group with a
+    /// sample.
+    pub(super) fn count(&mut self, group: &Arc<str>, samples: u64) -> bool {
+        if is_always_labelled(group) {
             return true;
         }
         let Some(known) = self.groups.get_mut(group) else {
@@ -66,17 +65,17 @@ impl Exposed {
 
     /// Whether a group has a label.
     pub(super) fn is_labelled(&self, group: &str) -> bool {
-        is_free(group) || self.groups.get(group).is_some_and(|group| group.is_labelled)
+        is_always_labelled(group) || self.groups.get(group).is_some_and(|group| group.is_labelled)
     }
 
-    /// Forgets a group that is no more.
+    /// Removes a group, which frees its label.
     pub(super) fn forget(&mut self, group: &str) {
         if let Some(group) = self.groups.remove(group) {
             self.labelled -= usize::from(group.is_labelled);
         }
     }
 
-    /// Lets `limit` groups have a label from now on. Where there are more, those with the fewest samples lose theirs.
+    /// Changes the highest number of labels. If too many groups have one, those with the fewest samples lose theirs.
     pub(super) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
         let mut labelled: Vec<(u64, Arc<str>)> = self
@@ -94,9 +93,9 @@ impl Exposed {
         }
     }
 
-    /// Takes a group of a run before this one, which had a label or had not.
-    pub(super) fn adopt(&mut self, group: &Arc<str>, had_label: bool) {
-        if is_free(group) || self.groups.contains_key(group) {
+    /// Adds a group of an earlier run, with a label if it had one.
+    pub(super) fn resume(&mut self, group: &Arc<str>, had_label: bool) {
+        if is_always_labelled(group) || self.groups.contains_key(group) {
             return;
         }
         let is_labelled = had_label && self.labelled < self.limit;
@@ -104,17 +103,17 @@ impl Exposed {
         self.groups.insert(Arc::clone(group), Group { samples: 0, is_labelled });
     }
 
-    /// Ends the window if it is time: labels go from those with the fewest samples to those with clearly more. Whether it
-    /// was.
+    /// Ends the period if it is over: labels pass from the groups with the fewest samples to those with clearly more.
+    /// Returns whether it was over.
     pub(super) fn roll(&mut self, now: Instant) -> bool {
-        if now.saturating_duration_since(self.began) < WINDOW {
+        if now.saturating_duration_since(self.began) < PERIOD {
             return false;
         }
         self.began = now;
         let mut labelled = Vec::new();
         let mut others = Vec::new();
         for (label, group) in &mut self.groups {
-            // By name where samples do not decide, so that equal input has equal output.
+            // Ties are decided by name, so that equal input has equal output.
             let ranked = (group.samples, Arc::clone(label));
             if group.is_labelled {
                 labelled.push(ranked);
@@ -138,8 +137,8 @@ impl Exposed {
     }
 }
 
-/// Labels that are always there.
-pub(super) fn is_free(label: &str) -> bool {
+/// Whether this label exists regardless of the limit.
+pub(super) fn is_always_labelled(label: &str) -> bool {
     matches!(label, OTHER | UNLISTED | ALL)
 }
 
@@ -151,47 +150,47 @@ mod tests {
         (0..count).map(|number| format!("group-{number}").into()).collect()
     }
 
-    fn labelled(exposed: &Exposed, groups: &[Arc<str>]) -> Vec<usize> {
-        (0..groups.len()).filter(|&index| exposed.is_labelled(&groups[index])).collect()
+    fn labelled(all: &LabelledGroups, groups: &[Arc<str>]) -> Vec<usize> {
+        (0..groups.len()).filter(|&index| all.is_labelled(&groups[index])).collect()
     }
 
     #[test]
-    fn the_first_get_a_label_at_once_and_those_with_more_samples_at_the_end_of_the_window() {
+    fn the_first_groups_get_labels_and_busier_ones_take_them_after_the_period() {
         let (start, groups) = (Instant::now(), names(4));
-        let mut exposed = Exposed::new(2, start);
+        let mut all = LabelledGroups::new(2, start);
         for (group, samples) in groups.iter().zip([0, 100, 100, 124]) {
-            exposed.take(group, samples);
+            all.count(group, samples);
         }
-        assert_eq!(labelled(&exposed, &groups), [1, 2], "no label without a sample");
-        exposed.roll(start + WINDOW);
-        assert_eq!(labelled(&exposed, &groups), [1, 2], "not by so little");
+        assert_eq!(labelled(&all, &groups), [1, 2], "no label without a sample");
+        all.roll(start + PERIOD);
+        assert_eq!(labelled(&all, &groups), [1, 2], "not by so little");
         for (group, samples) in groups.iter().zip([126, 200, 100, 110]) {
-            exposed.take(group, samples);
+            all.count(group, samples);
         }
-        exposed.roll(start + WINDOW * 3 / 2);
-        assert_eq!(labelled(&exposed, &groups), [1, 2], "not within a window");
-        exposed.roll(start + 2 * WINDOW);
-        assert_eq!(labelled(&exposed, &groups), [0, 1]);
-        // An idle group is no match for one with a single sample.
-        exposed.take(&groups[3], 1);
-        exposed.roll(start + 3 * WINDOW);
-        assert_eq!(labelled(&exposed, &groups), [1, 3]);
+        all.roll(start + PERIOD * 3 / 2);
+        assert_eq!(labelled(&all, &groups), [1, 2], "not within a period");
+        all.roll(start + 2 * PERIOD);
+        assert_eq!(labelled(&all, &groups), [0, 1]);
+        // A single sample is enough to replace an idle group.
+        all.count(&groups[3], 1);
+        all.roll(start + 3 * PERIOD);
+        assert_eq!(labelled(&all, &groups), [1, 3]);
     }
 
     #[test]
-    fn a_label_is_free_again_when_its_group_is_no_more() {
+    fn a_removed_group_frees_its_label() {
         let (start, groups) = (Instant::now(), names(3));
-        let mut exposed = Exposed::new(1, start);
-        assert!(exposed.take(&groups[0], 5) && !exposed.take(&groups[1], 5));
-        exposed.forget(&groups[0]);
-        exposed.forget(&groups[0]);
-        assert!(exposed.take(&groups[1], 1) && !exposed.take(&groups[2], 9));
+        let mut all = LabelledGroups::new(1, start);
+        assert!(all.count(&groups[0], 5) && !all.count(&groups[1], 5));
+        all.forget(&groups[0]);
+        all.forget(&groups[0]);
+        assert!(all.count(&groups[1], 1) && !all.count(&groups[2], 9));
     }
 
     #[test]
-    fn some_labels_take_no_place() {
-        let mut exposed = Exposed::new(0, Instant::now());
-        assert!([OTHER, UNLISTED, ALL].iter().all(|&label| exposed.take(&label.into(), 1)));
-        assert!(!exposed.take(&"10.0.0.0/8".into(), 1));
+    fn reserved_labels_do_not_count_towards_the_limit() {
+        let mut all = LabelledGroups::new(0, Instant::now());
+        assert!([OTHER, UNLISTED, ALL].iter().all(|&label| all.count(&label.into(), 1)));
+        assert!(!all.count(&"10.0.0.0/8".into(), 1));
     }
 }

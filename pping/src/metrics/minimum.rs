@@ -1,16 +1,16 @@
-//! The lowest value of the last while.
+//! The lowest value of a sliding window.
 
 use std::time::{Duration, Instant};
 
-/// Parts that a window is made of: a value is forgotten a part's length late at most.
+/// The parts of a window. A value expires up to the length of a part late.
 const PARTS: usize = 10;
 
-/// The lowest value of the last window, to which up to a tenth of it is added.
+/// The lowest value of a window, which is up to a tenth longer than asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Minimum {
     part: Duration,
     began: Instant,
-    /// The lowest of the part that is under way, then of those before it.
+    /// The lowest value of the present part, then of those before it.
     lowest: [Option<u64>; PARTS + 1],
 }
 
@@ -20,18 +20,18 @@ impl Minimum {
         Self { part: window / PARTS as u32, began: now, lowest: [None; PARTS + 1] }
     }
 
-    /// Has the window be of another length from now on. What is remembered is taken to be spread over that.
+    /// Changes the length of the window. Values that are kept count as spread over the new one.
     pub(super) fn set_window(&mut self, window: Duration) {
         self.part = window / PARTS as u32;
     }
 
-    /// Takes a value.
-    pub(super) fn take(&mut self, value: u64, now: Instant) {
+    /// Adds a value.
+    pub(super) fn add(&mut self, value: u64, now: Instant) {
         self.roll(now);
         self.lowest[0] = Some(self.lowest[0].map_or(value, |lowest| lowest.min(value)));
     }
 
-    /// The lowest value, if there was any.
+    /// The lowest value in the window, if any.
     pub(super) fn lowest(&mut self, now: Instant) -> Option<u64> {
         self.roll(now);
         self.lowest.into_iter().flatten().min()
@@ -42,7 +42,7 @@ impl Minimum {
         if age < self.part {
             return;
         }
-        // A window of no length has no parts that could be counted.
+        // A window shorter than its number of parts in ns has parts of length 0.
         let parts = age.as_nanos().checked_div(self.part.as_nanos()).unwrap_or(u128::MAX);
         if parts > PARTS as u128 {
             self.lowest = [None; PARTS + 1];
@@ -62,31 +62,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_low_value_is_forgotten_after_the_window() {
+    fn a_low_value_expires_after_the_window() {
         let window = Duration::from_mins(1);
         let start = Instant::now();
         let mut minimum = Minimum::new(window, start);
         assert_eq!(minimum.lowest(start), None);
-        minimum.take(5, start);
-        minimum.take(9, start + window / 2);
+        minimum.add(5, start);
+        minimum.add(9, start + window / 2);
         assert_eq!(minimum.lowest(start + window), Some(5));
         assert_eq!(minimum.lowest(start + window + window / 10), Some(9));
         assert_eq!(minimum.lowest(start + 5 * window), None);
-        minimum.take(7, start + 5 * window);
+        minimum.add(7, start + 5 * window);
         assert_eq!(minimum.lowest(start + 5 * window), Some(7));
     }
 
     #[test]
-    fn a_window_of_no_length_is_no_reason_to_panic() {
+    fn a_window_without_length_does_not_panic() {
         let start = Instant::now();
         let mut minimum = Minimum::new(Duration::from_nanos(1), start);
-        minimum.take(5, start);
+        minimum.add(5, start);
         assert_eq!(minimum.lowest(start + Duration::from_secs(1)), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_younger_than_the_window_counts_and_what_is_a_tenth_older_does_not(
+        fn values_in_the_window_count_and_those_a_tenth_older_do_not(
             steps in prop::collection::vec((0_u64..40, 0_u64..1000), 1..60),
         ) {
             let (window, start) = (Duration::from_secs(100), Instant::now());
@@ -94,7 +94,7 @@ mod tests {
             let (mut now, mut taken) = (start, Vec::new());
             for (pause, value) in steps {
                 now += Duration::from_secs(pause);
-                minimum.take(value, now);
+                minimum.add(value, now);
                 taken.push((now, value));
                 let lowest = minimum.lowest(now).unwrap();
                 let among = |age: Duration| {

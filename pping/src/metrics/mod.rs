@@ -1,13 +1,14 @@
-//! Metrics for Prometheus, by the names and labels of the project's contract.
+//! Metrics for Prometheus.
 //!
-//! What there is once per interface or process goes through the client library. What there is of every group is written
-//! by hand: that is up to half a million lines, at some nanoseconds each, from labels that were put into text once.
+//! Metrics of interfaces and of the process go through the client library. Those of groups are written by hand: up to half
+//! a million lines, each in some nanoseconds, from labels that were formatted once.
 
 mod classic;
+mod counters;
 mod groups;
 mod inflation;
-mod kernel;
 mod labelled;
+mod ledger;
 mod minimum;
 mod page;
 mod process;
@@ -22,8 +23,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use classic::to_classic;
+use classic::to_classic;
 use groups::Groups;
+pub use ledger::{Ledger, Storage};
 use page::Writer;
 pub use page::{Encoding, Page, Text};
 use pping_common::abi::Tally;
@@ -31,23 +33,23 @@ use prometheus_client::{encoding::text as client, metrics::info::Info, registry:
 
 use crate::{
     groups::SeriesName,
-    kernel::{counters::Snapshot, ledger::Ledger, runs::ProgramRuns},
+    snapshot::{ProgramRuns, Snapshot},
 };
 
-/// What the agent lost, and how full the kernel's maps are.
+/// What the agent itself lost, and how full the kernel's maps are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// Lines that the writer had no room for.
+    /// Records that were dropped on their way to the output.
     pub lines_lost: u64,
-    /// Flows per address family that there is room for.
+    /// The highest number of flows per address family.
     pub max_flows: u32,
-    /// Groups that the kernel tells apart.
+    /// The number of groups in the kernel.
     pub groups: u32,
-    /// Groups that there is room for.
+    /// The highest number of groups.
     pub max_groups: u32,
-    /// Series of groups that there are.
+    /// The number of series in the kernel.
     pub series: u32,
-    /// Series that there is room for.
+    /// The highest number of series.
     pub max_series: u32,
 }
 
@@ -57,35 +59,35 @@ pub struct Metrics(Arc<Shared>);
 
 struct Shared {
     registry: Registry,
-    counted: kernel::State,
-    /// Whether series are kept for whoever comes after this run.
-    are_kept: AtomicBool,
-    /// What came while a page was being written.
+    latest: counters::State,
+    /// Whether the counters of groups outlive this process.
+    is_persistent: AtomicBool,
+    /// Changes that arrived while a page was being written.
     inbox: Mutex<Vec<Message>>,
-    behind: Mutex<Behind>,
-    /// Counts what changes a page.
+    pages: Mutex<Pages>,
+    /// The number of changes so far.
     generation: AtomicU64,
 }
 
-/// What pages are made from.
-struct Behind {
+/// The series of groups, and the pages that are being read.
+struct Pages {
     groups: Groups,
-    /// Pages that somebody may still be reading, by [`Text`] and [`Encoding`], and the generation they are of.
-    pages: [(u64, Weak<Page>); 4],
+    /// The last page by [`Text`] and [`Encoding`], while a client reads it, and its generation.
+    last: [(u64, Weak<Page>); 4],
 }
 
 enum Message {
-    Slices(Vec<(SeriesName, Tally)>, Instant),
+    Add(Vec<(SeriesName, Tally)>, Instant),
     Forget(SeriesName),
 }
 
 impl Metrics {
-    /// Nothing measured yet. At most `groups` of them have a label of their own; `baseline` is the time of whose lowest
-    /// RTT inflation is the distance.
+    /// No measurements. At most `groups` groups have a label of their own; RTT inflation is the distance from the lowest RTT
+    /// of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
         let mut registry = Registry::default();
-        let counted = kernel::State::default();
-        registry.register_collector(Box::new(kernel::KernelCollector(Arc::clone(&counted))));
+        let latest = counters::State::default();
+        registry.register_collector(Box::new(counters::CountersCollector(Arc::clone(&latest))));
         registry.register_collector(Box::new(process::ProcessCollector));
         registry.register(
             "pping_build",
@@ -95,85 +97,84 @@ impl Metrics {
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Shared {
             registry,
-            counted,
-            are_kept: AtomicBool::new(false),
+            latest,
+            is_persistent: AtomicBool::new(false),
             inbox: Mutex::default(),
-            behind: Mutex::new(Behind { groups, pages: Default::default() }),
+            pages: Mutex::new(Pages { groups, last: Default::default() }),
             generation: AtomicU64::new(1),
         }))
     }
 
-    /// Takes what series got since the last time. This never waits for a page that is being written.
-    pub fn take(&self, slices: &[(SeriesName, Tally)], now: Instant) {
-        match self.try_behind() {
-            Some(mut behind) => behind.groups.take(slices, now),
-            None => lock(&self.0.inbox).push(Message::Slices(slices.to_vec(), now)),
+    /// Adds what series measured since the last time. Does not wait for a page that is being written.
+    pub fn add(&self, slices: &[(SeriesName, Tally)], now: Instant) {
+        match self.try_pages() {
+            Some(mut pages) => pages.groups.add(slices, now),
+            None => lock(&self.0.inbox).push(Message::Add(slices.to_vec(), now)),
         }
         self.changed();
     }
 
-    /// Keeps what is told of series for whoever comes after this run.
-    pub fn keep_in(&self, ledger: Ledger) {
-        lock(&self.0.behind).groups.keep_in(ledger);
-        self.0.are_kept.store(true, Ordering::Relaxed);
+    /// Keeps the counters of groups in `ledger` from now on.
+    pub fn persist_in(&self, ledger: Ledger) {
+        lock(&self.0.pages).groups.persist_in(ledger);
+        self.0.is_persistent.store(true, Ordering::Relaxed);
     }
 
-    /// Tells this many groups apart, and compares with the lowest RTT of this time, from now on.
+    /// Changes the highest number of groups with a label and the window of the baseline.
     pub fn change(&self, groups: u32, baseline: Duration) {
-        lock(&self.0.behind).groups.change(groups, baseline);
+        lock(&self.0.pages).groups.change(groups, baseline);
         self.changed();
     }
 
-    /// Writes down what was taken up to the end of this turn, where series are kept. For that, this waits for a page that is
-    /// being written.
-    pub fn book(&self, turn: u32) {
-        if self.0.are_kept.load(Ordering::Relaxed) {
-            let mut behind = lock(&self.0.behind);
-            self.empty_inbox(&mut behind.groups);
-            behind.groups.book(turn);
+    /// Writes the counters at the end of this epoch to the ledger, if there is one. Waits for a page that is being written.
+    pub fn commit(&self, epoch: u32) {
+        if self.0.is_persistent.load(Ordering::Relaxed) {
+            let mut pages = lock(&self.0.pages);
+            self.empty_inbox(&mut pages.groups);
+            pages.groups.commit(epoch);
         }
     }
 
-    /// Goes on from what a run before this one told of these series, when `booked` turns had been booked.
-    pub fn adopt(&self, series: &[SeriesName], booked: u32, now: Instant) {
-        lock(&self.0.behind).groups.adopt(series, booked, now);
+    /// Continues the counters of these series from an earlier run, which committed this many epochs.
+    pub fn resume(&self, series: &[SeriesName], committed: u32, now: Instant) {
+        lock(&self.0.pages).groups.resume(series, committed, now);
         self.changed();
     }
 
-    /// Forgets a series, since its group expired.
+    /// Removes a series whose group expired.
     pub fn forget(&self, series: &SeriesName) {
-        match self.try_behind() {
-            Some(mut behind) => behind.groups.forget(series),
+        match self.try_pages() {
+            Some(mut pages) => pages.groups.forget(series),
             None => lock(&self.0.inbox).push(Message::Forget(series.clone())),
         }
         self.changed();
     }
 
-    /// Takes what the kernel programs have counted.
+    /// Replaces the counters of the kernel programs.
     pub fn counted(&self, snapshot: Snapshot, fill: Fill) {
-        let mut counted = lock(&self.0.counted);
-        (counted.snapshot, counted.fill) = (snapshot, fill);
-        drop(counted);
+        let mut latest = lock(&self.0.latest);
+        (latest.snapshot, latest.fill) = (snapshot, fill);
+        drop(latest);
         self.changed();
     }
 
-    /// Takes what the kernel programs cost so far, where the kernel keeps statistics of that.
+    /// Replaces the cost of the kernel programs; nothing where the kernel keeps no statistics.
     pub fn programs(&self, runs: Vec<ProgramRuns>) {
-        lock(&self.0.counted).programs = runs;
+        lock(&self.0.latest).programs = runs;
         self.changed();
     }
 
-    /// Writes a page. This takes up to some tenths of a second where there are many groups: not for a thread that others
-    /// wait for. Those who ask for the same at the same time share one page.
+    /// Writes a page. With many groups this takes up to some tenths of a second, so it is not for a thread that must not
+    /// block. Concurrent requests for the same page share it.
     ///
     /// # Errors
     /// When a metric cannot be written as text, which would be a defect.
     pub fn page(&self, text: Text, encoding: Encoding) -> Result<Arc<Page>, fmt::Error> {
-        let mut behind = lock(&self.0.behind);
-        // Before what has come is read: what comes later makes another page.
+        let mut pages = lock(&self.0.pages);
+        // Read before the inbox: a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
-        let Behind { groups, pages } = &mut *behind;
-        let (of, last) = &mut pages[2 * text as usize + encoding as usize];
+        let Pages { groups, last } = &mut *pages;
+        let (of, last) = &mut last[2 * text as usize + encoding as usize];
         if let Some(page) = last.upgrade().filter(|_| *of == generation) {
             return Ok(page);
         }
@@ -184,28 +185,28 @@ impl Metrics {
             small = to_classic(&small);
         }
         let mut writer = Writer::new(text, encoding);
-        writer.text(&small);
+        writer.put(&[&small]);
         groups.write(&mut writer, Instant::now());
         let page = Arc::new(writer.finish());
         (*of, *last) = (generation, Arc::downgrade(&page));
         Ok(page)
     }
 
-    /// What pages are made from, up to date, unless one is being written.
-    fn try_behind(&self) -> Option<MutexGuard<'_, Behind>> {
-        let mut behind = match self.0.behind.try_lock() {
-            Ok(behind) => behind,
+    /// The pages with all changes so far; `None` while one is being written.
+    fn try_pages(&self) -> Option<MutexGuard<'_, Pages>> {
+        let mut pages = match self.0.pages.try_lock() {
+            Ok(pages) => pages,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        self.empty_inbox(&mut behind.groups);
-        Some(behind)
+        self.empty_inbox(&mut pages.groups);
+        Some(pages)
     }
 
     fn empty_inbox(&self, groups: &mut Groups) {
         for message in std::mem::take(&mut *lock(&self.0.inbox)) {
             match message {
-                Message::Slices(slices, at) => groups.take(&slices, at),
+                Message::Add(slices, at) => groups.add(&slices, at),
                 Message::Forget(series) => groups.forget(&series),
             }
         }
@@ -216,7 +217,7 @@ impl Metrics {
     }
 }
 
-/// A panic elsewhere does not make numbers wrong: they are added or replaced as a whole.
+/// Locks a mutex. A panic elsewhere leaves values valid: they are added or replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! A page of metrics: what one scrape gets, plain or compressed.
+//! A page of metrics: the body of one scrape, plain or compressed.
 
 use std::io::Write as _;
 
@@ -10,40 +10,40 @@ use flate2::{Compression, write::GzEncoder};
 pub enum Text {
     /// `OpenMetrics` 1.0.
     OpenMetrics,
-    /// That of Prometheus from before, which everybody reads.
+    /// The older text format of Prometheus, version 0.0.4.
     Classic,
 }
 
-/// How a page is encoded for the way.
+/// The content encoding of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// Not at all.
+    /// None.
     Identity,
-    /// By gzip (RFC 1952).
+    /// gzip (RFC 1952).
     Gzip,
 }
 
-/// Bytes after which text is handed on: few enough to still be in the processor's cache when it is compressed.
+/// The size of a chunk, bytes: small enough to be in the processor's cache still when it is compressed.
 const CHUNK: usize = 256 << 10;
 
-/// A whole page, in pieces.
+/// A whole page, in chunks.
 #[derive(Debug)]
 pub struct Page {
     chunks: Vec<Bytes>,
 }
 
 impl Page {
-    /// Its pieces.
+    /// The chunks.
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
-    /// Its bytes.
+    /// The size, bytes.
     pub fn bytes(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum()
     }
 
-    /// All of it, if it is not compressed.
+    /// The text of a page that is not compressed.
     pub fn text(&self) -> String {
         self.chunks.iter().map(|chunk| String::from_utf8_lossy(chunk)).collect()
     }
@@ -52,17 +52,18 @@ impl Page {
 /// Writes a page.
 pub(super) struct Writer {
     text: Text,
-    waiting: Vec<u8>,
+    /// The chunk in progress.
+    chunk: Vec<u8>,
     done: Done,
 }
 
-/// Where finished chunks go.
+/// The destination of finished chunks.
 enum Done {
     Plain(Vec<Bytes>),
     Gzip(Box<GzEncoder<Vec<u8>>>),
 }
 
-/// What kind of metric a family is of.
+/// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,
@@ -77,10 +78,10 @@ impl Writer {
             Encoding::Identity => Done::Plain(Vec::new()),
             Encoding::Gzip => Done::Gzip(GzEncoder::new(Vec::new(), Compression::fast()).into()),
         };
-        Self { text, waiting: Vec::with_capacity(CHUNK + CHUNK / 8), done }
+        Self { text, chunk: Vec::with_capacity(CHUNK + CHUNK / 8), done }
     }
 
-    /// The lines before a family. `name` is without `_total` and `_info`, and with its unit if it has one.
+    /// Writes the comment lines of a family. `name` has no `_total` or `_info`, but its unit if it has one.
     pub(super) fn family(&mut self, name: &str, unit: Option<&str>, kind: Kind, help: &str) {
         let (suffix, kind) = match (self.text, kind) {
             (_, Kind::Gauge) => ("", "gauge"),
@@ -96,76 +97,72 @@ impl Writer {
         }
     }
 
-    /// A line whose value is a whole number. `before` ends where labels that all lines of a series share begin.
+    /// Writes a line with an integer value. `before` is the line up to `labels`, which all lines of a series share.
     #[inline]
-    pub(super) fn whole(&mut self, before: &str, labels: &str, value: u64) {
+    pub(super) fn integer(&mut self, before: &str, labels: &str, value: u64) {
         self.begin(before, labels);
-        self.waiting.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-        self.waiting.push(b'\n');
+        self.chunk.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.chunk.push(b'\n');
     }
 
-    /// A line whose value is a time in nanoseconds, told in seconds to the last digit.
+    /// Writes a line with a time in nanoseconds as seconds with nine decimals.
     pub(super) fn seconds(&mut self, before: &str, labels: &str, nanoseconds: u128) {
         self.begin(before, labels);
         let (seconds, rest) = (nanoseconds / 1_000_000_000, (nanoseconds % 1_000_000_000) as u32);
-        self.waiting.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
-        // Nine digits, with a 1 in front of them that is overwritten by the point.
-        let point = self.waiting.len();
-        self.waiting.extend_from_slice(itoa::Buffer::new().format(1_000_000_000 + rest).as_bytes());
-        self.waiting[point] = b'.';
-        self.waiting.push(b'\n');
+        self.chunk.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+        // Ten digits, the first of which is a 1 that the point overwrites.
+        let point = self.chunk.len();
+        self.chunk.extend_from_slice(itoa::Buffer::new().format(1_000_000_000 + rest).as_bytes());
+        self.chunk[point] = b'.';
+        self.chunk.push(b'\n');
     }
 
-    /// What is text already.
-    pub(super) fn text(&mut self, text: &str) {
-        self.put(&[text]);
-    }
-
-    /// Ends the page.
+    /// Completes the page.
     pub(super) fn finish(mut self) -> Page {
         if self.text == Text::OpenMetrics {
             self.put(&["# EOF\n"]);
         }
-        self.hand_on();
+        self.end_chunk();
         let chunks = match self.done {
             Done::Plain(chunks) => chunks,
-            // It writes to memory, which does not fail.
+            // Writing to memory does not fail.
             Done::Gzip(gzip) => vec![gzip.finish().unwrap_or_default().into()],
         };
         Page { chunks }
     }
 
-    fn put(&mut self, parts: &[&str]) {
+    /// Writes text as it is.
+    pub(super) fn put(&mut self, parts: &[&str]) {
         for part in parts {
-            self.waiting.extend_from_slice(part.as_bytes());
+            self.chunk.extend_from_slice(part.as_bytes());
         }
     }
 
     #[inline]
     fn begin(&mut self, before: &str, labels: &str) {
-        if self.waiting.len() >= CHUNK {
-            self.hand_on();
+        if self.chunk.len() >= CHUNK {
+            self.end_chunk();
         }
-        self.waiting.extend_from_slice(before.as_bytes());
-        self.waiting.extend_from_slice(labels.as_bytes());
+        self.chunk.extend_from_slice(before.as_bytes());
+        self.chunk.extend_from_slice(labels.as_bytes());
     }
 
-    fn hand_on(&mut self) {
+    fn end_chunk(&mut self) {
         match &mut self.done {
             Done::Plain(chunks) => {
-                let room = Vec::with_capacity(self.waiting.capacity());
-                chunks.push(std::mem::replace(&mut self.waiting, room).into());
+                let room = Vec::with_capacity(self.chunk.capacity());
+                chunks.push(std::mem::replace(&mut self.chunk, room).into());
             }
             Done::Gzip(gzip) => {
-                // It writes to memory, which does not fail.
-                gzip.write_all(&self.waiting).ok();
-                self.waiting.clear();
+                // Writing to memory does not fail.
+                gzip.write_all(&self.chunk).ok();
+                self.chunk.clear();
             }
         }
     }
 }
 
-/// Appends a label to others, its value escaped.
+/// Appends a label with its value escaped.
 pub(super) fn label(labels: &mut String, name: &str, value: &str) {
     if !labels.is_empty() {
         labels.push(',');

@@ -1,4 +1,4 @@
-//! The usual `process_*` metrics of this process.
+//! The standard `process_*` metrics.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-/// Asks the kernel at every scrape.
+/// Reads `/proc/self` at every scrape.
 #[derive(Debug)]
 pub(super) struct ProcessCollector;
 
 impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // A metric less is better than a scrape less.
+        // Better a page without these metrics than no page.
         let Ok(process) = procfs::process::Process::myself() else { return Ok(()) };
         let Ok(stat) = process.stat() else { return Ok(()) };
         let mut gauge = |name, help, value: f64| {

@@ -1,4 +1,4 @@
-//! What metrics keep of a series.
+//! The metrics of a series.
 
 use std::{
     sync::Arc,
@@ -11,15 +11,14 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{inflation::Inflation, page};
+use super::{inflation::Inflation, ledger::EntryRef, page};
 use crate::{
     fingerprint::fingerprint,
     groups::SeriesName,
-    kernel::ledger::Entry,
     records::{direction_name, method_name},
 };
 
-/// What a series is known by.
+/// The identity of a series in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesId {
     interface: Option<Arc<str>>,
@@ -29,20 +28,20 @@ pub(super) struct SeriesId {
 }
 
 impl SeriesId {
-    /// The series of this name, counted under the label `group`.
+    /// The series `name`, counted under the label `group`.
     pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
         let SeriesName { interface, method, matched, .. } = name;
         Self { interface: interface.clone(), method: *method, matched: *matched, group: Arc::clone(group) }
     }
 
-    /// A number for it that is the same in every run.
+    /// A hash that is the same in every run.
     pub(super) fn fingerprint(&self) -> u128 {
         let Self { interface, method, matched, group } = self;
         let matched = matched.map_or("", direction_name);
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
-    /// Its labels as each of its lines has them, and what comes between them and the value.
+    /// The labels and what separates them from the value, as in every line of the series.
     fn labels(&self) -> String {
         let mut labels = String::new();
         page::label(&mut labels, "interface", self.interface.as_deref().unwrap_or_default());
@@ -58,15 +57,15 @@ impl SeriesId {
 #[derive(Debug)]
 pub(super) struct Series {
     pub(super) labels: Box<str>,
-    /// Samples by bucket, each counted in one.
+    /// Samples by bucket, not cumulative.
     buckets: [u64; BUCKETS],
     /// Sum of the RTTs, ns.
     pub(super) sum: u128,
     /// Sent by the hosts whose packets are timed, and by those that reply.
     pub(super) traffic: [Traffic; 2],
     pub(super) inflation: Inflation,
-    /// Where it is kept, if it is.
-    pub(super) account: Option<Entry>,
+    /// Its entry in the ledger, if it has one.
+    pub(super) entry: Option<EntryRef>,
 }
 
 impl Series {
@@ -77,12 +76,12 @@ impl Series {
             sum: 0,
             traffic: [Traffic::default(); 2],
             inflation: Inflation::new(baseline, now),
-            account: None,
+            entry: None,
         }
     }
 
-    /// Adds what was counted since the last time.
-    pub(super) fn take(&mut self, tally: &Tally, now: Instant) {
+    /// Adds what was measured since the last time.
+    pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
         if !tally.has_samples() {
@@ -94,10 +93,10 @@ impl Series {
             let count: u64 = bins.iter().map(|&count| u64::from(count)).sum();
             self.buckets[(octave + 1).min(BUCKETS - 1)] += count;
         }
-        self.inflation.take(tally, now);
+        self.inflation.add(tally, now);
     }
 
-    /// Goes on from what was kept of it.
+    /// Continues from a balance of an earlier run.
     pub(super) fn restore(&mut self, balance: &Balance) {
         let [low, high] = balance.sum;
         self.buckets = balance.buckets;
@@ -105,13 +104,13 @@ impl Series {
         self.traffic = balance.traffic;
     }
 
-    /// What is to be kept of it.
+    /// The counters to keep.
     pub(super) fn balance(&self) -> Balance {
         let Self { buckets, sum, traffic, .. } = *self;
         Balance { buckets, sum: [sum as u64, (sum >> 64) as u64], traffic, ..Balance::ZERO }
     }
 
-    /// How many samples are no longer than the bound of each bucket; the last is how many there are.
+    /// The number of samples up to the bound of each bucket; the last is the number of all.
     pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
         let mut sum = 0;
         self.buckets.map(|count| {
@@ -156,7 +155,7 @@ mod tests {
                 tally.sample((1000_u64 << octave).saturating_add(index as u64).saturating_sub(9));
             }
             for _ in 0..2 {
-                series.take(&tally, Instant::now());
+                series.add(&tally, Instant::now());
                 distribution.add(&tally);
             }
             let cumulative = series.cumulative();

@@ -78,7 +78,7 @@ impl Served {
     /// Makes a page large: some kilobytes for each of so many groups. Each call makes it another page.
     fn measure(&self, groups: u32) {
         let slices: Vec<_> = (0..groups).map(slice).collect();
-        self.metrics.take(&slices, Instant::now());
+        self.metrics.add(&slices, Instant::now());
     }
 }
 

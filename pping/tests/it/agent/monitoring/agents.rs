@@ -13,12 +13,8 @@ use std::{
 use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
-    kernel::{
-        attach::{AttachPoint, AttachPoints},
-        counters::{Snapshot, Watched},
-        runs::ProgramRuns,
-    },
     metrics::{Fill, Metrics},
+    snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
 };
 use pping_common::{
     abi::{Counters, Direction, Tally},
@@ -56,7 +52,7 @@ impl Agent {
         let feeding = thread::spawn(move || {
             let mut counters = Counters::ZERO;
             while !watched.load(Ordering::Relaxed) {
-                metrics.take(&second(), Instant::now());
+                metrics.add(&second(), Instant::now());
                 count(&metrics, &mut counters);
                 thread::sleep(Duration::from_secs(1));
             }
@@ -90,11 +86,15 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     counters.evicted += 4;
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
-    let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
-    let watched = Watched { name: INTERFACE.into(), id: 2, attach_points, is_up: true };
+    let interface = InterfaceCounters {
+        name: INTERFACE.into(),
+        attach_points: vec!["tcx"],
+        is_up: true,
+        counters: *counters,
+    };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
-    metrics.counted(Snapshot { interfaces: vec![(watched, *counters)] }, fill);
+    metrics.counted(Snapshot { interfaces: vec![interface] }, fill);
     let runs = counters.packets[0][0];
     let time = Duration::from_nanos(45 * runs);
     metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);

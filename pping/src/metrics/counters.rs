@@ -1,4 +1,4 @@
-//! What the kernel programs count, as metrics.
+//! The counters of the kernel programs as metrics.
 
 use std::{
     fmt,
@@ -20,8 +20,8 @@ use prometheus_client::{
 
 use super::Fill;
 use crate::{
-    kernel::{counters::Snapshot, runs::ProgramRuns},
     records::{direction_name, method_name, untracked_name},
+    snapshot::{ProgramRuns, Snapshot},
 };
 
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
@@ -47,27 +47,27 @@ const RCODES: [&str; 16] = [
     "15",
 ];
 
-/// Response codes that are there from the start, so that a rate of them can be asked for: those of RFC 1035.
-const USUAL_RCODES: usize = 6;
+/// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
+const COMMON_RCODES: usize = 6;
 
-/// The latest of what is counted once a second.
+/// The latest values, which the agent replaces once a second.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counted {
+pub(super) struct Latest {
     pub(super) snapshot: Snapshot,
     pub(super) fill: Fill,
     pub(super) programs: Vec<ProgramRuns>,
 }
 
-pub(super) type State = Arc<Mutex<Counted>>;
+pub(super) type State = Arc<Mutex<Latest>>;
 
-/// Encodes the latest snapshot at every scrape. The kernel's maps are not touched from here.
+/// Encodes the latest values at every scrape, without access to the kernel's maps.
 #[derive(Debug)]
-pub(super) struct KernelCollector(pub(super) State);
+pub(super) struct CountersCollector(pub(super) State);
 
-impl Collector for KernelCollector {
+impl Collector for CountersCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let counted = super::lock(&self.0).clone();
-        for family in families(&counted) {
+        let latest = super::lock(&self.0).clone();
+        for family in families(&latest) {
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
             for (labels, value) in &family.series {
                 let labels = labels.as_slice();
@@ -78,16 +78,16 @@ impl Collector for KernelCollector {
                 }
             }
         }
-        run_time(&mut encoder, &counted.programs)
+        run_time(&mut encoder, &latest.programs)
     }
 }
 
-/// What programs cost, the one thing here that is no whole number.
+/// The run time of programs, the only value here that is not an integer.
 fn run_time(encoder: &mut DescriptorEncoder<'_>, programs: &[ProgramRuns]) -> fmt::Result {
     if programs.is_empty() {
         return Ok(());
     }
-    let help = "Time that kernel programs ran";
+    let help = "Run time of kernel programs while kernel.bpf_stats_enabled is set";
     let mut metric =
         encoder.encode_descriptor("pping_bpf_run", help, Some(&Unit::Seconds), MetricType::Counter)?;
     for ProgramRuns { program, time, .. } in programs {
@@ -106,11 +106,11 @@ struct MetricFamily {
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
-fn families(counted: &Counted) -> Vec<MetricFamily> {
-    let Counted { snapshot, fill, programs } = counted;
+fn families(latest: &Latest) -> Vec<MetricFamily> {
+    let Latest { snapshot, fill, programs } = latest;
     let counter = MetricType::Counter;
     let gauge = MetricType::Gauge;
-    // A metric that every interface has, with labels and values made from its counters.
+    // A metric of each interface: labels and values from its counters.
     let each = |name, help, kind, series: &dyn Fn(&Counters) -> Series| MetricFamily {
         name,
         help,
@@ -118,10 +118,13 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         series: snapshot
             .interfaces
             .iter()
-            .flat_map(|(watched, counters)| {
-                series(counters).into_iter().map(|(labels, value)| {
+            .flat_map(|interface| {
+                series(&interface.counters).into_iter().map(|(labels, value)| {
                     let labels = labels.into_iter().map(|(key, value)| (key, value.to_owned()));
-                    (std::iter::once(("interface", watched.name.to_string())).chain(labels).collect(), value)
+                    (
+                        std::iter::once(("interface", interface.name.to_string())).chain(labels).collect(),
+                        value,
+                    )
                 })
             })
             .collect(),
@@ -131,7 +134,7 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
     };
     let total = snapshot.total();
     let one = |name, value: String, count| (vec![(name, value)], count);
-    // What each map holds and has room for; none has no room.
+    // Entries and capacity of each map; a capacity of 0 means that the map does not exist.
     let maps = [
         ("FLOWS_V4", entries(&total, Family::V4), fill.max_flows),
         ("FLOWS_V6", entries(&total, Family::V6), fill.max_flows),
@@ -141,8 +144,10 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
     let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
     vec![
         each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
-        each("pping_bytes", "Bytes of whole frames seen", counter, &|counters| by_protocol(&counters.bytes)),
-        each("pping_ecn_packets", "IP packets by ECN codepoint", counter, &|counters| {
+        each("pping_bytes", "Bytes of the packets seen, link-layer headers included", counter, &|counters| {
+            by_protocol(&counters.bytes)
+        }),
+        each("pping_ecn_packets", "IP packets seen, by ECN codepoint", counter, &|counters| {
             by_direction(|direction| {
                 let values = CODEPOINTS.into_iter().zip(counters.ecn[direction as usize]);
                 values.map(move |(name, value)| {
@@ -161,30 +166,18 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         }),
         each(
             "pping_tcp_retransmissions",
-            "TCP segments sent again, of flows followed",
+            "TCP segments retransmitted in tracked flows",
             counter,
-            &|counters| {
-                by(
-                    Direction::ALL,
-                    |it| ("direction", direction_name(it)),
-                    |it| counters.retransmissions[it as usize],
-                )
-            },
+            &|counters| each_direction(counters.retransmissions),
         ),
         each(
             "pping_tcp_out_of_order_segments",
-            "TCP segments that others overtook on the way, as far as timestamps tell, of flows followed",
+            "TCP segments of tracked flows that arrived out of order, as far as TCP timestamps show",
             counter,
-            &|counters| {
-                by(
-                    Direction::ALL,
-                    |it| ("direction", direction_name(it)),
-                    |it| counters.reordered[it as usize],
-                )
-            },
+            &|counters| each_direction(counters.reordered),
         ),
         each("pping_dns_queries", "DNS queries seen", counter, &|counters| {
-            by(Direction::ALL, |it| ("direction", direction_name(it)), |it| counters.dns_queries[it as usize])
+            each_direction(counters.dns_queries)
         }),
         each(
             "pping_dns_responses",
@@ -192,58 +185,63 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
             counter,
             &|counters| {
                 let codes = RCODES.into_iter().zip(counters.dns_responses).enumerate();
-                let exposed = codes.filter(|&(code, (_, count))| code < USUAL_RCODES || count > 0);
+                let exposed = codes.filter(|&(code, (_, count))| code < COMMON_RCODES || count > 0);
                 exposed.map(|(_, (name, count))| (vec![("rcode", name)], count)).collect()
             },
         ),
         each(
             "pping_dns_unanswered",
-            "DNS queries seen that nobody answered within 10 seconds",
+            "DNS queries without a response within 10 seconds",
             counter,
             &|counters| vec![(vec![], counters.dns_unanswered)],
         ),
-        each("pping_untracked_packets", "Packets whose flow is not measured", counter, &|counters| {
-            by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
-        }),
+        each(
+            "pping_untracked_packets",
+            "Packets whose flow is not measured, by reason",
+            counter,
+            &|counters| {
+                by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
+            },
+        ),
         each(
             "pping_recordings_skipped",
-            "Timestamps not recorded for want of a slot, and packets not matched as another CPU was busy with their flow",
+            "Timestamps not recorded because all slots of their flow were full, and packets not matched because another CPU had their flow locked",
             counter,
             &|counters| {
                 let values = [("slots_full", counters.pending_full), ("contended", counters.contended)];
                 values.map(|(reason, value)| (vec![("reason", reason)], value)).into()
             },
         ),
-        each("pping_flows_opened", "Flows that opened", counter, &|counters| {
+        each("pping_flows_opened", "Flows that opened, by reason", counter, &|counters| {
             by(Reason::OPENING, |it| ("reason", reason_name(it)), |it| counters.opened[it as usize])
         }),
-        each("pping_flows_closed", "Flows that closed", counter, &|counters| {
+        each("pping_flows_closed", "Flows that closed, by reason", counter, &|counters| {
             by(Reason::CLOSING, |it| ("reason", reason_name(it)), |it| counters.closed[it as usize])
         }),
         each(
             "pping_flows_pushed_out",
-            "Flows that nobody had answered, forgotten to make room for others",
+            "Flows without a reply that were evicted to make room",
             counter,
             &|counters| vec![(vec![], counters.evicted)],
         ),
-        each("pping_flows", "Flows that are followed", gauge, &|counters| {
+        each("pping_flows", "Flows in the flow table", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
         }),
         MetricFamily {
             name: "pping_map_entries",
-            help: "Entries of the kernel's maps",
+            help: "Entries in the maps of the kernel programs",
             kind: gauge,
             series: maps().map(|(map, entries, _)| one("map", map.to_owned(), entries)).collect(),
         },
         MetricFamily {
             name: "pping_map_capacity",
-            help: "Entries that the kernel's maps have room for",
+            help: "Entries for which the maps of the kernel programs have room",
             kind: gauge,
             series: maps().map(|(map, _, capacity)| one("map", map.to_owned(), capacity.into())).collect(),
         },
         MetricFamily {
             name: "pping_events_lost",
-            help: "Events that found no room on their way out",
+            help: "Events dropped because the ring buffer or the queue to the output was full, and records that could not be written",
             kind: counter,
             series: [
                 ("rtt", total.lost[Lost::Rtt as usize]),
@@ -256,33 +254,36 @@ fn families(counted: &Counted) -> Vec<MetricFamily> {
         },
         each(
             "pping_groups_refused",
-            "Flow directions aggregated as those of another group for want of room",
+            "Flow directions counted as the group other because there was no room for their group",
             counter,
             &|counters| vec![(vec![], counters.groups_refused)],
         ),
-        each("pping_unaggregated_samples", "Samples that no series had room for", counter, &|counters| {
-            vec![(vec![], counters.unaggregated)]
-        }),
+        each(
+            "pping_unaggregated_samples",
+            "Samples in no histogram because there was no room for their series",
+            counter,
+            &|counters| vec![(vec![], counters.unaggregated)],
+        ),
         MetricFamily {
             name: "pping_bpf_runs",
-            help: "Runs of kernel programs, while the kernel keeps statistics (kernel.bpf_stats_enabled)",
+            help: "Runs of kernel programs while kernel.bpf_stats_enabled is set",
             kind: counter,
             series: programs.iter().map(|it| one("program", it.program.clone(), it.runs)).collect(),
         },
         MetricFamily {
             name: "pping_interface_up",
-            help: "1 for each attach point at which an interface is watched, 0 while the interface is gone",
+            help: "State of an interface at each attach point: 1 while it is watched, 0 while it is gone",
             kind: gauge,
             series: snapshot
                 .interfaces
                 .iter()
-                .flat_map(|(watched, _)| {
-                    let attach_points = watched.attach_points;
-                    let both =
-                        (attach_points.ingress != attach_points.egress).then_some(attach_points.egress);
-                    std::iter::once(attach_points.ingress).chain(both).map(|attach_point| {
-                        let hook = ("hook", attach_point.name().to_owned());
-                        (vec![("interface", watched.name.to_string()), hook], watched.is_up.into())
+                .flat_map(|interface| {
+                    interface.attach_points.iter().map(|attach_point| {
+                        let labels = vec![
+                            ("interface", interface.name.to_string()),
+                            ("hook", (*attach_point).to_owned()),
+                        ];
+                        (labels, interface.is_up.into())
                     })
                 })
                 .collect(),
@@ -299,6 +300,10 @@ fn by<T: Copy>(
     count: impl Fn(T) -> u64,
 ) -> Series {
     values.into_iter().map(|value| (vec![label(value)], count(value))).collect()
+}
+
+fn each_direction(counts: [u64; 2]) -> Series {
+    by(Direction::ALL, |it| ("direction", direction_name(it)), |it| counts[it as usize])
 }
 
 fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction) -> I) -> Series {
@@ -347,27 +352,24 @@ fn reason_name(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{
-        attach::{AttachPoint, AttachPoints},
-        counters::Watched,
-    };
+    use crate::snapshot::InterfaceCounters;
 
     #[test]
-    fn unusual_response_codes_are_there_once_they_came() {
-        let counted = |counters| {
-            let attach_points = AttachPoints { ingress: AttachPoint::Tcx, egress: AttachPoint::Tcx };
-            let watched = Watched { name: "eth0".into(), id: 0, attach_points, is_up: true };
-            let snapshot = Snapshot { interfaces: vec![(watched, counters)] };
-            let families = families(&Counted { snapshot, ..Counted::default() });
+    fn rare_response_codes_are_exposed_once_seen() {
+        let latest = |counters| {
+            let interface =
+                InterfaceCounters { name: "eth0".into(), attach_points: vec!["tcx"], is_up: true, counters };
+            let snapshot = Snapshot { interfaces: vec![interface] };
+            let families = families(&Latest { snapshot, ..Latest::default() });
             let responses = families.into_iter().find(|it| it.name == "pping_dns_responses").unwrap();
             let codes = responses.series.into_iter().map(|(labels, count)| (labels[1].1.clone(), count));
             codes.collect::<Vec<_>>()
         };
         let usual = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"];
-        assert_eq!(counted(Counters::ZERO), usual.map(|code| (code.to_owned(), 0)));
+        assert_eq!(latest(Counters::ZERO), usual.map(|code| (code.to_owned(), 0)));
         let mut counters = Counters::ZERO;
         (counters.dns_responses[3], counters.dns_responses[9], counters.dns_responses[12]) = (5, 6, 7);
-        let found = counted(counters);
+        let found = latest(counters);
         assert_eq!(found.len(), 8);
         for expected in [("NXDOMAIN", 5), ("NOTAUTH", 6), ("12", 7)] {
             assert!(found.iter().any(|(code, count)| (code.as_str(), *count) == expected), "{found:?}");
