@@ -75,7 +75,7 @@ enum Chore {
         #[arg(long, conflicts_with = "seconds")]
         runs: Option<u32>,
     },
-    /// Check the formatting, and let clippy read the code for both sides
+    /// Check formatting, spelling, links and circles of modules, and run clippy for both sides
     Lint,
     /// Print which module uses which, and fail if some use each other in a circle
     Modules {

@@ -144,7 +144,7 @@ impl Reader<'_> {
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.read_use(tree, prefix)),
             UseTree::Name(name) => self.import(prefix, &name.ident.to_string(), &name.ident.to_string()),
             UseTree::Rename(rename) => {
-                self.import(prefix, &rename.ident.to_string(), &rename.rename.to_string())
+                self.import(prefix, &rename.ident.to_string(), &rename.rename.to_string());
             }
             UseTree::Glob(_) => {
                 if let Some(path) = self.absolute(prefix) {

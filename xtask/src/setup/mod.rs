@@ -13,6 +13,7 @@ mod python;
 mod tools;
 
 use anyhow::Result;
+pub(crate) use lints::program as lint_program;
 pub(crate) use python::interpreter;
 
 /// What the machine is wanted for, beside building.

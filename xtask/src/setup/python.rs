@@ -20,7 +20,7 @@ const VENV: Missing = Missing {
 
 /// The Python that has it all, once [`complete`] has run.
 pub(crate) fn interpreter() -> PathBuf {
-    environment::target_directory().join("python/bin/python3")
+    environment_for("python").join("bin/python3")
 }
 
 /// What is not here and comes from packages.
@@ -32,14 +32,23 @@ pub(super) fn missing() -> Vec<Missing> {
 
 /// Makes the environment, if it is not here.
 pub(super) fn complete() -> Result<()> {
-    if is_complete() {
-        return Ok(());
-    }
-    let directory = environment::target_directory().join("python");
+    if is_complete() { Ok(()) } else { install("python", &PACKAGES) }
+}
+
+/// Where an environment of Python is.
+pub(super) fn environment_for(name: &str) -> PathBuf {
+    environment::target_directory().join(name)
+}
+
+/// Makes an environment with these packages.
+pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
+    let directory = environment_for(name);
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
     let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    command::run(Command::new(interpreter()).args(install).args(PACKAGES).stdout(io::stderr()))
-        .with_context(|| format!("could not install {}", PACKAGES.join(" ")))
+    command::run(
+        Command::new(directory.join("bin/python3")).args(install).args(packages).stdout(io::stderr()),
+    )
+    .with_context(|| format!("could not install {}", packages.join(" ")))
 }
 
 /// What is here, a line each.

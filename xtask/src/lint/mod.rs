@@ -1,4 +1,6 @@
-//! `cargo xtask lint`: formatting, and clippy for both sides.
+//! `cargo xtask lint`: formatting, words and links, circles of modules, and clippy for both sides.
+
+mod pages;
 
 use std::env;
 
@@ -6,7 +8,7 @@ use anyhow::{Context as _, Result};
 use pping_ebpf_build::{TARGET, Toolchain, rustc_flags};
 
 use crate::{
-    command, environment,
+    command, environment, modules,
     setup::{self, Report, Scope},
 };
 
@@ -16,6 +18,8 @@ const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 pub(crate) fn run() -> Result<()> {
     setup::run(Scope { lints: true, ..Scope::default() }, Report::Changes)?;
     command::run(environment::cargo().args(["fmt", "--all", "--check"]))?;
+    pages::check()?;
+    modules::run(false)?;
     command::run(
         environment::cargo()
             .args(["clippy", "--workspace", "--exclude", "pping-ebpf", "--all-targets"])

@@ -1,0 +1,128 @@
+//! Words, links and citations: what spelling and link checkers look for, and that no comment or page names a file that is not there.
+
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{command, environment, setup};
+
+/// Pages of people who discuss the project's future; readers of the repository have no such page.
+const NOT_HERE: [&str; 2] = ["MATCHING.md", "OUTPUT.md"];
+
+/// What is run by name and kept as it was, so that it may name files that have moved since.
+const KEPT: [&str; 2] = ["benches/runs/", "CHANGELOG.md"];
+
+/// Checks spelling, links and citations.
+pub(super) fn check() -> Result<()> {
+    let files = tracked()?;
+    let repository = environment::repository();
+    command::run(Command::new(setup::lint_program("typos")).current_dir(repository))?;
+    let pages = files.iter().filter(|file| extension(file) == Some("md") && !is_kept(file));
+    // What is elsewhere cannot be asked here, and a page elsewhere that goes is no fault of a change.
+    command::run(
+        Command::new(setup::lint_program("lychee"))
+            .args(["--offline", "--include-fragments", "--no-progress", "--quiet", "--"])
+            .args(pages)
+            .current_dir(repository),
+    )?;
+    citations(&files)
+}
+
+fn is_kept(file: &str) -> bool {
+    KEPT.iter().any(|kept| file.starts_with(kept))
+}
+
+fn extension(file: &str) -> Option<&str> {
+    Path::new(file).extension().and_then(|extension| extension.to_str())
+}
+
+/// The files that git knows.
+fn tracked() -> Result<Vec<String>> {
+    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(environment::repository()).output();
+    let output = output.context("cannot ask git for its files")?;
+    ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
+    let names = output.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// Fails if a page, or a comment in Rust or TOML, names a file of ours that is not there.
+fn citations(files: &[String]) -> Result<()> {
+    let known: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(|file| !is_kept(file)) {
+        let marker = match extension(file) {
+            Some("md") => "",
+            Some("rs") => "//",
+            Some("toml" | "py" | "sh" | "yml") => "#",
+            _ => continue,
+        };
+        let text = fs::read_to_string(environment::repository().join(file))
+            .with_context(|| format!("cannot read {file}"))?;
+        for (number, line) in text.lines().enumerate() {
+            let Some(start) = line.find(marker) else { continue };
+            for cited in cited(&line[start..]) {
+                if !is_there(cited, file, &known) {
+                    wrong.push(format!("{file}:{}: {cited} is not in the repository", number + 1));
+                }
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "files that are named and are not there:\n  {}", wrong.join("\n  "));
+    Ok(())
+}
+
+/// The names of Rust files and pages in a line.
+fn cited(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |character: char| character.is_whitespace() || "()[]{}<>\"'`,;:|=".contains(character);
+    line.split(ends)
+        .map(|word| word.trim_end_matches(['.', '!', '?']).split('#').next().unwrap_or_default())
+        .filter(|word| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            let stem = name.strip_suffix(".rs").or_else(|| name.strip_suffix(".md"));
+            let is_name = stem.is_some_and(|stem| {
+                !stem.is_empty() && stem.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it))
+            });
+            // Absolute paths, addresses and patterns are of other machines.
+            is_name && !word.starts_with(['/', '~', '$']) && !word.contains("//") && !word.contains('*')
+        })
+}
+
+/// Whether a file is there, from the root, from the file that names it, or as the end of a path.
+fn is_there(cited: &str, file: &str, known: &BTreeSet<&str>) -> bool {
+    if NOT_HERE.iter().any(|name| cited.ends_with(name)) {
+        return false;
+    }
+    let cited = cited.trim_start_matches("../").trim_start_matches("./");
+    let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+    let beside = folder.join(cited);
+    known.contains(cited)
+        || beside.to_str().is_some_and(|beside| known.contains(beside))
+        || known.iter().any(|known| known.strip_suffix(cited).is_some_and(|rest| rest.ends_with('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_found_in_sentences() {
+        let line =
+            "// See docs/methods.md#tcp-ts, `parse/mod.rs` and (kernel.rs); not *.md, /etc/a.md or README.";
+        assert_eq!(cited(line).collect::<Vec<_>>(), ["docs/methods.md", "parse/mod.rs", "kernel.rs"]);
+    }
+
+    #[test]
+    fn a_file_is_there_from_the_root_from_beside_or_by_the_end_of_its_path() {
+        let known = BTreeSet::from(["docs/methods.md", "pping-common/src/parse/mod.rs"]);
+        for (cited, is_known) in [
+            ("docs/methods.md", true),
+            ("methods.md", true),
+            ("../docs/methods.md", true),
+            ("parse/mod.rs", true),
+            ("arse/mod.rs", false),
+            ("docs/MATCHING.md", false),
+        ] {
+            assert_eq!(is_there(cited, "docs/kernels.md", &known), is_known, "{cited}");
+        }
+    }
+}
