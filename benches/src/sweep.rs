@@ -78,7 +78,7 @@ pub(crate) fn with_room() -> Result<Kernel> {
 }
 
 /// CPU time of a sweep, in ms.
-fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::Error>) -> Result<f64> {
+fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::kernel::Error>) -> Result<f64> {
     let before = cpu_time()?;
     sweep(kernel)?;
     Ok(cpu_time()?.saturating_sub(before).as_secs_f64() * 1e3)

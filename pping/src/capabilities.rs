@@ -2,14 +2,26 @@
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 
-use crate::Error;
+/// Capabilities are missing.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "missing {missing}: run as root, or grant what is needed with\n  \
+     sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
+     (kernels before 5.8 want CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+)]
+pub struct Missing {
+    /// Their names.
+    pub(crate) missing: String,
+    /// The path of the running program.
+    pub(crate) program: String,
+}
 
 /// Checks for the capabilities to load and attach programs before anything is tried, since what the
 /// kernel says otherwise is "operation not permitted".
 ///
 /// # Errors
-/// [`Error::MissingCapabilities`] names them and how to grant them.
-pub(crate) fn check() -> Result<(), Error> {
+/// [`Missing`] names them and how to grant them.
+pub(crate) fn check() -> Result<(), Missing> {
     // Before Linux 5.8 there was only CAP_SYS_ADMIN for all things BPF, and it still implies the others.
     if has(Capability::CAP_SYS_ADMIN) {
         return check_for_interfaces();
@@ -20,8 +32,8 @@ pub(crate) fn check() -> Result<(), Error> {
 /// Checks for the capability to change what is attached to interfaces, without loading anything.
 ///
 /// # Errors
-/// [`Error::MissingCapabilities`] names it and how to grant it.
-pub(crate) fn check_for_interfaces() -> Result<(), Error> {
+/// [`Missing`] names it and how to grant it.
+pub(crate) fn check_for_interfaces() -> Result<(), Missing> {
     check_for(&[Capability::CAP_NET_ADMIN])
 }
 
@@ -29,14 +41,14 @@ fn has(capability: Capability) -> bool {
     caps::has_cap(None, CapSet::Effective, capability).unwrap_or(false)
 }
 
-fn check_for(needed: &[Capability]) -> Result<(), Error> {
+fn check_for(needed: &[Capability]) -> Result<(), Missing> {
     let missing: Vec<_> = needed.iter().copied().filter(|&it| !has(it)).map(|it| it.to_string()).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let program = std::env::current_exe()
         .map_or_else(|_| "$(command -v pping)".to_owned(), |path| path.display().to_string());
-    Err(Error::MissingCapabilities { missing: missing.join(", "), program })
+    Err(Missing { missing: missing.join(", "), program })
 }
 
 /// Gives up all capabilities of the calling thread, and of threads that it starts from here on.

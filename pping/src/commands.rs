@@ -12,7 +12,9 @@ use crate::{
     Error, agent,
     cli::{Cli, Command, ConfigCommand},
     config::{self, DEFAULT_FILE, Loaded, Reload},
-    generate, output, run, set_verbosity, shutdown,
+    generate,
+    groups::{self, Labels},
+    output, run, set_verbosity, shutdown,
 };
 
 /// Does what the command line, of which `matches` is what the parser of [`Cli`] made, asks for.
@@ -20,7 +22,7 @@ use crate::{
 /// # Errors
 /// What kept it from being done.
 pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
-    let cli = Cli::from_arg_matches(matches).map_err(|error| Error::Usage(error.to_string()))?;
+    let cli = Cli::from_arg_matches(matches).map_err(|error| config::Error::Arguments(error.to_string()))?;
     match cli.command {
         None => measure(reload(matches)),
         Some(Command::Config { command: ConfigCommand::Check { file } }) => {
@@ -50,7 +52,12 @@ fn measure(reload: Reload) -> Result<(), Error> {
     // What waits for scrapes has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = async { run(config, reload, shutdown::requested()?).await };
-    let summary = runtime.block_on(run).map_err(|error| origins.told(error))?;
+    let summary = runtime.block_on(run).map_err(|error| {
+        match error.option().and_then(|option| origins.origin(option)) {
+            Some(origin) => Error::SetBy { error: error.into(), origin: origin.clone() },
+            None => error,
+        }
+    })?;
     say(&summary.to_string());
     summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
 }
@@ -65,8 +72,9 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
 }
 
 fn check(path: &Path) -> Result<(), Error> {
-    for remark in config::check(path)? {
-        say(&format!("pping: warning: {remark}\n"));
+    let check_groups = |path: &Path| groups::load(path, &mut Labels::default()).map(drop);
+    for warning in config::check(path, check_groups)? {
+        say(&format!("pping: warning: {warning}\n"));
     }
     write(format!("{}: fine\n", path.display()).as_bytes())
 }

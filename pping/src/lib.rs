@@ -44,8 +44,9 @@ pub mod shutdown;
 #[cfg(feature = "live")]
 pub mod snapshot;
 mod summary;
+mod text;
 
-pub use error::{Error, Fault};
+pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};
 pub use run::run;
 pub use summary::{Replayed, Summary};

@@ -16,7 +16,7 @@ pub(crate) async fn run(
     _reload: Reload,
     _shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
-    Err(Error::NotLive { interface: live.interfaces.join(", ") })
+    Err(Error::NotLive(format!("--interface {}", live.interfaces.join(", "))))
 }
 
 /// Nothing can have been pinned.
@@ -33,7 +33,5 @@ pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error
 
 /// Says that there is nothing to look at.
 pub(crate) fn check(_reload: &Reload, _asked: CheckArguments) -> Result<(), Error> {
-    Err(Error::Usage(
-        "check: this pping was built without the feature `live`, and reads captures only".to_owned(),
-    ))
+    Err(Error::NotLive("check".to_owned()))
 }

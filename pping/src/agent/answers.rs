@@ -148,7 +148,7 @@ impl Agent {
             }
             names.forget(&key.group);
         }
-        series.expire(*idle_turns)
+        Ok(series.expire(*idle_turns)?)
     }
 
     /// Makes room for groups that were refused, where others have left some.

@@ -33,6 +33,7 @@ use crate::{
     groups::Labels,
     http::{Readiness, Server},
     kernel::{
+        self,
         attach::{AttachPoint, leftovers},
         clock,
         features::{Feature, Features, Without},
@@ -69,7 +70,7 @@ pub(crate) async fn run(
     let wanted = Wanted::new(&live.interfaces)?;
     let links = netlink.links().await?;
     if let Some(name) = wanted.missing(&links).next().filter(|_| !live.wait) {
-        return Err(Wanted::unknown(name, &links));
+        return Err(Wanted::unknown(name, &links).into());
     }
     capabilities::check()?;
     let mut options = LoadOptions::of(&config, &live)?;
@@ -168,7 +169,7 @@ fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
 fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
     let Some(directory) = live.pin.as_deref() else { return Ok(None) };
     if Features::probe(without)?.has(Feature::Tcx) {
-        return Pins::take(directory).map(Some);
+        return Ok(Some(Pins::take(directory)?));
     }
     tracing::warn!(
         "going on without --pin {}: only links can be pinned, which at tc takes Linux 6.6 or newer; what passes while \
@@ -183,7 +184,7 @@ fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
 /// # Errors
 /// What could not be taken away.
 pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
-    pins::unpin(directory)
+    Ok(pins::unpin(directory)?)
 }
 
 /// Removes from interfaces, all of them unless some are named, what runs that were killed left there. Returns what that was,
@@ -195,13 +196,13 @@ pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error>
     let wanted = Wanted::new(interfaces)?;
     let links = Netlink::connect()?.links().await?;
     if let Some(name) = wanted.missing(&links).next() {
-        return Err(Wanted::unknown(name, &links));
+        return Err(Wanted::unknown(name, &links).into());
     }
     capabilities::check_for_interfaces()?;
     let mut lines = Vec::new();
     for link in links.iter().filter(|link| interfaces.is_empty() || wanted.has(&link.name)) {
         let removed = leftovers::remove(link.ifindex)
-            .map_err(|source| Error::Cleanup { interface: link.name.clone(), source })?;
+            .map_err(|source| kernel::Error::Cleanup { interface: link.name.clone(), source })?;
         if !removed.is_empty() {
             lines.push(format!("{}: removed {removed}", link.name));
         }
@@ -332,7 +333,7 @@ fn readable<T: AsRawFd>(source: T) -> io::Result<AsyncFd<T>> {
 /// Passes on what the kernel programs log.
 fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
     let log = aya_log::EbpfLogger::init(&mut kernel.programs)
-        .map_err(|error| Error::Load { what: "the log".to_owned(), source: error.into() })?;
+        .map_err(|error| kernel::Error::Load { what: "the log".to_owned(), source: error.into() })?;
     let mut log = readable(log)?;
     tokio::spawn(async move {
         while let Ok(mut ready) = log.readable_mut().await {

@@ -42,14 +42,14 @@ impl Agent {
         let links = netlink.links().await?;
         let wanted = match Wanted::new(&live.interfaces) {
             Ok(wanted) => wanted,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(Err(error.into())),
         };
         let server = match self.another_server(&live) {
             Ok(server) => server,
             Err(error) => return Ok(Err(error)),
         };
         if let Err(error) = self.watching.want(wanted, &links, live.wait) {
-            return Ok(Err(error));
+            return Ok(Err(error.into()));
         }
         if !fixed.is_empty() {
             tracing::warn!(
@@ -86,7 +86,7 @@ impl Agent {
         match live.listen {
             Some(address) if self.live.listen != live.listen => {
                 let (metrics, readiness) = (self.metrics.clone(), self.readiness.clone());
-                Server::start(address, live.web_config.as_deref(), metrics, readiness).map(Some)
+                Ok(Some(Server::start(address, live.web_config.as_deref(), metrics, readiness)?))
             }
             _ => Ok(None),
         }

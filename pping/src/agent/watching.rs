@@ -11,6 +11,7 @@ use super::Agent;
 use crate::{
     Error,
     kernel::{
+        self,
         attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
         counters::Watched,
         interfaces::{self, Change, Link, Netlink},
@@ -65,7 +66,7 @@ impl Watching {
         kernel: &mut Kernel,
         pins: Option<&Pins>,
         links: &[Link],
-    ) -> Result<(), Error> {
+    ) -> Result<(), kernel::Error> {
         for link in links {
             if !self.wanted.has(&link.name) {
                 continue;
@@ -103,7 +104,7 @@ impl Watching {
         kernel: &mut Kernel,
         pins: Option<&Pins>,
         links: &[Link],
-    ) -> Result<Vec<(Link, Error)>, Error> {
+    ) -> Result<Vec<(Link, kernel::Error)>, kernel::Error> {
         self.tried = Instant::now();
         let is_there =
             |ifindex: u32, name: &str| links.iter().any(|link| link.ifindex == ifindex && link.name == name);
@@ -124,7 +125,7 @@ impl Watching {
             }
             match self.attach(kernel, pins, link) {
                 Ok(()) => {}
-                Err(error @ (Error::Map(_) | Error::Io(_))) => return Err(error),
+                Err(error @ (kernel::Error::Map(_) | kernel::Error::Io(_))) => return Err(error),
                 Err(error) => failures.push((link.clone(), error)),
             }
         }
@@ -140,7 +141,12 @@ impl Watching {
     ///
     /// # Errors
     /// What was asked for by name and is not there; then nothing changes.
-    pub(super) fn want(&mut self, wanted: Wanted, links: &[Link], may_wait: bool) -> Result<(), Error> {
+    pub(super) fn want(
+        &mut self,
+        wanted: Wanted,
+        links: &[Link],
+        may_wait: bool,
+    ) -> Result<(), kernel::Error> {
         let before = std::mem::replace(&mut self.wanted, wanted);
         // One that went away in the meantime is waited for.
         let missing = self.wanted.missing(links).find(|name| !before.has_name(name)).map(str::to_owned);
@@ -158,7 +164,7 @@ impl Watching {
         self.attached.clear();
     }
 
-    fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), Error> {
+    fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), kernel::Error> {
         let id = link.register(kernel)?;
         let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
             Ok(attachment) => attachment,
@@ -176,7 +182,7 @@ impl Watching {
         Ok(())
     }
 
-    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), Error> {
+    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), kernel::Error> {
         let Some(Held { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
         attachment.detach()?;
         kernel.interface_ids.leave(ifindex)?;
@@ -190,7 +196,7 @@ impl Watching {
     }
 
     /// Says what failed, once for each interface.
-    fn note_failure(&mut self, link: &Link, error: &Error) {
+    fn note_failure(&mut self, link: &Link, error: &kernel::Error) {
         if self.failed.insert(link.ifindex) {
             tracing::warn!("{}: not watched: {error}", link.name);
         }

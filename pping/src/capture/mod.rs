@@ -6,6 +6,7 @@
 
 mod buffer;
 mod compression;
+mod error;
 mod fault;
 mod interface_ids;
 mod link;
@@ -16,6 +17,7 @@ mod time;
 use std::{io::Read, sync::Arc};
 
 pub use compression::undone;
+pub use error::FileError;
 pub use fault::Fault;
 use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
 

@@ -2,16 +2,15 @@
 
 use super::report::Check;
 use crate::{
-    Error,
     cli::Arguments,
-    config::{Config, Reload},
+    config::{self, Config, Reload},
 };
 
 /// Makes the configuration. One with mistakes keeps pping from running, and the rest is looked at with what was typed.
 ///
 /// # Errors
 /// What is wrong with what was typed.
-pub(super) fn configuration(reload: &Reload, typed: Arguments) -> Result<(Config, Check), Error> {
+pub(super) fn configuration(reload: &Reload, typed: Arguments) -> Result<(Config, Check), config::Error> {
     match reload.sourceless() {
         Ok((config, file)) => {
             let found = file.map_or_else(
@@ -20,7 +19,7 @@ pub(super) fn configuration(reload: &Reload, typed: Arguments) -> Result<(Config
             );
             Ok((config, Check::ok("configuration", found)))
         }
-        Err(error @ (Error::Configuration(_) | Error::OpenConfig { .. })) => {
+        Err(error @ (config::Error::Invalid(_) | config::Error::Open { .. })) => {
             let remedy = "correct it (pping config check says the same): pping does not start with it";
             Ok((Config::try_from(typed)?, Check::missing("configuration", error.to_string(), remedy)))
         }

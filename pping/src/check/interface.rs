@@ -4,9 +4,9 @@ use pping_common::parse::LinkType;
 
 use super::report::Check;
 use crate::{
-    Error,
     config::Live,
     kernel::{
+        Error,
         inspect::{ethtool, links::Interface},
         interfaces::Link,
         wanted::Wanted,

@@ -22,7 +22,7 @@ use crate::{
     Error,
     cli::{Arguments, CheckArguments},
     commands,
-    config::{Reload, Source},
+    config::{self, Reload, Source},
     kernel::inspect,
     set_verbosity,
 };
@@ -54,14 +54,16 @@ fn columns() -> Option<usize> {
 
 /// Looks at everything.
 async fn report(reload: &Reload, arguments: Arguments) -> Result<Report, Error> {
-    let captures =
-        Error::NotOffline { option: "check", reason: "captures are measured without the kernel's help" };
+    let captures = config::Error::NotForCaptures {
+        option: "check".to_owned(),
+        reason: "captures are measured without the kernel's help",
+    };
     if arguments.read.is_some() {
-        return Err(captures);
+        return Err(captures.into());
     }
     let (config, configuration) = configuration::configuration(reload, arguments)?;
     set_verbosity(config.verbosity);
-    let Source::Interfaces(live) = &config.source else { return Err(captures) };
+    let Source::Interfaces(live) = &config.source else { return Err(captures.into()) };
     let capabilities = privileges::capabilities();
     let may_load = capabilities.status == Status::Ok;
     let mut checks =

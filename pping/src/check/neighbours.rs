@@ -102,7 +102,7 @@ impl Neighbours {
         }
     }
 
-    async fn at_tc(&self, interface: &Interface) -> Result<AtTc, crate::Error> {
+    async fn at_tc(&self, interface: &Interface) -> Result<AtTc, crate::kernel::Error> {
         let ifindex = interface.link.ifindex;
         let mut at = AtTc {
             // A kernel without TCX would put it in the way of the other.

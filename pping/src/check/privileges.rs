@@ -3,7 +3,7 @@
 use caps::{CapSet, Capability};
 
 use super::report::Check;
-use crate::{Error, capabilities};
+use crate::capabilities::{self, Missing};
 
 /// What is needed, and `CAP_SYS_ADMIN`, which stood for two of them once.
 const RELEVANT: [Capability; 4] =
@@ -16,7 +16,7 @@ pub(super) fn capabilities() -> Check {
             let names = RELEVANT.into_iter().filter(|&it| has(it)).map(|it| it.to_string());
             Check::ok("capabilities", names.collect::<Vec<_>>().join(", "))
         }
-        Err(Error::MissingCapabilities { missing, program }) => Check::missing(
+        Err(Missing { missing, program }) => Check::missing(
             "capabilities",
             format!("missing {missing}"),
             format!(
@@ -24,7 +24,6 @@ pub(super) fn capabilities() -> Check {
                  (kernels before 5.8 want CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
             ),
         ),
-        Err(error) => Check::unknown("capabilities", error.to_string()),
     }
 }
 

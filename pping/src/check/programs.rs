@@ -4,10 +4,10 @@ use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
 use super::report::Check;
 use crate::{
-    Error,
     cli::Ingress,
     config::{Config, Live},
     kernel::{
+        Error,
         features::{Feature, Features, Without},
         inspect::maps,
         load::{self, Kernel, LoadOptions},

@@ -1,73 +1,63 @@
-//! Looking at a configuration file without starting anything.
+//! Checking a configuration file without starting anything.
 
-use std::{fs, path::Path};
+use std::{fmt::Display, fs, path::Path};
 
 use super::{
-    contradictions,
+    Config, Error,
     file::File,
     option::Definition,
     settings::{Setting, Settings},
 };
-use crate::{
-    Error,
-    error::Fault,
-    groups::{self, Labels},
-};
 
-/// Looks for all that is wrong with a file, and returns what else there is to say of it.
+/// Checks a file, and has `check_groups` check the groups file that it names. Returns warnings.
 ///
 /// # Errors
 /// All that is wrong.
-pub fn check(path: &Path) -> Result<Vec<Fault>, Error> {
+pub fn check<E: Display>(
+    path: &Path,
+    check_groups: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
-    let File { settings, mut faults } = File::read(path, &definitions)?;
+    let File { settings, mut mistakes } = File::read(path, &definitions)?;
     let settings = Settings::of_file(settings, definitions);
-    // Where a value is missing, since it is wrong, what is left may not go together for that alone.
-    if faults.is_empty() {
-        for error in contradictions(&settings.arguments()?) {
-            match settings.placed(error) {
-                Error::Configuration(found) => faults.extend(found),
-                error => return Err(error),
-            }
-        }
+    // Where an invalid value is missing, the others may seem to contradict each other.
+    if mistakes.is_empty()
+        && let Err(found) = Config::new(settings.arguments()?)
+    {
+        mistakes.extend(settings.locate(found));
     }
-    faults.extend(groups_file(&settings));
-    if faults.is_empty() { Ok(remarks(path, &settings)) } else { Err(Error::Configuration(faults)) }
-}
-
-/// What is wrong with the groups file, if one is named.
-fn groups_file(settings: &Settings) -> Option<Fault> {
-    let (setting, file) = named(settings, "groups")?;
-    let error = groups::load(file, &mut Labels::default()).err()?.to_string();
-    // The option's name is that of the key, which is there already.
-    Some(setting.fault(error.strip_prefix("--groups ").unwrap_or(&error)))
+    if let Some((setting, file)) = named(&settings, "groups")
+        && let Err(error) = check_groups(file)
+    {
+        mistakes.push(setting.mistake(error.to_string()));
+    }
+    if mistakes.is_empty() { Ok(warnings(path, &settings)) } else { Err(Error::Invalid(mistakes)) }
 }
 
 /// What may be wrong, but cannot be known here and now.
-fn remarks(path: &Path, settings: &Settings) -> Vec<Fault> {
-    let mut remarks = Vec::new();
+fn warnings(path: &Path, settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
     if !settings.has("interface") {
-        remarks.push(Fault {
-            place: path.display().to_string(),
-            reason: "there is no `interface` in it: PPING_INTERFACE or the command line has to name one"
-                .to_owned(),
-        });
+        warnings.push(format!(
+            "{}: there is no `interface` in it: PPING_INTERFACE or the command line has to name one",
+            path.display()
+        ));
     }
     if let Some((setting, file)) = named(settings, "web-config") {
         let reason = match fs::metadata(file) {
-            Ok(_) => "what is in that file was not looked at".to_owned(),
+            Ok(_) => "the content of that file was not checked".to_owned(),
             Err(error) => error.to_string(),
         };
-        remarks.push(setting.fault(&reason));
+        warnings.push(setting.mistake(reason).to_string());
     }
     for key in ["write", "hdr-log", "pin"] {
         let Some((setting, file)) = named(settings, key) else { continue };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if folder.is_some_and(|folder| !folder.is_dir()) {
-            remarks.push(setting.fault("there is no such directory here and now"));
+            warnings.push(setting.mistake("there is no such directory here and now").to_string());
         }
     }
-    remarks
+    warnings
 }
 
 /// The file that an option names.

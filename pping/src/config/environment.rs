@@ -3,10 +3,10 @@
 use std::ffi::{OsStr, OsString};
 
 use super::{
+    Mistake, Origin,
     option::{Definition, Kind, nearest},
-    settings::{Origin, Setting},
+    settings::Setting,
 };
-use crate::error::Fault;
 
 /// What names of variables begin with.
 const PREFIX: &str = "PPING_";
@@ -35,12 +35,15 @@ impl Environment {
     ///
     /// # Errors
     /// That it cannot be set to this, or not there.
-    pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Fault> {
+    pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Mistake> {
         let Some(value) = self.get(definition) else { return Ok(None) };
         let variable = definition.variable();
-        let place = |value: &OsStr| format!("{variable}={}", value.to_string_lossy());
+        let mistake = |value: &OsStr, reason: String| {
+            let assignment = Some((definition.key.clone(), value.to_string_lossy().into_owned()));
+            Mistake { origin: Origin::Variable(variable.clone()), assignment, reason }
+        };
         if let Some(reason) = Definition::refused(&definition.key) {
-            return Err(Fault { place: place(value), reason: reason.to_owned() });
+            return Err(mistake(value, reason.to_owned()));
         }
         let values = match (definition.kind, value.to_str()) {
             (Kind::Switch, Some("1" | "true")) => vec!["true".into()],
@@ -51,7 +54,7 @@ impl Environment {
             _ => vec![value.to_owned()],
         };
         for value in &values {
-            definition.check(value).map_err(|reason| Fault { place: place(value), reason })?;
+            definition.check(value).map_err(|reason| mistake(value, reason))?;
         }
         let origin = Origin::Variable(variable);
         Ok(Some(Setting { definition: definition.clone(), values: Some(values), origin }))

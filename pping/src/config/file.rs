@@ -1,12 +1,6 @@
 //! Reading a configuration file.
 
-use std::{
-    borrow::Cow,
-    ffi::OsString,
-    fs,
-    io::{self, Read as _},
-    path::Path,
-};
+use std::{borrow::Cow, ffi::OsString, path::Path};
 
 use toml::{
     Spanned,
@@ -14,121 +8,115 @@ use toml::{
 };
 
 use super::{
+    Error, Mistake, Origin,
     option::{Definition, Kind, nearest},
-    settings::{Origin, Setting},
+    settings::Setting,
 };
-use crate::{Error, error::Fault, groups};
+use crate::text::{self, Position, ReadError};
 
 /// What no configuration is longer than, bytes: there is an end to reading what is none, like a device.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a file says, and what is wrong with it.
+/// What a file sets, and what is wrong with it.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    /// The options it has values for that can be.
+    /// The options with valid values.
     pub(super) settings: Vec<Setting>,
     /// Everything else.
-    pub(super) faults: Vec<Fault>,
+    pub(super) mistakes: Vec<Mistake>,
 }
+
+/// A mistake at a byte of the text: what is set there, if anything, and what is wrong.
+type Found = (usize, Option<(String, String)>, String);
 
 impl File {
     /// Reads a file.
     ///
     /// # Errors
-    /// That there is none to be read. What is wrong with its text is in `faults`.
+    /// When the file cannot be read. What is wrong with its text is in `mistakes`.
     pub(super) fn read(path: &Path, definitions: &[Definition]) -> Result<Self, Error> {
-        let bytes = read(path).map_err(|source| Error::OpenConfig { path: path.to_owned(), source })?;
-        Ok(match std::str::from_utf8(&bytes) {
-            Ok(text) => Self::parse(path, text, definitions),
-            Err(error) => {
-                let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-                let place = Reader { path, text: &valid }.place(valid.len());
-                let reason = "this is no UTF-8; save the file as such".to_owned();
-                Self { settings: Vec::new(), faults: vec![Fault { place, reason }] }
+        match text::read(path, MAX_BYTES) {
+            Ok(text) => Ok(Self::parse(path, &text, definitions)),
+            Err(ReadError::Io(source)) => Err(Error::Open { path: path.to_owned(), source }),
+            Err(ReadError::NotUtf8(position)) => {
+                let (origin, reason) = (origin(path, position), ReadError::NOT_UTF8.to_owned());
+                let mistakes = vec![Mistake { origin, assignment: None, reason }];
+                Ok(Self { settings: Vec::new(), mistakes })
             }
-        })
+        }
     }
 
     fn parse(path: &Path, text: &str, definitions: &[Definition]) -> Self {
         let reader = Reader { path, text };
         let (table, errors) = DeTable::parse_recoverable(text);
-        // A line that is no TOML may still look like a value. One complaint of it is enough.
-        let mut faults: Vec<(usize, String)> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         for error in errors {
             let offset = error.span().map_or(0, |span| span.start);
-            faults.push((offset, error.message().trim_end().to_owned()));
+            found.push((offset, None, error.message().trim_end().to_owned()));
         }
-        let spoiled: Vec<usize> = faults.iter().map(|(offset, _)| reader.line(*offset)).collect();
+        // A line that is not TOML may still look like a value. One complaint about it is enough.
+        let line = |offset| Position::new(text, offset).line;
+        let spoiled: Vec<usize> = found.iter().map(|(offset, ..)| line(*offset)).collect();
         let mut settings = Vec::new();
         for (key, value) in table.get_ref() {
-            let (mut found, setting) = reader.setting(key, value, definitions);
-            found.retain(|(offset, _)| !spoiled.contains(&reader.line(*offset)));
-            faults.append(&mut found);
-            settings.extend(setting);
+            match reader.setting(key, value, definitions) {
+                Ok(setting) => settings.push(setting),
+                Err(more) => {
+                    found.extend(more.into_iter().filter(|(offset, ..)| !spoiled.contains(&line(*offset))));
+                }
+            }
         }
-        faults.sort();
-        faults.dedup_by_key(|(offset, _)| *offset);
-        let fault = |(offset, reason)| Fault { place: reader.place(offset), reason };
-        Self { settings, faults: faults.into_iter().map(fault).collect() }
+        found.sort();
+        found.dedup_by_key(|(offset, ..)| *offset);
+        let mistake = |(offset, assignment, reason)| Mistake {
+            origin: origin(path, Position::new(text, offset)),
+            assignment,
+            reason,
+        };
+        Self { settings, mistakes: found.into_iter().map(mistake).collect() }
     }
 }
 
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB, and so is none"));
-    }
-    Ok(bytes)
+fn origin(path: &Path, Position { line, column }: Position) -> Origin {
+    Origin::File { path: path.to_owned(), line, column }
 }
 
-/// A text that is being read. Faults of it are where, by byte, and what.
+/// A text that is being read.
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
 }
 
 impl Reader<'_> {
-    fn line(&self, offset: usize) -> usize {
-        groups::place(self.text, offset).0
-    }
-
-    fn place(&self, offset: usize) -> String {
-        let (line, column) = groups::place(self.text, offset);
-        format!("{}:{line}:{column}", self.path.display())
-    }
-
     fn setting(
         &self,
         key: &Spanned<Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
         definitions: &[Definition],
-    ) -> (Vec<(usize, String)>, Option<Setting>) {
+    ) -> Result<Setting, Vec<Found>> {
         let name = key.get_ref().as_ref();
-        let refuse = |reason| (vec![(key.span().start, reason)], None);
+        let refuse = |reason| Err(vec![(key.span().start, None, reason)]);
         if let Some(reason) = refused(name) {
             return refuse(format!("{name} cannot be in a file: {reason}"));
         }
         let Some(definition) = definitions.iter().find(|definition| definition.key == name) else {
             return refuse(unknown(name, definitions));
         };
-        let mut faults = Vec::new();
-        let mut values = Vec::new();
+        let (mut found, mut values) = (Vec::new(), Vec::new());
         for (value, text) in texts(definition, value) {
             match text.and_then(|text| definition.check(&text).map(|()| text)) {
                 Ok(text) => values.push(text),
                 Err(reason) => {
                     let written = self.text.get(value.span()).unwrap_or_default();
-                    faults.push((value.span().start, format!("{name} = {written}: {reason}")));
+                    found.push((value.span().start, Some((name.to_owned(), written.to_owned())), reason));
                 }
             }
         }
-        if !faults.is_empty() {
-            return (faults, None);
+        if !found.is_empty() {
+            return Err(found);
         }
-        let (line, column) = groups::place(self.text, value.span().start);
-        let origin = Origin::File { path: self.path.to_owned(), line, column };
-        (faults, Some(Setting { definition: definition.clone(), values: Some(values), origin }))
+        let origin = origin(self.path, Position::new(self.text, value.span().start));
+        Ok(Setting { definition: definition.clone(), values: Some(values), origin })
     }
 }
 
@@ -187,14 +175,14 @@ mod tests {
 
     use super::*;
 
-    fn faults(text: &str) -> Vec<String> {
+    fn mistakes(text: &str) -> Vec<String> {
         let file = File::parse(Path::new("f"), text, &Definition::all());
-        file.faults.iter().map(Fault::to_string).collect()
+        file.mistakes.iter().map(Mistake::to_string).collect()
     }
 
     fn values(text: &str) -> Vec<(String, Vec<OsString>)> {
-        let File { settings, faults } = File::parse(Path::new("f"), text, &Definition::all());
-        assert_eq!(faults, []);
+        let File { settings, mistakes } = File::parse(Path::new("f"), text, &Definition::all());
+        assert_eq!(mistakes, []);
         settings.into_iter().map(|it| (it.definition.key, it.values.unwrap_or_default())).collect()
     }
 
@@ -218,30 +206,30 @@ mod tests {
 
     #[test]
     fn each_mistake_is_told_once_and_in_order() {
-        let found = faults("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
+        let found = mistakes("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
         let places: Vec<&str> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
         assert_eq!(places, ["f:1:8", "f:2:1", "f:3:9", "f:4:13", "f:5:9"], "{found:?}");
     }
 
     #[test]
     fn columns_are_characters_and_a_mark_of_byte_order_is_none() {
-        let found = faults("exclude = [\"é\", 1]\n");
+        let found = mistakes("exclude = [\"é\", 1]\n");
         assert!(found[0].starts_with("f:1:12: exclude = \"é\": "), "{found:?}");
         assert!(found[1].starts_with("f:1:17: exclude = 1: "), "{found:?}");
-        assert!(faults("\u{feff}no-option = 1\n")[0].starts_with("f:1:1: "));
+        assert!(mistakes("\u{feff}no-option = 1\n")[0].starts_with("f:1:1: "));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in ".*") {
-            faults(&text);
+            mistakes(&text);
         }
 
         #[test]
         fn nothing_like_a_configuration_makes_it_panic(
             lines in prop::collection::vec("(wait|write|decap|\\[a|é) ?=? ?(\"é|\\[1,|true|\\{a=1}|1e9|\\]|0x)", 0..8)
         ) {
-            faults(&lines.join("\n"));
+            mistakes(&lines.join("\n"));
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use pping_common::group::Grouping;
 
-use super::invalid;
-use crate::Error;
+use super::Contradiction;
 
 /// What groups a list of networks, ends and classes makes, and a file that has their prefixes if there is one.
-pub(super) fn grouping(list: &[String], has_file: bool) -> Result<Grouping, Error> {
-    let refused = |value: &str, hint| Err(invalid("--group-by", value, hint));
+pub(super) fn grouping(list: &[String], has_file: bool) -> Result<Grouping, Contradiction> {
+    let refused = |value: &str, hint| Err(Contradiction::new("group-by", value, hint));
     let mut grouping = Grouping { by_label: u8::from(has_file), ..Grouping::NONE };
     let (mut lens, mut has_end) = (Vec::new(), false);
     for item in list {

@@ -5,11 +5,8 @@ use pping_common::{
     rtt::{Method, Methods},
 };
 
-use super::invalid;
-use crate::{
-    Error,
-    cli::{MethodName, TcpMethod},
-};
+use super::Contradiction;
+use crate::cli::{MethodName, TcpMethod};
 
 impl From<MethodName> for Method {
     fn from(name: MethodName) -> Self {
@@ -31,9 +28,9 @@ pub(super) fn listed(names: &[MethodName]) -> Methods {
 }
 
 /// What is left of those that were listed, by what measures a TCP flow.
-pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Error> {
+pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Contradiction> {
     let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
-    let refused = |value, hint| Err(invalid("--tcp-method", value, hint));
+    let refused = |value, hint| Err(Contradiction::new("tcp-method", value, hint));
     match tcp_method {
         TcpMethod::Ts if !has_ts => refused("ts", "tcp-ts is not among --methods; add it there"),
         TcpMethod::Seq if !has_seq => refused("seq", "tcp-seq is not among --methods; add it there"),
@@ -50,10 +47,10 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
 }
 
 /// The ports of a list, each once and in order.
-pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Error> {
+pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Contradiction> {
     let refused = |hint| {
         let value: Vec<String> = list.iter().map(u16::to_string).collect();
-        Err(invalid("--dns-ports", &value.join(","), hint))
+        Err(Contradiction::new("dns-ports", value.join(","), hint))
     };
     if list != [DNS_PORT] && !methods.has(Method::Dns) {
         return refused(
@@ -76,7 +73,11 @@ mod tests {
     use clap::{Parser as _, ValueEnum as _};
 
     use super::*;
-    use crate::{cli::Arguments, config::Config, records::method_name};
+    use crate::{
+        cli::Arguments,
+        config::{Config, Error},
+        records::method_name,
+    };
 
     fn config(given: &str) -> Result<Config, Error> {
         let typed = ["pping", "-i", "eth0"].into_iter().chain(given.split_whitespace());

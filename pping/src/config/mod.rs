@@ -6,6 +6,7 @@
 mod check;
 mod decisions;
 mod environment;
+mod error;
 mod file;
 mod grouping;
 mod methods;
@@ -31,14 +32,12 @@ use pping_common::{
 pub use self::{
     check::check,
     decisions::unchangeable,
+    error::{Error, Mistake, Origin},
     reload::{Loaded, Reload},
-    settings::{Origin, Settings},
+    settings::Settings,
 };
 use self::{decisions::on_reload, grouping::grouping};
-use crate::{
-    Error,
-    cli::{Arguments, Format, Ingress, RttType, TcpMethod, Tunnel},
-};
+use crate::cli::{Arguments, Format, Ingress, RttType, TcpMethod, Tunnel};
 
 /// The file that is read where none is named.
 pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
@@ -167,16 +166,65 @@ pub struct Live {
 impl TryFrom<Arguments> for Config {
     type Error = Error;
 
-    /// Values were looked at when they were parsed; this looks at what they are together.
+    /// The configuration that options on the command line alone make.
     fn try_from(arguments: Arguments) -> Result<Self, Error> {
-        if let Some(error) = contradictions(&arguments).into_iter().next() {
-            return Err(error);
-        }
-        let aggregation = aggregation(&arguments)?;
+        let flag = |Contradiction { option, value, reason }: Contradiction| Mistake {
+            origin: Origin::Flag,
+            assignment: Some((option.to_owned(), value)),
+            reason: reason.to_owned(),
+        };
+        Self::new(arguments).map_err(|found| Error::Invalid(found.into_iter().map(flag).collect()))
+    }
+}
+
+/// An option that does not go with the others.
+#[derive(Debug)]
+struct Contradiction {
+    option: &'static str,
+    value: String,
+    reason: &'static str,
+}
+
+impl Contradiction {
+    fn new(option: &'static str, value: impl Into<String>, reason: &'static str) -> Self {
+        Self { option, value: value.into(), reason }
+    }
+}
+
+impl Config {
+    /// Checks how values go together, each of which was checked by itself when it was parsed.
+    fn new(arguments: Arguments) -> Result<Self, Vec<Contradiction>> {
+        let source = source(&arguments);
+        let mut found = Vec::new();
+        let grouping = grouping(&arguments.group_by, arguments.groups.is_some());
+        let grouping = grouping.unwrap_or_else(|error| {
+            found.push(error);
+            Grouping::NONE
+        });
         let methods = methods::listed(&arguments.methods);
+        let methods_in_force = methods::wanted(methods, arguments.tcp_method).unwrap_or_else(|error| {
+            found.push(error);
+            methods
+        });
+        let dns_ports = methods::dns_ports(&arguments.dns_ports, methods).unwrap_or_else(|error| {
+            found.push(error);
+            [0; MAX_DNS_PORTS]
+        });
+        let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
+        if arguments.format == Some(Format::Ppviz) && is_aggregate && !arguments.with_samples {
+            let reason = "it has lines for samples only; add --with-samples";
+            found.push(Contradiction::new("format", "ppviz", reason));
+        }
+        if let (Some(file), None) = (&arguments.web_config, arguments.listen) {
+            let reason = "nothing is served without --listen; give an address there";
+            found.push(Contradiction::new("web-config", file.display().to_string(), reason));
+        }
+        if !found.is_empty() {
+            return Err(found);
+        }
         let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
-            source: source(&arguments),
+            source,
             max_flows: arguments.max_flows,
             rules: Rules {
                 rate_limit: arguments.rate_limit.as_nanos() as u64,
@@ -187,42 +235,28 @@ impl TryFrom<Arguments> for Config {
                 },
                 include_local: arguments.include_local,
                 reserved: 0,
-                methods: methods::wanted(methods, arguments.tcp_method)?,
+                methods: methods_in_force,
             },
             methods,
             tcp_method: arguments.tcp_method,
-            dns_ports: methods::dns_ports(&arguments.dns_ports, methods)?,
+            dns_ports,
             decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
-            aggregation,
+            aggregation: Aggregation {
+                interval: arguments.aggregate,
+                grouping,
+                groups: arguments.groups,
+                max_groups: arguments.max_groups,
+                group_timeout: arguments.group_timeout,
+                exclude: arguments.exclude,
+                flow_summary: arguments.flow_summary,
+                individual: arguments.with_samples || !is_aggregate,
+                hdr_log: arguments.hdr_log,
+            },
             format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
             output: arguments.output,
             verbosity: if arguments.bpf_log { arguments.verbose.max(2) } else { arguments.verbose },
         })
     }
-}
-
-/// Options that do not go together.
-fn contradictions(arguments: &Arguments) -> Vec<Error> {
-    let mut found = Vec::new();
-    found.extend(grouping(&arguments.group_by, arguments.groups.is_some()).err());
-    let methods = methods::listed(&arguments.methods);
-    found.extend(methods::wanted(methods, arguments.tcp_method).err());
-    found.extend(methods::dns_ports(&arguments.dns_ports, methods).err());
-    let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
-    if arguments.format == Some(Format::Ppviz) && is_aggregate && !arguments.with_samples {
-        found.push(invalid("--format", "ppviz", "it has lines for samples only; add --with-samples"));
-    }
-    if let Some(file) = &arguments.web_config
-        && arguments.listen.is_none()
-    {
-        let value = file.display().to_string();
-        found.push(invalid(
-            "--web-config",
-            &value,
-            "nothing is served without --listen; give an address there",
-        ));
-    }
-    found
 }
 
 impl From<Tunnel> for Decap {
@@ -258,23 +292,4 @@ fn source(arguments: &Arguments) -> Source {
         baseline: arguments.baseline,
         bpf_log: arguments.bpf_log,
     })
-}
-
-fn aggregation(arguments: &Arguments) -> Result<Aggregation, Error> {
-    let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
-    Ok(Aggregation {
-        interval: arguments.aggregate,
-        grouping: grouping(&arguments.group_by, arguments.groups.is_some())?,
-        groups: arguments.groups.clone(),
-        max_groups: arguments.max_groups,
-        group_timeout: arguments.group_timeout,
-        exclude: arguments.exclude.clone(),
-        flow_summary: arguments.flow_summary,
-        individual: arguments.with_samples || !is_aggregate,
-        hdr_log: arguments.hdr_log.clone(),
-    })
-}
-
-fn invalid(option: &'static str, value: &str, hint: &'static str) -> Error {
-    Error::InvalidOption { option, value: value.to_owned(), hint }
 }

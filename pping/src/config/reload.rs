@@ -8,9 +8,10 @@ use std::{
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
 use super::{
-    Config, DEFAULT_FILE, environment::Environment, file::File, option::Definition, settings::Settings, show,
+    Config, DEFAULT_FILE, Error, environment::Environment, file::File, option::Definition,
+    settings::Settings, show,
 };
-use crate::{Error, cli::Arguments};
+use crate::cli::Arguments;
 
 /// What a configuration is made from: what was typed, and the environment. The file is read anew each time.
 #[derive(Clone, Debug)]
@@ -51,8 +52,8 @@ impl Reload {
     pub fn load(&self) -> Result<Loaded, Error> {
         let (origins, file) = self.settings()?;
         if !origins.has("interface") && !origins.has("read") {
-            let hint = if file.is_some() { "does not" } else { "is not there to" };
-            return Err(Error::NoSource { file: file.unwrap_or_else(|| DEFAULT_FILE.into()), hint });
+            let was_read = file.is_some();
+            return Err(Error::NoSource { file: file.unwrap_or_else(|| DEFAULT_FILE.into()), was_read });
         }
         Ok(Loaded { config: origins.config()?, origins })
     }
@@ -109,7 +110,7 @@ impl Reload {
         }
         match File::read(Path::new(DEFAULT_FILE), definitions) {
             Ok(file) => Ok((file, Some(DEFAULT_FILE.into()))),
-            Err(Error::OpenConfig { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Ok((File::default(), None))
             }
             Err(error) => Err(error),
@@ -143,7 +144,7 @@ mod tests {
         fs::write(path, "").unwrap();
         assert!(matches!(reload.again(), Err(Error::NoSource { .. })));
         fs::remove_file(path).unwrap();
-        assert!(matches!(reload.again(), Err(Error::OpenConfig { .. })));
+        assert!(matches!(reload.again(), Err(Error::Open { .. })));
     }
 
     #[test]

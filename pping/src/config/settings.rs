@@ -1,48 +1,17 @@
 //! What each option is set to, and by whom: the command line, else the environment, else the file, else nobody.
 
-use std::{ffi::OsString, fmt, path::PathBuf};
+use std::ffi::OsString;
 
 use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
 
 use super::{
-    Config,
+    Config, Contradiction, Error, Mistake, Origin,
     environment::Environment,
     file::File,
     offline,
     option::{Definition, Kind},
 };
-use crate::{Error, cli::Arguments, error::Fault};
-
-/// Who set an option.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Nobody.
-    Default,
-    /// The command line.
-    Flag,
-    /// This variable of the environment.
-    Variable(String),
-    /// The configuration file.
-    File {
-        /// Its name.
-        path: PathBuf,
-        /// The line, from 1.
-        line: usize,
-        /// The character of the line where the value begins, from 1.
-        column: usize,
-    },
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => formatter.write_str("default"),
-            Self::Flag => formatter.write_str("flag"),
-            Self::Variable(variable) => formatter.write_str(variable),
-            Self::File { path, line, .. } => write!(formatter, "{}:{line}", path.display()),
-        }
-    }
-}
+use crate::cli::Arguments;
 
 /// An option, what it is set to, and by whom.
 #[derive(Clone, Debug)]
@@ -96,13 +65,15 @@ impl Settings {
         let is_typed =
             |definition: &Definition| matches.value_source(definition.id()) == Some(ValueSource::CommandLine);
         let reads = definitions.iter().any(|definition| definition.key == "read" && is_typed(definition));
-        let (mut from_file, mut faults) = (file.settings, Vec::new());
+        let (mut from_file, mut mistakes) = (file.settings, Vec::new());
         let mut all = Vec::new();
         for definition in definitions {
             let needless = offline::refused(&definition.key);
             if is_typed(&definition) {
                 match needless {
-                    Some((option, reason)) if reads => return Err(Error::NotOffline { option, reason }),
+                    Some((option, reason)) if reads => {
+                        return Err(Error::NotForCaptures { option: option.to_owned(), reason });
+                    }
                     _ => all.push(Setting::typed(definition, matches)),
                 }
                 continue;
@@ -118,11 +89,11 @@ impl Settings {
                     Some(place) => all.push(from_file.swap_remove(place)),
                     None => all.push(Setting::default(definition)),
                 },
-                Err(fault) => faults.push(fault),
+                Err(mistake) => mistakes.push(mistake),
             }
         }
-        faults.extend(file.faults);
-        if faults.is_empty() { Ok(Self { all }) } else { Err(Error::Configuration(faults)) }
+        mistakes.extend(file.mistakes);
+        if mistakes.is_empty() { Ok(Self { all }) } else { Err(Error::Invalid(mistakes)) }
     }
 
     /// Those of a file alone.
@@ -154,48 +125,38 @@ impl Settings {
         let command = <Arguments as clap::CommandFactory>::command().no_binary_name(true);
         let arguments = command.try_get_matches_from(typed).and_then(|it| Arguments::from_arg_matches(&it));
         // Each value was looked at by itself before, so that this cannot find much.
-        arguments.map_err(|error| Error::Usage(error.to_string()))
+        arguments.map_err(|error| Error::Arguments(error.to_string()))
     }
 
-    /// What they mean together.
+    /// The configuration that they make together.
     pub(super) fn config(&self) -> Result<Config, Error> {
-        Config::try_from(self.arguments()?).map_err(|error| self.placed(error))
+        Config::new(self.arguments()?).map_err(|found| Error::Invalid(self.locate(found)))
     }
 
-    /// Has an error that begins with an option say where that was set, if that was not on the command line.
-    pub fn told(&self, error: Error) -> Error {
-        let message = error.to_string();
-        let key = message.strip_prefix("--").and_then(|rest| rest.split([' ', ':']).next());
-        let setting = key.and_then(|key| self.get(key));
-        match setting.filter(|it| !matches!(it.origin, Origin::Default | Origin::Flag)) {
-            Some(setting) => Error::SetElsewhere { error: error.into(), origin: setting.origin.to_string() },
-            None => error,
-        }
+    /// Where an option is set, unless that is the command line.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        let origin = &self.get(key)?.origin;
+        (!matches!(origin, Origin::Default | Origin::Flag)).then_some(origin)
     }
 
-    /// Has an error say where the value is from, if not from the command line.
-    pub(super) fn placed(&self, error: Error) -> Error {
-        let Error::InvalidOption { option, value, hint } = &error else { return error };
-        let Some(setting) = self.get(option.trim_start_matches('-')) else { return error };
-        match &setting.origin {
-            Origin::Default | Origin::Flag => error,
-            Origin::Variable(variable) => Error::Configuration(vec![Fault {
-                place: format!("{variable}={value}"),
-                reason: (*hint).to_owned(),
-            }]),
-            Origin::File { .. } => Error::Configuration(vec![setting.fault(hint)]),
-        }
+    /// The mistakes that contradictions are, each at the option that would have to change.
+    pub(super) fn locate(&self, found: Vec<Contradiction>) -> Vec<Mistake> {
+        let locate = |Contradiction { option, value, reason }: Contradiction| match self.get(option) {
+            Some(setting) if matches!(setting.origin, Origin::File { .. }) => setting.mistake(reason),
+            setting => Mistake {
+                origin: setting.map_or(Origin::Flag, |setting| setting.origin.clone()),
+                assignment: Some((option.to_owned(), value)),
+                reason: reason.to_owned(),
+            },
+        };
+        found.into_iter().map(locate).collect()
     }
 }
 
 impl Setting {
-    /// What is wrong with it, if it is from a file.
-    pub(super) fn fault(&self, reason: &str) -> Fault {
-        let place = match &self.origin {
-            Origin::File { path, line, column } => format!("{}:{line}:{column}", path.display()),
-            origin => origin.to_string(),
-        };
-        let written = self.written().unwrap_or_default();
-        Fault { place, reason: format!("{} = {written}: {reason}", self.definition.key) }
+    /// A mistake in this setting of a file.
+    pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
+        let assignment = Some((self.definition.key.clone(), self.written().unwrap_or_default()));
+        Mistake { origin: self.origin.clone(), assignment, reason: reason.into() }
     }
 }

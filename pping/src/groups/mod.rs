@@ -1,13 +1,14 @@
 //! What groups there are, and what they are called.
 
+mod error;
 mod file;
 mod lookup;
 mod names;
 
 use std::{collections::HashMap, sync::Arc};
 
+pub use error::Error;
 pub use file::load;
-pub(crate) use file::place;
 use ipnet::IpNet;
 pub use lookup::Lookup;
 pub use names::{GroupName, Names, SeriesName};

@@ -6,6 +6,7 @@
 mod auth;
 mod connection;
 mod connections;
+mod error;
 mod negotiation;
 mod pages;
 mod rate;
@@ -32,8 +33,9 @@ use tokio::{
     time::timeout,
 };
 
+pub use self::error::Error;
 use self::{connections::Order, site::Site, web_config::WebConfig};
-use crate::{Error, capabilities, metrics::Metrics};
+use crate::{capabilities, metrics::Metrics};
 
 /// How long answers under way may still take once the server is to stop.
 const GRACE: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use pping_common::abi::Counters;
 
 use super::{attach::AttachPoints, load::Kernel};
 use crate::{
-    Error,
+    kernel::Error,
     snapshot::{InterfaceCounters, Snapshot},
 };
 

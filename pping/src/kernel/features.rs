@@ -10,7 +10,7 @@ use aya::{
 use pping_common::abi::Direction;
 
 use super::bpf::{self, Instruction};
-use crate::Error;
+use crate::kernel::Error;
 
 /// The variable that lists features to do without, as if the kernel had none of them. For tests, and to find out whether
 /// a feature is to blame.
@@ -122,7 +122,7 @@ impl Without {
     /// Those that [`WITHOUT`] lists.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is none.
+    /// [`Error::UnknownFeature`] for a name that is none.
     pub fn from_environment() -> Result<Self, Error> {
         Self::listed(&env::var(WITHOUT).unwrap_or_default())
     }
@@ -132,7 +132,12 @@ impl Without {
         let feature = |name: &str| {
             Feature::ALL.into_iter().find(|feature| feature.name() == name).ok_or_else(|| {
                 let known = Feature::ALL.map(Feature::name).join(", ");
-                Error::Usage(format!("{WITHOUT}={list}: there is no {name}; there are {known}"))
+                Error::UnknownFeature {
+                    variable: WITHOUT,
+                    list: list.to_owned(),
+                    name: name.to_owned(),
+                    known,
+                }
             })
         };
         Ok(Self::these(&names.map(feature).collect::<Result<Vec<_>, _>>()?))

@@ -23,7 +23,7 @@ use rtnetlink::{
 use tokio::time::sleep;
 
 use super::{interface_ids::Taken, load::Kernel};
-use crate::Error;
+use crate::kernel::Error;
 
 /// How long to wait before the kernel is asked again, should the socket fail.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);

@@ -35,7 +35,7 @@ use super::{
     series::{self, SeriesTable},
     sweep::{self, Sweeper},
 };
-use crate::Error;
+use crate::kernel::Error;
 
 /// Attempts to load a program while signals come in; as many as libbpf makes.
 const LOAD_ATTEMPTS: u32 = 5;

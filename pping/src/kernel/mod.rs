@@ -1,13 +1,12 @@
 //! Everything that talks to the kernel.
 
-use crate::Error;
-
 pub mod attach;
 mod bpf;
 pub mod clock;
 pub mod counters;
 mod detach;
 pub mod drain;
+mod error;
 pub mod features;
 pub(crate) mod inspect;
 pub mod interface_ids;
@@ -23,14 +22,4 @@ pub mod series;
 pub mod sweep;
 pub mod wanted;
 
-impl From<aya::maps::MapError> for Error {
-    fn from(error: aya::maps::MapError) -> Self {
-        Self::Map(error.into())
-    }
-}
-
-impl From<rtnetlink::Error> for Error {
-    fn from(error: rtnetlink::Error) -> Self {
-        Self::Netlink(error.into())
-    }
-}
+pub use error::Error;

@@ -24,7 +24,7 @@ use pping_common::{
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
 use super::{attach::AttachPoint, load::LoadOptions};
-use crate::Error;
+use crate::kernel::Error;
 
 /// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
 /// for a moment only.

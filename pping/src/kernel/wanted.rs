@@ -3,7 +3,7 @@
 use glob::Pattern;
 
 use super::interfaces::Link;
-use crate::Error;
+use crate::kernel::Error;
 
 /// Names that are like enough to what was typed to be what was meant.
 const LIKENESS: f64 = 0.6;
@@ -19,16 +19,13 @@ impl Wanted {
     /// Takes names and patterns.
     ///
     /// # Errors
-    /// [`Error::InvalidOption`] where a pattern is none.
+    /// [`Error::InterfacePattern`] when a pattern is malformed.
     pub fn new(texts: &[String]) -> Result<Self, Error> {
         let mut wanted = Self::default();
         for text in texts {
             if text.contains(['*', '?', '[']) {
-                let pattern = Pattern::new(text).map_err(|_| Error::InvalidOption {
-                    option: "--interface",
-                    value: text.clone(),
-                    hint: "give a name, or a pattern like 'ppp*' or 'eth[0-3]'",
-                })?;
+                let pattern =
+                    Pattern::new(text).map_err(|_| Error::InterfacePattern { pattern: text.clone() })?;
                 wanted.patterns.push(pattern);
             } else {
                 wanted.names.push(text.clone());

@@ -9,9 +9,9 @@ use std::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file of an option cannot be opened.
-    #[error("{option} {}: {source}", path.display())]
+    #[error("--{option} {}: {source}", path.display())]
     Open {
-        /// The option: `--write` or `--hdr-log`.
+        /// The option: `write` or `hdr-log`.
         option: &'static str,
         /// The file.
         path: PathBuf,
@@ -50,7 +50,7 @@ impl Error {
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Open { option, .. } => Some(option),
-            Self::NotEmpty { .. } => Some("--write"),
+            Self::NotEmpty { .. } => Some("write"),
             Self::Write { .. } | Self::Io(_) => None,
         }
     }

@@ -35,7 +35,7 @@ impl Target {
     /// # Errors
     /// [`Error::Open`], or [`Error::NotEmpty`] if the format cannot be appended to.
     pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, Error> {
-        let refused = Error::open("--write", path);
+        let refused = Error::open("write", path);
         let target = Self::append(path).map_err(&refused)?;
         if framing.is_closed() && target.file.metadata().map_err(&refused)?.len() > 0 {
             return Err(Error::NotEmpty { path: path.to_owned() });

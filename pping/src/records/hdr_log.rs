@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The option that names the file.
-const OPTION: &str = "--hdr-log";
+const OPTION: &str = "hdr-log";
 
 /// Separates the parts of a tag.
 const SEPARATOR: char = ';';
@@ -68,7 +68,7 @@ impl HdrLog {
             Ok(target) => (self.target, self.has_header) = (target, false),
             Err(error) => {
                 let path = self.path.display();
-                tracing::warn!("{OPTION} {path}: {error}; still writing to the file that was open");
+                tracing::warn!("--{OPTION} {path}: {error}; still writing to the file that was open");
             }
         }
     }

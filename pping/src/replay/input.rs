@@ -16,7 +16,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::Error;
+use crate::capture::FileError;
 
 /// How often to look whether to stop, while nothing comes in.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -36,10 +36,9 @@ impl Input {
     ///
     /// # Errors
     /// When that is not to be had, or cannot be a capture.
-    pub(super) fn open(path: &Path, stop: Arc<AtomicBool>) -> Result<Self, Error> {
-        let failed =
-            |source| Error::OpenCapture { path: path.to_owned(), source, hint: rate_limit_hint(path) };
-        let refused = |reason| Error::NoCapture { path: path.to_owned(), reason };
+    pub(super) fn open(path: &Path, stop: Arc<AtomicBool>) -> Result<Self, FileError> {
+        let failed = |source| FileError::Open { path: path.to_owned(), source, hint: rate_limit_hint(path) };
+        let refused = |reason| FileError::NotAFile { path: path.to_owned(), reason };
         let file = if path == Path::new("-") {
             let stdin = io::stdin();
             if stdin.is_terminal() {

@@ -10,11 +10,11 @@ use pping_common::{
 
 use super::engine::Engine;
 use crate::{
-    Error,
     aggregate::Totals,
     config::Aggregation,
     event::Event,
     groups::Names,
+    output,
     records::{Record, Reporter},
 };
 
@@ -97,7 +97,7 @@ impl Intervals {
         &mut self,
         Over { slices, ended }: Over,
         interface: impl Fn(u16) -> Option<Arc<str>>,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<Record>, output::Error> {
         self.take(&slices, interface);
         drop(slices);
         let records = match ended {
@@ -123,12 +123,12 @@ impl Intervals {
         &mut self,
         engine: &mut Engine,
         interface: impl Fn(u16) -> Option<Arc<str>>,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<Record>, output::Error> {
         engine.tracker.finish();
         let end = self.newest.map_or(0, |newest| newest.saturating_add(1));
         let slices = engine.tracker.take_series(end, self.timeout);
         self.take(&slices, interface);
-        Ok(self.reporter.finish(end)?)
+        self.reporter.finish(end)
     }
 
     fn take(&mut self, slices: &[(SeriesKey, Tally)], interface: impl Fn(u16) -> Option<Arc<str>>) {

@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{
     Error, Summary,
-    capture::{self, Capture, Fault, Skipped},
+    capture::{self, Capture, Fault, FileError, Skipped},
     config::Config,
     event::Event,
     groups::{self, Labels, Lookup, Names},
@@ -135,7 +135,7 @@ impl Replay {
         let fault = match read {
             // Breaking off reads as a failure to read.
             Err(Ending::Fault(fault)) if !self.stop.load(Ordering::Relaxed) => {
-                Some(Error::Capture { path, fault, packets })
+                Some(FileError::Read { path, fault, packets }.into())
             }
             Err(Ending::Failure(failure)) => Some(failure),
             _ => None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::{Fault, Listed, prefix};
+use super::{Listed, Mistake, prefix};
 
 /// What the header begins with.
 const PREFIX: &str = "prefix";
@@ -13,7 +13,7 @@ const PREFIX: &str = "prefix";
 const COLUMNS: usize = 2;
 
 /// Reads all lines.
-pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
         match reader.read_record(&mut fields) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
-            Err(error) => return Err(Fault::new(before, error.to_string())),
+            Err(error) => return Err(Mistake::new(before, error.to_string())),
         }
         field_starts(text.as_bytes(), before, &mut starts);
         let line = Line { fields: &fields, starts: &starts };
@@ -110,9 +110,9 @@ impl Line<'_> {
         self.fields.get(index).unwrap_or_default()
     }
 
-    fn fault(&self, index: usize, reason: impl Into<String>) -> Fault {
+    fn mistake(&self, index: usize, reason: impl Into<String>) -> Mistake {
         let start = self.starts.get(index).or(self.starts.last()).copied();
-        Fault::new(start.unwrap_or_default(), reason)
+        Mistake::new(start.unwrap_or_default(), reason)
     }
 
     /// Blanks alone, or a comment that is indented.
@@ -120,19 +120,19 @@ impl Line<'_> {
         self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
     }
 
-    fn header(&self) -> Result<Header, Fault> {
+    fn header(&self) -> Result<Header, Mistake> {
         if self.fields.len() < COLUMNS {
-            return Err(self.fault(0, "the header names no label; write `prefix,group`"));
+            return Err(self.mistake(0, "the header names no label; write `prefix,group`"));
         }
         let mut more: Vec<Arc<str>> = Vec::new();
         for index in COLUMNS..self.fields.len() {
             let name = self.field(index);
             if name.is_empty() {
-                return Err(self.fault(index, "the column has no name; give it one in the header"));
+                return Err(self.mistake(index, "the column has no name; give it one in the header"));
             }
             if more.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
-                return Err(self.fault(index, reason));
+                return Err(self.mistake(index, reason));
             }
             more.push(name.into());
         }
@@ -140,37 +140,37 @@ impl Line<'_> {
     }
 
     /// What is in the first line is most likely meant for a header, if it has no prefix.
-    fn check_first(&self) -> Result<(), Fault> {
+    fn check_first(&self) -> Result<(), Mistake> {
         match prefix(self.field(0)) {
             Err(reason) if !self.field(0).contains(['.', ':', '/']) => {
-                Err(self.fault(0, format!("{reason}; a header begins with the word `{PREFIX}`")))
+                Err(self.mistake(0, format!("{reason}; a header begins with the word `{PREFIX}`")))
             }
             _ => Ok(()),
         }
     }
 
-    fn list(&self, header: &Header, listed: &mut Listed<'_>) -> Result<(), Fault> {
-        let prefix = prefix(self.field(0)).map_err(|reason| self.fault(0, reason))?;
+    fn list(&self, header: &Header, listed: &mut Listed<'_>) -> Result<(), Mistake> {
+        let prefix = prefix(self.field(0)).map_err(|reason| self.mistake(0, reason))?;
         let known = COLUMNS + header.more.len();
         match self.fields.len() {
-            0 | 1 => return Err(self.fault(0, "there is no label; write `prefix,label`")),
+            0 | 1 => return Err(self.mistake(0, "there is no label; write `prefix,label`")),
             fields if fields <= known => {}
             _ if header.is_given => {
                 let reason =
                     "the header has no such column; name it there, or put a field with a comma in quotes";
-                return Err(self.fault(known, reason));
+                return Err(self.mistake(known, reason));
             }
             _ => {
                 let reason = "more columns need a header; begin the file with a line that names them, such as \
                               `prefix,group,site`";
-                return Err(self.fault(known, reason));
+                return Err(self.mistake(known, reason));
             }
         }
-        let label = listed.label(self.field(1)).map_err(|reason| self.fault(1, reason))?;
+        let label = listed.label(self.field(1)).map_err(|reason| self.mistake(1, reason))?;
         for (index, name) in (COLUMNS..).zip(&header.more) {
-            listed.more(label, name, self.field(index)).map_err(|reason| self.fault(index, reason))?;
+            listed.more(label, name, self.field(index)).map_err(|reason| self.mistake(index, reason))?;
         }
         let start = self.starts.first().copied().unwrap_or_default();
-        listed.prefix(start, prefix, label).map_err(|reason| self.fault(0, reason))
+        listed.prefix(start, prefix, label).map_err(|reason| self.mistake(0, reason))
     }
 }

@@ -5,20 +5,14 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    net::IpAddr,
-    path::Path,
-    sync::Arc,
-};
+use std::{net::IpAddr, path::Path, sync::Arc};
 
 use indexmap::IndexMap;
 use ipnet::{IpNet, Ipv4Net};
 use pping_common::limits::MAX_LABELLED_PREFIXES;
 
-use super::{ALL, Groups, Labels, More, OTHER, UNLISTED};
-use crate::Error;
+use super::{ALL, Error, Groups, Labels, More, OTHER, UNLISTED};
+use crate::text::{self, Position, ReadError};
 
 /// What no file of prefixes is longer than, bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -28,62 +22,39 @@ const MAX_BYTES: u64 = 1 << 30;
 /// # Errors
 /// What is wrong with the file, and where; `labels` are as they were.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, Error> {
-    let bytes = read(path).map_err(|source| Error::OpenGroups { path: path.to_owned(), source })?;
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            let fault = Fault::new(valid.len(), "this is no UTF-8; save the file as such");
-            return Err(fault.in_file(path, &valid));
-        }
+    let invalid = |Position { line, column }: Position, reason: String| Error::Invalid {
+        path: path.to_owned(),
+        line,
+        column,
+        reason,
     };
+    let text = text::read(path, MAX_BYTES).map_err(|error| match error {
+        ReadError::Io(source) => Error::Open { path: path.to_owned(), source },
+        ReadError::NotUtf8(position) => invalid(position, ReadError::NOT_UTF8.to_owned()),
+    })?;
     let read = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
         tables::read
     } else {
         lines::read
     };
-    let mut listed = Listed::new(text);
-    read(text, &mut listed)
+    let mut listed = Listed::new(&text);
+    read(&text, &mut listed)
         .and_then(|()| listed.check())
-        .map_err(|fault| fault.in_file(path, text))
+        .map_err(|Mistake { offset, reason }| invalid(Position::new(&text, offset), reason))
         .map(|()| listed.number(labels))
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let file = File::open(path)?;
-    bytes.reserve_exact(file.metadata()?.len().min(MAX_BYTES) as usize);
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 GiB"));
-    }
-    Ok(bytes)
 }
 
 /// What is wrong, and at which byte.
 #[derive(Debug)]
-struct Fault {
+struct Mistake {
     offset: usize,
     reason: String,
 }
 
-impl Fault {
+impl Mistake {
     fn new(offset: usize, reason: impl Into<String>) -> Self {
         Self { offset, reason: reason.into() }
     }
-
-    fn in_file(self, path: &Path, text: &str) -> Error {
-        let (line, column) = place(text, self.offset);
-        Error::Groups { path: path.to_owned(), line, column, reason: self.reason }
-    }
-}
-
-/// Line and column of a byte, both from 1. Columns are characters, as editors count them.
-pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
-    (line, 1 + before[line_start..].trim_start_matches('\u{feff}').chars().count())
 }
 
 /// A prefix, the place of its label, and that of the text it is from.
@@ -152,7 +123,7 @@ impl<'a> Listed<'a> {
     }
 
     /// Looks for prefixes that are there twice. The same prefix with the same label does no harm.
-    fn check(&mut self) -> Result<(), Fault> {
+    fn check(&mut self) -> Result<(), Mistake> {
         self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
         for pair in self.entries.windows(2) {
             if let [earlier, later] = pair
@@ -161,12 +132,12 @@ impl<'a> Listed<'a> {
             {
                 let label =
                     self.labels.get_index(earlier.label as usize).map_or("", |(label, _)| label.as_ref());
-                let (line, _) = place(self.text, earlier.offset as usize);
+                let line = Position::new(self.text, earlier.offset as usize).line;
                 let prefix = earlier.prefix;
                 let reason = format!(
                     "{prefix} is in the group `{label}` already, on line {line}; remove one of the two"
                 );
-                return Err(Fault::new(later.offset as usize, reason));
+                return Err(Mistake::new(later.offset as usize, reason));
             }
         }
         self.entries.dedup_by_key(|entry| entry.prefix);

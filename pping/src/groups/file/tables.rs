@@ -7,16 +7,16 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Fault, Listed, prefix};
+use super::{Listed, Mistake, prefix};
 
 /// What a file looks like.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
 /// Reads all tables.
-pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        Fault::new(offset, error.message().trim_end())
+        Mistake::new(offset, error.message().trim_end())
     })?;
     for (key, value) in document.get_ref() {
         let groups = match (key.get_ref().as_ref(), value.get_ref()) {
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<(), Fault> {
+fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<(), Mistake> {
     let name =
         table.get("label").ok_or_else(|| at(group, "the group has no label; give it `label = \"...\"`"))?;
     let label = listed.label(string(name)?).map_err(|reason| at(name, reason))?;
@@ -53,13 +53,13 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
     Ok(())
 }
 
-fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Fault> {
+fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
         _ => Err(at(value, "this is no text; put it in quotation marks")),
     }
 }
 
-fn at(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Fault {
-    Fault::new(value.span().start, reason)
+fn at(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Mistake {
+    Mistake::new(value.span().start, reason)
 }

@@ -17,8 +17,8 @@ use std::{
 use axum::http::{HeaderName, HeaderValue};
 use tokio_rustls::TlsAcceptor;
 
+use super::Error;
 use super::{auth::Users, rate::RateLimit};
-use crate::Error;
 
 /// How often files are looked at, while there are requests.
 const LOOK: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use super::{
     xdp::{Refused, attach_xdp, describe_occupant, is_busy},
 };
 use crate::{
-    Error,
+    kernel::Error,
     kernel::load::{self, Kernel},
 };
 

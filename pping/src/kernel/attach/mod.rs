@@ -30,7 +30,7 @@ use super::{
     load::Kernel,
     pins::{self, Pins},
 };
-use crate::Error;
+use crate::kernel::Error;
 
 /// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
 pub struct Attachment {

@@ -14,7 +14,7 @@ use aya::programs::{
 
 use super::innermost;
 use crate::{
-    Error,
+    kernel::Error,
     kernel::{bpf, pins},
 };
 

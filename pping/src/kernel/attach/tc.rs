@@ -14,7 +14,7 @@ use super::{
     pinned::{adopt, pin_descriptor},
 };
 use crate::{
-    Error,
+    kernel::Error,
     kernel::{
         bpf,
         features::Feature,

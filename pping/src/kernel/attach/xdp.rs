@@ -20,7 +20,7 @@ use super::{
     rtnetlink::{Rtnetlink, attribute},
 };
 use crate::{
-    Error,
+    kernel::Error,
     kernel::{
         interfaces::Link,
         load::{self, Kernel},

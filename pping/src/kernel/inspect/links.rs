@@ -7,7 +7,7 @@ use rtnetlink::{
 };
 
 use super::super::interfaces::{self, Link};
-use crate::{Error, kernel::attach::AttachPoint};
+use crate::kernel::{Error, attach::AttachPoint};
 
 /// An interface.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ pub(crate) mod xdp;
 
 use rtnetlink::{Handle, new_connection};
 
-use crate::Error;
+use crate::kernel::Error;
 
 /// Connects to the kernel's routing socket.
 ///

@@ -9,7 +9,7 @@ use rtnetlink::{
     packet_route::tc::{TcAttribute, TcFilterBpfOption, TcMessage, TcOption},
 };
 
-use crate::{Error, kernel::bpf};
+use crate::kernel::{Error, bpf};
 
 /// `BPF_PROG_QUERY` of `enum bpf_cmd` in linux/bpf.h.
 const PROG_QUERY: libc::c_long = 16;

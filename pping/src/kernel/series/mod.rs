@@ -38,7 +38,7 @@ use super::{
     load::take_map,
     memory::{Array, Elements, Parts},
 };
-use crate::Error;
+use crate::kernel::Error;
 
 /// What is known of an index in the array.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ use super::{
     memory::{Array, Elements},
     series::{self, SeriesTable},
 };
-use crate::Error;
+use crate::kernel::Error;
 
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;

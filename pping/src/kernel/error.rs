@@ -1,0 +1,126 @@
+//! What can go wrong between pping and the kernel.
+
+use std::{io, path::PathBuf};
+
+/// Why the kernel could not be used as wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A pattern of interface names is malformed.
+    #[error("--interface {pattern}: give a name, or a pattern like 'ppp*' or 'eth[0-3]'")]
+    InterfacePattern {
+        /// The pattern.
+        pattern: String,
+    },
+    /// An interface does not exist.
+    #[error("--interface {name}: there is no such interface here; {hint}")]
+    UnknownInterface {
+        /// Its name.
+        name: String,
+        /// The nearest names there are.
+        hint: String,
+    },
+    /// An interface carries frames that pping cannot read.
+    #[error(
+        "--interface {name}: its link type {number} (ARPHRD in linux/if_arp.h) is not supported; Ethernet, \
+         and interfaces that carry IP alone (tun, WireGuard, ppp, IP tunnels) are"
+    )]
+    UnsupportedLinkType {
+        /// Its name.
+        name: String,
+        /// The kernel's number of its type.
+        number: u16,
+    },
+    /// All interface ids are taken.
+    #[error("--interface {name}: no more interfaces can be watched by one pping; start another")]
+    TooManyInterfaces {
+        /// The one too many.
+        name: String,
+    },
+    /// A file or directory of `--pin` cannot be used.
+    #[error("--pin {}: {reason}", path.display())]
+    Pin {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The list of features to do without names an unknown one.
+    #[error("{variable}={list}: there is no {name}; there are {known}")]
+    UnknownFeature {
+        /// The variable of the environment.
+        variable: &'static str,
+        /// Its value.
+        list: String,
+        /// The unknown name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The kernel rejected a program or a map.
+    #[error("the kernel did not accept {what}: {source}")]
+    Load {
+        /// What it did not accept.
+        what: String,
+        /// What it said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A program could not be attached.
+    #[error("attaching to {interface} at {hook} failed: {reason}")]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// The attach point.
+        hook: &'static str,
+        /// What the kernel said, and what to do.
+        reason: String,
+    },
+    /// What a killed pping left behind could not be removed.
+    #[error("removing what a pping that was killed left on {interface} failed: {source}")]
+    Cleanup {
+        /// The interface.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A map of the kernel programs could not be read or written.
+    #[error("a map of the kernel programs: {0}")]
+    Map(Box<dyn std::error::Error + Send + Sync>),
+    /// The kernel's routing socket failed.
+    #[error("asking the kernel for its interfaces failed: {0}")]
+    Netlink(Box<dyn std::error::Error + Send + Sync>),
+    /// A system call failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// The option whose value is wrong, if it is one.
+    pub fn option(&self) -> Option<&'static str> {
+        match self {
+            Self::InterfacePattern { .. }
+            | Self::UnknownInterface { .. }
+            | Self::UnsupportedLinkType { .. }
+            | Self::TooManyInterfaces { .. } => Some("interface"),
+            Self::Pin { .. } => Some("pin"),
+            Self::UnknownFeature { .. }
+            | Self::Load { .. }
+            | Self::Attach { .. }
+            | Self::Cleanup { .. }
+            | Self::Map(_)
+            | Self::Netlink(_)
+            | Self::Io(_) => None,
+        }
+    }
+}
+
+impl From<aya::maps::MapError> for Error {
+    fn from(error: aya::maps::MapError) -> Self {
+        Self::Map(error.into())
+    }
+}
+
+impl From<rtnetlink::Error> for Error {
+    fn from(error: rtnetlink::Error) -> Self {
+        Self::Netlink(error.into())
+    }
+}
