@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use pping::{
-    capture::{Capture, Fault, Packet, Skipped, undone},
+    capture::{self, Capture, Packet, Skipped, decompress},
     event::Event,
     replay::{Engine, Settings},
 };
@@ -44,12 +44,12 @@ pub fn check(input: &[u8]) {
     let whole = Measurement::of(bytes, usize::MAX, settings.clone());
     let size = PIECES[usize::from(pieces) % PIECES.len()];
     // What an unpacker makes of damaged data before it notices depends on how much it is given.
-    if size == usize::MAX || is_compressed(bytes) && whole.fault.is_some() {
+    if size == usize::MAX || is_compressed(bytes) && whole.error.is_some() {
         return;
     }
     let pieces = Measurement::of(bytes, size, settings);
     // A zstd frame that is there as a whole, and unpacks into the room there is, needs no window. In pieces it does.
-    if is_compressed(bytes) && pieces.fault.as_ref().is_some_and(|fault| fault.contains(WINDOW_TOO_LARGE)) {
+    if is_compressed(bytes) && pieces.error.as_ref().is_some_and(|error| error.contains(WINDOW_TOO_LARGE)) {
         return;
     }
     assert_eq!(pieces, whole, "in pieces of {size}");
@@ -77,18 +77,18 @@ struct Measurement {
     packets: Vec<Seen>,
     skipped: Skipped,
     samples: Vec<RttEvent>,
-    fault: Option<String>,
+    error: Option<String>,
 }
 
 impl Measurement {
     fn of(bytes: &[u8], size: usize, settings: Settings) -> Self {
         let mut measurement = Self::default();
-        measurement.fault = measurement.read(bytes, size, settings).err().map(|fault| fault.to_string());
+        measurement.error = measurement.read(bytes, size, settings).err().map(|error| error.to_string());
         measurement
     }
 
-    fn read(&mut self, bytes: &[u8], size: usize, settings: Settings) -> Result<(), Fault> {
-        let mut capture = Capture::new(undone(Pieces { bytes, size })?.take(UNPACKED));
+    fn read(&mut self, bytes: &[u8], size: usize, settings: Settings) -> Result<(), capture::Error> {
+        let mut capture = Capture::new(decompress(Pieces { bytes, size })?.take(UNPACKED));
         let max_flows = settings.max_flows;
         let mut engine = Engine::new(settings);
         let result = self.measure(&mut capture, &mut engine, max_flows);
@@ -106,7 +106,7 @@ impl Measurement {
         capture: &mut Capture<impl Read>,
         engine: &mut Engine,
         max_flows: u32,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), capture::Error> {
         loop {
             while let Some(packet) = capture.next_packet()? {
                 self.packets.push(Seen::of(&packet));

@@ -1,36 +1,36 @@
-//! What has been read and not been used yet.
+//! Bytes that were read and not yet parsed.
 
 use std::io::{self, Read};
 
-/// Bytes that are asked for at a time.
+/// The size of a read, bytes.
 const READ: usize = 256 << 10;
 
-/// The longest block that is held in memory as a whole: four times the longest packet that tcpdump captures. More would
-/// be more than memory for the block: taken apart into options, a pcapng block can take eight times its length.
-pub(super) const LONGEST_BLOCK: usize = 1 << 20;
+/// The size of the longest block that is accepted, bytes: four times the longest packet that tcpdump captures. The options
+/// of a pcapng block can take eight times its size once parsed.
+pub(super) const MAX_BLOCK: usize = 1 << 20;
 
-/// A window that moves along a source. It grows with what has come in, never with what is said to come.
+/// A window that moves along a source. It grows with the bytes that arrived, not with lengths that the file claims.
 pub(super) struct Buffer<R> {
     source: R,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes still to come that nobody wants.
-    unwanted: u64,
+    /// Bytes to skip that have not arrived yet.
+    to_skip: u64,
 }
 
 impl<R: Read> Buffer<R> {
     pub(super) fn new(source: R) -> Self {
-        Self { source, bytes: vec![0; READ], start: 0, end: 0, unwanted: 0 }
+        Self { source, bytes: vec![0; READ], start: 0, end: 0, to_skip: 0 }
     }
 
-    /// What is there.
+    /// The bytes in the window.
     #[inline]
     pub(super) fn data(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Goes on by `count` bytes, and returns those; they stay what they are until the next [`Buffer::fill`].
+    /// Consumes up to `count` bytes, and returns them; they are valid until the next [`Buffer::fill`].
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> &[u8] {
         let start = self.start;
@@ -38,28 +38,28 @@ impl<R: Read> Buffer<R> {
         self.bytes.get(start..self.start).unwrap_or_default()
     }
 
-    /// Goes on by `count` bytes, which need not be there yet.
+    /// Consumes `count` bytes, which need not have arrived yet.
     pub(super) fn skip(&mut self, count: u64) {
         let here = count.min(self.data().len() as u64);
         self.start += here as usize;
-        self.unwanted += count - here;
+        self.to_skip += count - here;
     }
 
-    /// Whether there is nothing that was begun.
+    /// Whether nothing is left to parse or to skip.
     pub(super) fn is_empty(&self) -> bool {
-        self.start == self.end && self.unwanted == 0
+        self.start == self.end && self.to_skip == 0
     }
 
-    /// Reads once; whether there was anything left to read.
+    /// Reads once. Returns false at the end of the source.
     ///
     /// # Errors
-    /// Those of the source, but for interruptions.
+    /// Those of the source, except interruptions.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
         if self.end == self.bytes.len() {
-            self.bytes.resize((2 * self.end).min(LONGEST_BLOCK + READ), 0);
+            self.bytes.resize((2 * self.end).min(MAX_BLOCK + READ), 0);
         }
         let read = loop {
             match self.source.read(self.bytes.get_mut(self.end..).unwrap_or_default()) {
@@ -68,9 +68,9 @@ impl<R: Read> Buffer<R> {
             }
         };
         self.end += read;
-        let unwanted = self.unwanted;
-        self.unwanted = 0;
-        self.skip(unwanted);
+        let to_skip = self.to_skip;
+        self.to_skip = 0;
+        self.skip(to_skip);
         Ok(read > 0)
     }
 }
@@ -80,19 +80,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_with_what_comes_in_and_only_then() {
+    fn the_buffer_grows_with_the_bytes_that_arrive() {
         let bytes: Vec<u8> = (0..3 * READ).map(|at| at as u8).collect();
         let mut buffer = Buffer::new(&bytes[..]);
         assert!(buffer.fill().unwrap() && buffer.bytes.len() == READ);
         buffer.take(7);
-        // Room for what was used comes first.
+        // Consumed bytes are overwritten first.
         assert!(buffer.fill().unwrap() && buffer.bytes.len() == READ);
         assert!(buffer.fill().unwrap() && buffer.bytes.len() == 2 * READ);
         assert_eq!(buffer.data(), &bytes[7..][..buffer.data().len()]);
     }
 
     #[test]
-    fn what_is_skipped_need_not_be_there() {
+    fn bytes_can_be_skipped_before_they_arrive() {
         let bytes = vec![1; 2 * READ + 5];
         let mut buffer = Buffer::new(&bytes[..]);
         buffer.skip(2 * READ as u64);

@@ -1,20 +1,20 @@
-//! Undoing the compression of a file, by what it begins with.
+//! Decompression of a capture, by its first bytes.
 
 use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::Fault;
+use super::Error;
 
-/// Compressed bytes that are read at a time.
+/// The size of a read of compressed data, bytes.
 const READ: usize = 128 << 10;
 
-/// The zstd tool's limit for how far back a file may refer, as a power of 2: 128 MiB, and that much memory.
+/// The largest window of zstd, as a power of 2: 128 MiB of memory, the limit of the zstd tool.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// A zstd frame that says nothing, of which `pzstd` puts one at the start; its lowest four bits are free.
+/// The rest of the magic of a skippable zstd frame, with which `pzstd` begins; the low four bits of its first byte vary.
 const ZSTD_SKIPPABLE: &[u8] = &[0x2a, 0x4d, 0x18];
 
 const OTHERS: [(&[u8], &str); 6] = [
@@ -26,18 +26,18 @@ const OTHERS: [(&[u8], &str); 6] = [
     (&[0x5d, 0, 0, 0x80], "xz"),
 ];
 
-/// The longest of these.
+/// The length of the longest magic, bytes.
 const MAGIC: usize = 6;
 
-/// What is in a file, with its compression undone.
+/// Decompresses `source` if it is compressed.
 ///
 /// # Errors
-/// [`Fault::Compressed`] for a compression that is not undone here; what reading says.
-pub fn undone<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read + Send + 'a>, Fault> {
+/// [`Error::UnsupportedCompression`], and what reading says.
+pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read + Send + 'a>, Error> {
     let mut magic = Vec::with_capacity(MAGIC);
-    source.by_ref().take(MAGIC as u64).read_to_end(&mut magic).map_err(Fault::Io)?;
+    source.by_ref().take(MAGIC as u64).read_to_end(&mut magic).map_err(Error::Io)?;
     if let Some((_, name)) = OTHERS.iter().find(|(start, _)| magic.starts_with(start)) {
-        return Err(Fault::Compressed(name));
+        return Err(Error::UnsupportedCompression(name));
     }
     let is_gzip = magic.starts_with(GZIP);
     let is_skippable = magic.first().is_some_and(|first| first & 0xf0 == 0x50)
@@ -48,20 +48,20 @@ pub fn undone<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read + Se
         Ok(Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ, whole))))
     } else if is_zstd {
         let mut decoder =
-            zstd::Decoder::with_buffer(BufReader::with_capacity(READ, whole)).map_err(Fault::Io)?;
-        decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(Fault::Io)?;
+            zstd::Decoder::with_buffer(BufReader::with_capacity(READ, whole)).map_err(Error::Io)?;
+        decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(Error::Io)?;
         Ok(Box::new(decoder))
     } else {
         Ok(Box::new(whole))
     }
 }
 
-/// What an error while reading means: what is compressed fails in ways of its own.
-pub(super) fn fault(error: io::Error) -> Fault {
+/// Tells errors of the decoders from those of reading.
+pub(super) fn error(error: io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::CompressedCutShort,
-        // Neither decoder has an error of the operating system's, and reading has no other.
-        _ if error.raw_os_error().is_none() => Fault::Damaged(error),
-        _ => Fault::Io(error),
+        io::ErrorKind::UnexpectedEof => Error::CompressedTruncated,
+        // Errors of reading have a number of the operating system, those of the decoders do not.
+        _ if error.raw_os_error().is_none() => Error::CompressedDamaged(error),
+        _ => Error::Io(error),
     }
 }

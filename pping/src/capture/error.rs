@@ -1,8 +1,53 @@
-//! Why the capture of `--read` could not be measured, or not all of it.
+//! Why the capture of `--read` cannot be read, or not all of it.
 
 use std::{io, path::PathBuf};
 
-use super::Fault;
+use super::{buffer::MAX_BLOCK, link};
+
+/// Why a capture cannot be read, or not any further.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is empty.
+    #[error("it is empty")]
+    Empty,
+    /// The file is of another format. Its first bytes in hexadecimal.
+    #[error(
+        "it is no capture: it begins with {0}; a pcap or pcapng file is needed, which may be compressed by gzip or zstd"
+    )]
+    UnknownFormat(String),
+    /// The file is compressed by a program whose format is not supported.
+    #[error("it is compressed by {0}, which pping cannot decompress; try `{0} -dc FILE | pping -r -`")]
+    UnsupportedCompression(&'static str),
+    /// The file ends inside a packet or block.
+    #[error("it is cut short: it ends in the middle of a packet or block")]
+    Truncated,
+    /// The compressed data end early.
+    #[error("it is cut short: the compressed data end before their end mark")]
+    CompressedTruncated,
+    /// The compressed data are invalid.
+    #[error("its compressed data are damaged: {0}")]
+    CompressedDamaged(io::Error),
+    /// This part of the file is invalid.
+    #[error("it is damaged: {0}")]
+    Malformed(&'static str),
+    /// A length, bytes, that is not plausible.
+    #[error("it is damaged: a packet or block claims {0} bytes, and at most {MAX_BLOCK} are plausible")]
+    TooLong(u64),
+    /// The major version of the format is unknown.
+    #[error("it is in version {0} of its format, which is not supported")]
+    UnsupportedVersion(u16),
+    /// No interface of the capture has a supported link type.
+    #[error(
+        "its packets are of link type {number}{}, which is not supported; {}", link::name(*number), link::SUPPORTED
+    )]
+    UnsupportedLinkType {
+        /// The link type of the first interface.
+        number: u32,
+    },
+    /// Reading failed.
+    #[error("reading failed: {0}")]
+    Io(io::Error),
+}
 
 /// Why a capture file could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,12 +71,12 @@ pub enum FileError {
         reason: &'static str,
     },
     /// The content could not be read, or not to its end.
-    #[error("{}: {fault}{}", path.display(), so_far(*packets))]
+    #[error("{}: {error}{}", path.display(), so_far(*packets))]
     Read {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        fault: Fault,
+        error: Error,
         /// How many packets were read.
         packets: u64,
     },

@@ -1,15 +1,15 @@
-//! The numbers that capture files have for what a frame begins with: <https://www.tcpdump.org/linktypes.html>.
+//! Link types by their numbers in capture files: <https://www.tcpdump.org/linktypes.html>.
 
 use pping_common::parse::LinkType;
 
-/// Those that [`of_number`] knows, for people.
+/// The link types that [`of_number`] knows, for messages.
 pub(super) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 12, 14, 228, 229), Linux cooked (113, 276), loopback (0, 108) and PPP (9, 50) are";
 
-/// What the frames of a link type begin with, if that is known here.
+/// The link type of a number, if it is supported.
 pub(super) fn of_number(number: u32) -> Option<LinkType> {
     match number {
         1 => Some(LinkType::Ethernet),
-        // 101 by the list; the others are what some systems write for their own DLT_RAW, and for one version each.
+        // 101 by the list; some systems write the number of their own DLT_RAW, or one per IP version.
         12 | 14 | 101 | 228 | 229 => Some(LinkType::Ip),
         113 => Some(LinkType::Cooked),
         276 => Some(LinkType::CookedV2),
@@ -19,7 +19,7 @@ pub(super) fn of_number(number: u32) -> Option<LinkType> {
     }
 }
 
-/// What the commonest of the others are, to be put behind their number.
+/// The names of common link types that are not supported, to follow their number.
 pub(super) fn name(number: u32) -> &'static str {
     match number {
         105 => " (IEEE 802.11)",

@@ -1,13 +1,11 @@
-//! Capture files, packet by packet: pcap and pcapng, as they are or compressed by gzip or zstd.
+//! Capture files, packet by packet: pcap and pcapng, plain or compressed by gzip or zstd.
 //!
-//! Whatever a file claims, memory stays bounded: a block is held only as far as it has come in and up to 1 MiB, and
-//! interfaces up to 65,536, each with 64 bytes of its name. What cannot be is a [`Fault`]; packets that cannot be
-//! looked into are left out and counted ([`Skipped`]).
+//! Memory is bounded whatever a file claims: blocks of up to 1 MiB, and up to 65,536 interfaces with 64 bytes of their
+//! names. An invalid file is an [`Error`]; packets that cannot be parsed are skipped and counted ([`Skipped`]).
 
 mod buffer;
 mod compression;
 mod error;
-mod fault;
 mod interface_ids;
 mod link;
 mod pcap;
@@ -16,9 +14,8 @@ mod time;
 
 use std::{io::Read, sync::Arc};
 
-pub use compression::undone;
-pub use error::FileError;
-pub use fault::Fault;
+pub use compression::decompress;
+pub use error::{Error, FileError};
 use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
 
 use self::{
@@ -28,39 +25,39 @@ use self::{
     pcapng::{Block, Next, Pcapng, Skip},
 };
 
-/// Bytes that a file begins with which tell its format.
+/// The length of the magic of a format, bytes.
 const MAGIC: usize = 4;
 
 /// A packet of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// When it was captured, ns since 1970.
+    /// The time of the capture, ns since 1970.
     pub time: u64,
-    /// The place of its interface among those of the capture.
+    /// The id of its interface.
     pub interface: u16,
-    /// What it begins with.
+    /// The link type.
     pub link: LinkType,
-    /// Whether it was coming in or going out, where the capture says so.
+    /// The direction, if the capture has it.
     pub direction: Option<Direction>,
-    /// What was captured of it.
+    /// The bytes that were captured.
     pub bytes: Captured<'a>,
 }
 
-/// Packets that were left out, by reason.
+/// Numbers of packets that were skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// The link type of their interface is not supported.
+    /// The link type of the interface is not supported.
     pub link_type: u64,
-    /// Their interface is one of too many.
+    /// There are too many interfaces.
     pub interfaces: u64,
-    /// Their interface was not described.
+    /// The interface has no description.
     pub undescribed: u64,
-    /// The file does not say when they were captured (simple packet blocks of pcapng).
+    /// The packet has no time (simple packet blocks of pcapng).
     pub timeless: u64,
 }
 
 impl Skipped {
-    /// All of them.
+    /// The number of all.
     pub fn total(&self) -> u64 {
         self.link_type + self.interfaces + self.undescribed + self.timeless
     }
@@ -68,8 +65,7 @@ impl Skipped {
 
 /// A capture that is being read.
 ///
-/// Packets come out of what was read before, and only [`Capture::fill`] reads: whoever has something to do before
-/// a read that may take long knows when to do it.
+/// Only [`Capture::fill`] reads, so that the caller can flush its output before it waits for input.
 pub struct Capture<R> {
     buffer: Buffer<R>,
     format: Format,
@@ -79,22 +75,26 @@ pub struct Capture<R> {
 }
 
 enum Format {
-    /// Nothing was read yet.
+    /// Not enough bytes have arrived.
     Unknown,
     Pcap(Pcap),
     Pcapng(Pcapng),
 }
 
-/// A packet that is there as a whole, and where in its block.
+/// A packet that has arrived, and its position in the block.
 struct Found {
+    /// The time, ns since 1970.
     time: u64,
     interface: u16,
     link: LinkType,
     direction: Option<Direction>,
-    /// Bytes of the block before the packet, those of the packet that were captured, and all of the block.
+    /// Bytes of the block before the packet.
     header: usize,
+    /// Bytes of the packet that were captured.
     captured: usize,
+    /// Bytes of the whole block.
     block: usize,
+    /// Bytes that the packet had on the network.
     frame_len: usize,
 }
 
@@ -107,7 +107,7 @@ impl Found {
 }
 
 impl<R: Read> Capture<R> {
-    /// A capture in `source`, with nothing read yet. It is not to be compressed: see [`undone`].
+    /// A capture in `source`, which must not be compressed: see [`decompress`].
     pub fn new(source: R) -> Self {
         Self {
             buffer: Buffer::new(source),
@@ -118,18 +118,18 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// The next packet of what was read; `None` when [`Capture::fill`] is due.
+    /// The next packet among the bytes read so far; `None` if [`Capture::fill`] is needed.
     ///
     /// # Errors
-    /// What is wrong with the capture. Nothing can be read of it beyond that.
+    /// When the capture is invalid. It cannot be read any further.
     #[inline]
-    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Fault> {
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let found = loop {
             let Some(mut found) = self.find()? else { return Ok(None) };
             if found.link != LinkType::CookedV2 || self.resolve(&mut found) {
                 break found;
             }
-            self.leave_out(Skip::Interfaces);
+            self.skip(Skip::Interfaces);
             self.buffer.take(found.block);
         };
         self.packets += 1;
@@ -143,57 +143,45 @@ impl<R: Read> Capture<R> {
         }))
     }
 
-    /// Reads more, waiting for it if need be; `false` at the end of the capture.
+    /// Reads more, and waits for it. Returns false at the end of the capture.
     ///
     /// # Errors
-    /// What the source says, and [`Fault::CutShort`] when it ends in the middle of something.
-    pub fn fill(&mut self) -> Result<bool, Fault> {
-        if self.buffer.fill().map_err(compression::fault)? {
+    /// When reading fails, or the capture is empty, truncated or without any interface that is supported.
+    pub fn fill(&mut self) -> Result<bool, Error> {
+        if self.buffer.fill().map_err(compression::error)? {
             return Ok(true);
         }
         match &self.format {
-            Format::Unknown if self.buffer.is_empty() => Err(Fault::Empty),
-            Format::Unknown if self.buffer.data().len() < MAGIC => Err(foreign(self.buffer.data())),
-            _ if !self.buffer.is_empty() => Err(Fault::CutShort),
-            Format::Pcapng(Pcapng { has_usable: false, unusable: Some(number), .. }) => {
-                Err(Fault::LinkType { number: *number })
+            Format::Unknown if self.buffer.is_empty() => Err(Error::Empty),
+            Format::Unknown if self.buffer.data().len() < MAGIC => Err(unknown(self.buffer.data())),
+            _ if !self.buffer.is_empty() => Err(Error::Truncated),
+            Format::Pcapng(Pcapng { has_supported: false, unsupported: Some(number), .. }) => {
+                Err(Error::UnsupportedLinkType { number: *number })
             }
             _ => Ok(false),
         }
     }
 
-    /// Packets read so far, with those that were left out.
+    /// The number of packets read so far, skipped ones included.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Packets left out so far.
+    /// The numbers of packets skipped so far.
     pub fn skipped(&self) -> Skipped {
         self.skipped
     }
 
-    /// The name of an interface: that of the file, else its number there. A pcap file has neither.
+    /// The name of an interface, or its number in the file; `None` in a pcap file.
     pub fn interface_name(&self, id: u16) -> Option<Arc<str>> {
         self.interface_ids.name(id).cloned()
     }
 
     #[inline]
-    fn find(&mut self) -> Result<Option<Found>, Fault> {
+    fn find(&mut self) -> Result<Option<Found>, Error> {
         loop {
             match &mut self.format {
-                Format::Pcap(pcap) => {
-                    let Some(record) = pcap.record(self.buffer.data())? else { return Ok(None) };
-                    return Ok(Some(Found {
-                        time: record.time,
-                        interface: 0,
-                        link: pcap.link,
-                        direction: None,
-                        header: record.header,
-                        captured: record.captured,
-                        block: record.header + record.captured,
-                        frame_len: record.frame_len,
-                    }));
-                }
+                Format::Pcap(pcap) => return pcap.next(self.buffer.data()),
                 Format::Pcapng(pcapng) => {
                     let data = self.buffer.data();
                     let len = match pcapng.next(data)? {
@@ -205,19 +193,8 @@ impl<R: Read> Capture<R> {
                         Next::Read(len) => len,
                     };
                     match pcapng.read(data.get(..len).unwrap_or_default(), &mut self.interface_ids)? {
-                        Block::Packet(record) => {
-                            return Ok(Some(Found {
-                                time: record.time,
-                                interface: record.interface_id,
-                                link: record.link,
-                                direction: record.direction,
-                                header: record.header,
-                                captured: record.captured,
-                                block: len,
-                                frame_len: record.frame_len,
-                            }));
-                        }
-                        Block::Skipped(reason) => self.leave_out(reason),
+                        Block::Packet(found) => return Ok(Some(Found { block: len, ..found })),
+                        Block::Skipped(reason) => self.skip(reason),
                         Block::Other => {}
                     }
                     self.buffer.take(len);
@@ -231,7 +208,7 @@ impl<R: Read> Capture<R> {
         }
     }
 
-    /// Finds the place of the interface that a packet of a cooked capture passed; `false` when there are too many.
+    /// Finds the id of the interface that a packet of a cooked capture passed. Returns false if there are too many.
     fn resolve(&mut self, found: &mut Found) -> bool {
         let bytes = found.bytes(self.buffer.data());
         let Some(ifindex) = found.link.interface(bytes) else { return true };
@@ -240,8 +217,8 @@ impl<R: Read> Capture<R> {
         id.is_some()
     }
 
-    /// Finds out what the file is; `false` when it is too early to tell.
-    fn begin(&mut self) -> Result<bool, Fault> {
+    /// Finds out the format. Returns false until enough bytes have arrived.
+    fn begin(&mut self) -> Result<bool, Error> {
         let data = self.buffer.data();
         let Some(magic) = data.first_chunk::<MAGIC>() else { return Ok(false) };
         if *magic == pcapng::MAGIC {
@@ -252,12 +229,12 @@ impl<R: Read> Capture<R> {
             self.interface_ids.of_only();
             self.format = Format::Pcap(pcap);
         } else {
-            return Err(foreign(data));
+            return Err(unknown(data));
         }
         Ok(true)
     }
 
-    fn leave_out(&mut self, reason: Skip) {
+    fn skip(&mut self, reason: Skip) {
         self.packets += 1;
         let skipped = &mut self.skipped;
         let (count, what) = match reason {
@@ -270,10 +247,8 @@ impl<R: Read> Capture<R> {
                 return;
             }
             Skip::Interfaces => (&mut skipped.interfaces, "of interfaces beyond the first 65536"),
-            Skip::Undescribed => (&mut skipped.undescribed, "of interfaces that are not described"),
-            Skip::Timeless => {
-                (&mut skipped.timeless, "of which the file does not say when they were captured")
-            }
+            Skip::Undescribed => (&mut skipped.undescribed, "of interfaces without a description"),
+            Skip::Timeless => (&mut skipped.timeless, "without a time"),
         };
         if *count == 0 {
             tracing::warn!("packets {what} are left out");
@@ -282,8 +257,8 @@ impl<R: Read> Capture<R> {
     }
 }
 
-/// What a file begins with that is no capture.
-fn foreign(data: &[u8]) -> Fault {
+/// The error of a file that is no capture.
+fn unknown(data: &[u8]) -> Error {
     let start: Vec<String> = data.iter().take(MAGIC).map(|byte| format!("{byte:02x}")).collect();
-    Fault::Foreign(start.join(" "))
+    Error::UnknownFormat(start.join(" "))
 }

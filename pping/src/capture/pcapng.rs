@@ -1,8 +1,8 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
 //!
-//! pcap-parser reads the blocks, each once it is there as a whole: given less, it cannot tell a block that is still
-//! coming from one whose inner lengths leave it. What it gets wrong is read here: resolutions by powers of 2, time
-//! offsets and flags in big-endian files, and the obsolete packet block, which it does not know.
+//! pcap-parser parses a block once it has arrived as a whole; given less, it cannot tell an incomplete block from one whose
+//! inner lengths are wrong. Parsed here is what it gets wrong: resolutions by powers of 2, time offsets and flags in
+//! big-endian files, and the obsolete packet block.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,9 @@ use pcap_parser::{
 };
 use pping_common::{abi::Direction, bytes::Bytes as _, parse::LinkType};
 
-use super::{Fault, buffer::LONGEST_BLOCK, interface_ids::InterfaceIds, link, time::Clock};
+use super::{Error, Found, buffer::MAX_BLOCK, interface_ids::InterfaceIds, link, time::Clock};
 
-/// The first bytes of a file, and of every section: the type of a section header, which reads the same in both
-/// byte orders.
+/// The first bytes of each section: the type of a section header, which is the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -26,10 +25,10 @@ const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
 const VERSION: u16 = 1;
-/// Type, length, and length again at the end.
+/// The bytes of a block around its body: type, length, and length again at the end.
 const FRAME: usize = 12;
-/// Interfaces that are known at a time; others are only counted.
-const MOST_INTERFACES: usize = 65_536;
+/// The highest number of interfaces in a section; packets of others are skipped.
+const MAX_INTERFACES: usize = 65_536;
 
 /// `epb_flags`: bits 0 and 1 are the direction.
 const FLAGS: OptionCode = OptionCode(2);
@@ -37,30 +36,31 @@ const NAME: OptionCode = OptionCode(2);
 const RESOLUTION: OptionCode = OptionCode(9);
 const OFFSET: OptionCode = OptionCode(14);
 
-/// What the section that is being read has said so far.
+/// The section that is being read.
 #[derive(Default)]
 pub(super) struct Pcapng {
     is_big_endian: bool,
     interfaces: Vec<Interface>,
-    /// Whether any interface of any section can be looked into, and the link type of the first that cannot.
-    pub(super) has_usable: bool,
-    pub(super) unusable: Option<u32>,
+    /// Whether any interface of any section has a supported link type.
+    pub(super) has_supported: bool,
+    /// The first link type that is not supported.
+    pub(super) unsupported: Option<u32>,
 }
 
-/// How the packets of an interface are to be read.
+/// An interface of the section.
 #[derive(Clone, Copy)]
 struct Interface {
-    /// `None` when there were too many before it.
+    /// `None` if there are too many interfaces.
     id: Option<u16>,
-    /// The number of its link type if that is none that is known here.
+    /// The number of the link type if it is not supported.
     link: Result<LinkType, u32>,
     clock: Clock,
 }
 
-/// Why a packet is left out.
+/// Why a packet is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// Its link type, of this number, is not supported.
+    /// The link type of this number is not supported.
     LinkType(u32),
     /// There are too many interfaces.
     Interfaces,
@@ -70,98 +70,83 @@ pub(super) enum Skip {
     Timeless,
 }
 
-/// What a block is.
+/// A block that was read.
 pub(super) enum Block {
-    /// None that matters here.
+    /// It has no packet.
     Other,
-    /// A packet that is left out.
+    /// Its packet is skipped.
     Skipped(Skip),
     /// A packet.
-    Packet(Record),
+    Packet(Found),
 }
 
-/// A packet: where it is, when it was, how long, and which way it went.
-pub(super) struct Record {
-    pub(super) interface_id: u16,
-    pub(super) link: LinkType,
-    /// Bytes from the start of the block to the packet.
-    pub(super) header: usize,
-    /// Bytes of it that are there.
-    pub(super) captured: usize,
-    /// Bytes it had.
-    pub(super) frame_len: usize,
-    /// Nanoseconds since 1970.
-    pub(super) time: u64,
-    pub(super) direction: Option<Direction>,
-}
-
-/// The next block: how long it is, and whether what is in it matters.
+/// The next block.
 pub(super) enum Next {
-    /// Not enough of it is there to tell, or to read it.
+    /// It has not arrived yet.
     Incomplete,
-    /// Nothing in it matters.
+    /// It is of no interest. Its length, bytes.
     Skip(u64),
-    /// It is there, with this length.
+    /// It has arrived. Its length, bytes.
     Read(usize),
 }
 
 impl Pcapng {
-    /// Looks at the start of a block.
+    /// Parses the type and length of a block.
     #[inline]
-    pub(super) fn next(&mut self, data: &[u8]) -> Result<Next, Fault> {
+    pub(super) fn next(&mut self, data: &[u8]) -> Result<Next, Error> {
         let Some(mut number) = data.read(0).map(|bytes| self.u32(bytes)) else {
             return Ok(Next::Incomplete);
         };
         if data.starts_with(&MAGIC) {
-            // From here on in the byte order of the new section.
+            // The length below is in the byte order of the new section.
             match data.read(8) {
                 None => return Ok(Next::Incomplete),
                 Some([0x1a, 0x2b, 0x3c, 0x4d]) => self.is_big_endian = true,
                 Some([0x4d, 0x3c, 0x2b, 0x1a]) => self.is_big_endian = false,
-                Some(_) => return Err(Fault::Malformed("the byte order of a section is neither")),
+                Some(_) => return Err(Error::Malformed("a section has an unknown byte order")),
             }
             number = SECTION_HEADER;
         }
         let Some(len) = data.read(4).map(|bytes| self.u32(bytes)) else { return Ok(Next::Incomplete) };
         if (len as usize) < FRAME || !len.is_multiple_of(4) {
-            return Err(Fault::Malformed("a block has a length that cannot be"));
+            return Err(Error::Malformed("a block has an invalid length"));
         }
         match number {
             SECTION_HEADER | INTERFACE_DESCRIPTION | OBSOLETE_PACKET | ENHANCED_PACKET | SIMPLE_PACKET => {
                 match len as usize {
-                    len if len > LONGEST_BLOCK => Err(Fault::TooLong(len as u64)),
+                    len if len > MAX_BLOCK => Err(Error::TooLong(len as u64)),
                     len if len > data.len() => Ok(Next::Incomplete),
                     len => Ok(Next::Read(len)),
                 }
             }
-            // Name resolution, statistics, secrets, journals, what others made up.
+            // Name resolution, statistics, secrets, journals, custom blocks.
             _ => Ok(Next::Skip(u64::from(len))),
         }
     }
 
-    /// Reads a block that is there.
+    /// Parses a block that has arrived.
     #[inline]
-    pub(super) fn read(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Fault> {
+    pub(super) fn read(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Error> {
         match block.read(0).map(|bytes| self.u32(bytes)) {
             Some(ENHANCED_PACKET) => self.enhanced_packet(block),
             Some(OBSOLETE_PACKET) => self.obsolete_packet(block),
-            // It has neither a time nor the number of its interface.
+            // It has neither a time nor an interface.
             Some(SIMPLE_PACKET) => Ok(Block::Skipped(Skip::Timeless)),
             Some(INTERFACE_DESCRIPTION) => self.describe(block, interface_ids),
             _ => self.begin_section(block),
         }
     }
 
-    fn begin_section(&mut self, block: &[u8]) -> Result<Block, Fault> {
+    fn begin_section(&mut self, block: &[u8]) -> Result<Block, Error> {
         let header = whole(parse_sectionheaderblock(block), "a section header")?;
         if header.major_version != VERSION {
-            return Err(Fault::Version(header.major_version));
+            return Err(Error::UnsupportedVersion(header.major_version));
         }
         self.interfaces.clear();
         Ok(Block::Other)
     }
 
-    fn describe(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Fault> {
+    fn describe(&mut self, block: &[u8], interface_ids: &mut InterfaceIds) -> Result<Block, Error> {
         let parsed = if self.is_big_endian {
             parse_interfacedescriptionblock_be(block)
         } else {
@@ -170,11 +155,11 @@ impl Pcapng {
         let description: InterfaceDescriptionBlock<'_> = whole(parsed, "the description of an interface")?;
         let number = description.linktype.0 as u32;
         let link = link::of_number(number).ok_or(number);
-        self.has_usable |= link.is_ok();
-        if link.is_err() && self.unusable.is_none() {
-            self.unusable = Some(number);
+        self.has_supported |= link.is_ok();
+        if link.is_err() && self.unsupported.is_none() {
+            self.unsupported = Some(number);
         }
-        if self.interfaces.len() < MOST_INTERFACES {
+        if self.interfaces.len() < MAX_INTERFACES {
             let option = |code| option(&description.options, code);
             let name = option(NAME).map(|bytes| String::from_utf8_lossy(bytes));
             let clock = match option(RESOLUTION).and_then(|bytes| bytes.first()) {
@@ -190,7 +175,7 @@ impl Pcapng {
         Ok(Block::Other)
     }
 
-    fn enhanced_packet(&self, block: &[u8]) -> Result<Block, Fault> {
+    fn enhanced_packet(&self, block: &[u8]) -> Result<Block, Error> {
         const HEADER: usize = 28;
         let parsed = if self.is_big_endian {
             parse_enhancedpacketblock_be(block)
@@ -209,10 +194,10 @@ impl Pcapng {
         Ok(self.packet(packet.if_id, time, (HEADER, captured, packet.origlen as usize), direction))
     }
 
-    /// The packet block of before 2004: as the enhanced one, but for its first word.
-    fn obsolete_packet(&self, block: &[u8]) -> Result<Block, Fault> {
+    /// The packet block from before 2004: the enhanced one with another first word.
+    fn obsolete_packet(&self, block: &[u8]) -> Result<Block, Error> {
         const HEADER: usize = 28;
-        const LENGTHS: Fault = Fault::Malformed("a packet's lengths");
+        const LENGTHS: Error = Error::Malformed("a packet's lengths");
         let interface = block.read(8).ok_or(LENGTHS)?;
         let interface =
             if self.is_big_endian { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };
@@ -234,7 +219,7 @@ impl Pcapng {
         direction: Option<Direction>,
     ) -> Block {
         let Some(interface) = self.interfaces.get(interface as usize) else {
-            let is_beyond = self.interfaces.len() == MOST_INTERFACES;
+            let is_beyond = self.interfaces.len() == MAX_INTERFACES;
             return Block::Skipped(if is_beyond { Skip::Interfaces } else { Skip::Undescribed });
         };
         let link = match interface.link {
@@ -243,7 +228,8 @@ impl Pcapng {
         };
         let Some(id) = interface.id else { return Block::Skipped(Skip::Interfaces) };
         let time = interface.clock.nanoseconds(time);
-        Block::Packet(Record { interface_id: id, link, header, captured, frame_len, time, direction })
+        let block = header + captured;
+        Block::Packet(Found { time, interface: id, link, direction, header, captured, block, frame_len })
     }
 
     #[inline]
@@ -256,12 +242,12 @@ impl Pcapng {
     }
 }
 
-/// What was parsed of a block that is there as a whole.
-fn whole<T, E>(parsed: nom::IResult<&[u8], T, E>, what: &'static str) -> Result<T, Fault> {
-    parsed.map(|(_, block)| block).map_err(|_| Fault::Malformed(what))
+/// The result of parsing a whole block; `what` names it in errors.
+fn whole<T, E>(parsed: nom::IResult<&[u8], T, E>, what: &'static str) -> Result<T, Error> {
+    parsed.map(|(_, block)| block).map_err(|_| Error::Malformed(what))
 }
 
-/// The value of an option, up to the end mark.
+/// The value of an option before the end mark.
 fn option<'a>(options: &'a [PcapNGOption<'_>], code: OptionCode) -> Option<&'a [u8]> {
     let option =
         options.iter().take_while(|it| it.code != OptionCode::EndOfOpt).find(|it| it.code == code)?;

@@ -1,21 +1,20 @@
 //! The time of a packet, in whole nanoseconds since 1970.
 
-use pping_common::limits::LATEST;
+use pping_common::limits::{LATEST, SECOND};
 
 const DECIMALS_OF_NANOSECOND: u32 = 9;
-const SECOND: u64 = 1_000_000_000;
 
-/// How an interface of a pcapng file counts time.
+/// The clock of an interface in a pcapng file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
-    /// `if_tsresol`: a negative power of 10, or of 2 where the highest bit is set.
+    /// `if_tsresol`: the negative exponent of 10 or, if the highest bit is set, of 2.
     resolution: u8,
-    /// Nanoseconds to add (`if_tsoffset` has seconds).
+    /// Nanoseconds to add, from the seconds of `if_tsoffset`.
     offset: i128,
 }
 
 impl Clock {
-    /// Microseconds, unless the file says otherwise.
+    /// The default: microseconds since 1970.
     pub(super) const MICROSECONDS: Self = Self { resolution: 6, offset: 0 };
 
     /// With another resolution.
@@ -23,13 +22,12 @@ impl Clock {
         Self { resolution, ..self }
     }
 
-    /// With seconds to add.
+    /// With an offset in seconds.
     pub(super) fn with_offset(self, seconds: i64) -> Self {
         Self { offset: i128::from(seconds) * i128::from(SECOND), ..self }
     }
 
-    /// Nanoseconds since 1970, cut off rather than rounded. What lies before 1970 counts as then, what lies
-    /// beyond [`LATEST`] as that.
+    /// The time in ns since 1970, rounded down and clamped to 0..=[`LATEST`].
     #[inline]
     pub(super) fn nanoseconds(self, units: u64) -> u64 {
         let nanoseconds = match self.resolution {
@@ -68,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_times_are_the_nearest_that_can_be() {
+    fn implausible_times_are_clamped() {
         assert_eq!(Clock::MICROSECONDS.nanoseconds(u64::MAX), LATEST);
         assert_eq!(Clock::MICROSECONDS.with_resolution(0x80).nanoseconds(u64::MAX), LATEST);
         assert_eq!(Clock::MICROSECONDS.with_offset(i64::MIN).nanoseconds(5), 0);

@@ -34,7 +34,7 @@ use self::{
 };
 use crate::{
     Error, Summary,
-    capture::{self, Capture, Fault, FileError, Skipped},
+    capture::{self, Capture, FileError, Skipped},
     config::Config,
     event::Event,
     groups::{self, Labels, Lookup, Names},
@@ -125,7 +125,7 @@ impl Replay {
     /// Reads it all, waits until all is written, and sums up.
     fn run(mut self, input: Input, path: PathBuf) -> Result<Summary, Error> {
         let (mut packets, mut skipped) = (0, Skipped::default());
-        let read = capture::undone(input).map_err(Ending::Fault).and_then(|source| {
+        let read = capture::decompress(input).map_err(Ending::Capture).and_then(|source| {
             let mut capture = Capture::new(source);
             let read = self.read(&mut capture);
             (packets, skipped) = (capture.packets(), capture.skipped());
@@ -134,8 +134,8 @@ impl Replay {
         });
         let fault = match read {
             // Breaking off reads as a failure to read.
-            Err(Ending::Fault(fault)) if !self.stop.load(Ordering::Relaxed) => {
-                Some(FileError::Read { path, fault, packets }.into())
+            Err(Ending::Capture(error)) if !self.stop.load(Ordering::Relaxed) => {
+                Some(FileError::Read { path, error, packets }.into())
             }
             Err(Ending::Failure(failure)) => Some(failure),
             _ => None,
@@ -176,7 +176,7 @@ impl Replay {
     fn read(&mut self, capture: &mut Capture<impl io::Read>) -> Result<(), Ending> {
         let mut taken = 0;
         loop {
-            while let Some(packet) = capture.next_packet().map_err(Ending::Fault)? {
+            while let Some(packet) = capture.next_packet().map_err(Ending::Capture)? {
                 let over = self.intervals.before(packet.time, &mut self.engine);
                 self.engine.packet(&packet);
                 if let Some(over) = over {
@@ -197,7 +197,7 @@ impl Replay {
                 let over = Intervals::now(&mut self.engine);
                 self.aggregate(over, capture).map_err(Ending::Failure)?;
             }
-            if !capture.fill().map_err(Ending::Fault)? {
+            if !capture.fill().map_err(Ending::Capture)? {
                 return Ok(());
             }
         }
@@ -252,7 +252,7 @@ impl Replay {
 /// Why reading came to an end before the capture did.
 enum Ending {
     /// Something is wrong with the capture.
-    Fault(Fault),
+    Capture(capture::Error),
     /// Something else failed.
     Failure(Error),
 }

@@ -54,7 +54,7 @@ fn files() -> Vec<PathBuf> {
 
 /// The frames of a capture of Ethernet with their times; none of any other.
 fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
-    let mut capture = Capture::new(capture::undone(fs::File::open(file).unwrap()).unwrap());
+    let mut capture = Capture::new(capture::decompress(fs::File::open(file).unwrap()).unwrap());
     let mut frames = Vec::new();
     loop {
         while let Some(packet) = capture.next_packet().unwrap() {

@@ -3,7 +3,7 @@
 use std::{fs::File, process::Command};
 
 use pping::{
-    capture::{Capture, Packet, undone},
+    capture::{Capture, Packet, decompress},
     event::Event,
     replay::{Engine, Settings},
 };
@@ -213,7 +213,7 @@ fn samples_are_aggregated_as_those_of_the_method() {
 /// What is counted of a capture, as the witness says it.
 fn counts(capture: &File) -> Value {
     let mut engine = Engine::new(Settings::new(Rules::UNLIMITED, 1000, Decap::NONE));
-    let mut capture = Capture::new(undone(capture.try_clone().unwrap()).unwrap());
+    let mut capture = Capture::new(decompress(capture.try_clone().unwrap()).unwrap());
     loop {
         while let Some(packet) = capture.next_packet().unwrap() {
             engine.packet(&packet);

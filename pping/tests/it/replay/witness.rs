@@ -9,7 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pping::capture::{Capture, undone};
+use pping::capture::{Capture, decompress};
 
 use super::{
     captures::captures,
@@ -70,7 +70,7 @@ fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
 
 /// Whether no packet is older than the one before. A record says when its interval was; what came late was not seen then.
 fn is_in_order(capture: &Path) -> bool {
-    let mut capture = Capture::new(undone(File::open(capture).unwrap()).unwrap());
+    let mut capture = Capture::new(decompress(File::open(capture).unwrap()).unwrap());
     let (mut newest, mut is_in_order) = (0, true);
     loop {
         while let Some(packet) = capture.next_packet().unwrap() {
