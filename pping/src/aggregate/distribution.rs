@@ -1,15 +1,17 @@
-//! The distribution of round-trip times of a series over some time.
+//! The distribution of the RTTs of a series.
 
 use hdrhistogram::Histogram;
 use pping_common::{
     abi::{Tally, Traffic},
-    hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES},
+    hist::{self, BINS},
 };
 
-/// Significant digits of the histogram that percentiles are read from: finer than the bins.
+use super::{join, rtt_at};
+
+/// Significant digits of the `HdrHistogram`: finer than the bins.
 const DIGITS: u8 = 2;
 
-/// What a series got over some time: the sum of its tallies.
+/// What a series measured over some time: the sum of its tallies.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// Samples by [`hist::bin`].
@@ -37,14 +39,15 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Adds what the series got in some more time.
+    /// Adds a tally.
     pub fn add(&mut self, tally: &Tally) {
         self.sent.add(&tally.sent);
         self.received.add(&tally.received);
-        let (Some(min), Some(max)) = (tally.min(), tally.max()) else { return };
+        if !tally.has_samples() {
+            return;
+        }
         self.sum += u128::from(tally.sum);
-        let (lowest, highest) = self.range.unwrap_or((min, max));
-        self.range = Some((lowest.min(min), highest.max(max)));
+        self.range = join(self.range, tally.min().zip(tally.max()));
         for (sum, &count) in self.bins.iter_mut().zip(&tally.bins) {
             *sum += u64::from(count);
         }
@@ -55,43 +58,34 @@ impl Distribution {
         self.sent.add(&other.sent);
         self.received.add(&other.received);
         self.sum += other.sum;
-        self.range = match (self.range, other.range) {
-            (Some((min, max)), Some((lower, higher))) => Some((min.min(lower), max.max(higher))),
-            (range, None) | (None, range) => range,
-        };
+        self.range = join(self.range, other.range);
         for (sum, &count) in self.bins.iter_mut().zip(other.bins.iter()) {
             *sum += count;
         }
     }
 
-    /// Samples.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.bins.iter().sum()
     }
 
-    /// Mean RTT, ns.
+    /// The mean RTT, ns.
     pub fn mean(&self) -> Option<u64> {
         self.sum.checked_div(u128::from(self.count())).map(|mean| mean as u64)
     }
 
-    /// RTTs below which these parts of the samples are (0.5 is the median), ns: the middle of the bin that has it, and
-    /// never below the shortest nor above the longest RTT. What [`Distribution::histogram`] would say, without the time
-    /// and memory it takes.
+    /// The quantiles of the RTTs, ns; 0.5 is the median. The same as those of [`Distribution::histogram`], which takes more
+    /// time and memory.
     pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> Option<[u64; N]> {
         let (min, max) = self.range?;
         let count = self.count();
         Some(parts.map(|part| {
             let rank = ((part * count as f64).ceil() as u64).clamp(1, count);
-            let mut sum = 0;
-            let bin = self.bins.iter().position(|&count| {
-                sum += count;
-                sum >= rank
-            });
-            hist::middle(bin.unwrap_or(hist::OVERFLOW)).clamp(min, max)
+            rtt_at(rank, self.bins.iter().copied().enumerate(), (min, max))
         }))
     }
 
-    /// The same as a `HdrHistogram`, in which the middle of a bin stands for its samples.
+    /// The distribution as a `HdrHistogram`, with each sample at the middle of its bin.
     pub(crate) fn histogram(&self) -> Histogram<u64> {
         #[expect(clippy::expect_used, reason = "both arguments are constants that it documents as valid")]
         let mut histogram = Histogram::new_with_max(hist::upper_bound(BINS - 2) * 2, DIGITS)
@@ -102,24 +96,13 @@ impl Distribution {
         histogram
     }
 
-    /// Bins that are not empty: the highest RTT of each, ns, and how many samples it has.
+    /// The highest RTT, ns, and the number of samples of each bin with samples.
     pub fn filled(&self) -> impl Iterator<Item = (u64, u64)> {
         self.bins
             .iter()
             .enumerate()
             .filter(|&(_, &count)| count > 0)
             .map(|(bin, &count)| (hist::upper_bound(bin), count))
-    }
-
-    /// How many samples are no longer than 2^0, 2^1, ... 2^26 us.
-    pub fn octaves(&self) -> [u64; OCTAVES + 1] {
-        let mut sum = self.bins[hist::UNDERFLOW];
-        let mut octaves = [sum; OCTAVES + 1];
-        for (octave, bins) in octaves[1..].iter_mut().zip(self.bins[1..].chunks_exact(BINS_PER_OCTAVE)) {
-            sum += bins.iter().sum::<u64>();
-            *octave = sum;
-        }
-        octaves
     }
 }
 
@@ -169,13 +152,6 @@ mod tests {
                 prop_assert_eq!(distribution.quantiles([part]), Some([hist::middle(bin).clamp(min, max)]), "{}", part);
             }
         }
-    }
-
-    #[test]
-    fn octaves_count_what_is_no_longer() {
-        let octaves = distribution([1_000, 1_001, 2_000, 2_001, 90_000_000_000]).octaves();
-        assert_eq!(octaves[..3], [1, 3, 4]);
-        assert_eq!(octaves[OCTAVES], 4);
     }
 
     #[test]

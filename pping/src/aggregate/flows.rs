@@ -11,6 +11,8 @@ use pping_common::{
 };
 use serde::Serialize;
 
+use super::rtt_at;
+
 /// How long after its last sample a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
 /// may have been lost.
 const LIFETIME: u64 = 4 * IDLE_SECONDS as u64 * SECOND;
@@ -64,7 +66,7 @@ pub(crate) struct FlowSamples {
     refused: u64,
 }
 
-/// The samples of a flow direction. Of most bins there are none, so only the others are kept.
+/// The samples of a flow direction. Only bins with samples are kept.
 #[derive(Default)]
 struct Samples {
     count: u64,
@@ -72,7 +74,7 @@ struct Samples {
     min: u64,
     max: u64,
     last: u64,
-    /// In the order of the bins.
+    /// Index and count of bins with samples, in order.
     bins: Vec<(u8, u32)>,
 }
 
@@ -134,12 +136,8 @@ impl Samples {
     fn rtts(&self) -> Rtts {
         let quantile = |part: f64| {
             let rank = (part * self.count as f64).ceil() as u64;
-            let mut sum = 0;
-            let bin = self.bins.iter().find(|&&(_, count)| {
-                sum += u64::from(count);
-                sum >= rank
-            });
-            bin.map_or(self.max, |&(bin, _)| hist::middle(usize::from(bin)).clamp(self.min, self.max))
+            let bins = self.bins.iter().map(|&(bin, count)| (usize::from(bin), count.into()));
+            rtt_at(rank, bins, (self.min, self.max))
         };
         Rtts {
             samples: self.count,

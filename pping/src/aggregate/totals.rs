@@ -1,4 +1,4 @@
-//! The distribution of all RTTs since the start, for the summary at the end.
+//! The distributions of all RTTs of a run, for its summary.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use pping_common::{
 
 use super::Distribution;
 
-/// The distribution of RTTs by method, and by the side that matched where that is known: the two are of different paths.
+/// Distributions by method and, if known, by the direction of the echo: the two directions measure different paths.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     series: BTreeMap<(Method, Option<Direction>), Distribution>,
 }
 
 impl Totals {
-    /// Takes what a series got in some more time.
-    pub fn take(&mut self, method: Method, matched: Option<Direction>, tally: &Tally) {
+    /// Adds a tally of a series.
+    pub fn add(&mut self, method: Method, matched: Option<Direction>, tally: &Tally) {
         if tally.has_samples() {
             self.series.entry((method, matched)).or_default().add(tally);
         }
     }
 
-    /// Each method and side that has samples, with their distribution in nanoseconds.
+    /// The methods and directions with samples.
     pub fn series(&self) -> impl Iterator<Item = (Method, Option<Direction>, &Distribution)> {
         self.series.iter().map(|(&(method, matched), distribution)| (method, matched, distribution))
     }
@@ -34,15 +34,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_and_sides_are_told_apart() {
+    fn methods_and_directions_are_separate() {
         let mut totals = Totals::default();
         let mut tally = Tally::EMPTY;
-        totals.take(Method::IcmpEcho, None, &tally);
-        assert_eq!(totals.series().count(), 0, "no samples, nothing to say");
+        totals.add(Method::IcmpEcho, None, &tally);
+        assert_eq!(totals.series().count(), 0, "no samples");
         tally.sample(5_000_000);
-        totals.take(Method::TcpTs, None, &tally);
-        totals.take(Method::TcpTs, None, &tally);
-        totals.take(Method::TcpTs, Some(Direction::Egress), &tally);
+        totals.add(Method::TcpTs, None, &tally);
+        totals.add(Method::TcpTs, None, &tally);
+        totals.add(Method::TcpTs, Some(Direction::Egress), &tally);
         let counts: Vec<_> =
             totals.series().map(|(method, matched, it)| (method, matched, it.count())).collect();
         assert_eq!(counts, [(Method::TcpTs, None, 2), (Method::TcpTs, Some(Direction::Egress), 1)]);

@@ -8,6 +8,7 @@ use pping_common::{
 };
 
 use super::minimum::Minimum;
+use crate::aggregate::{Range, join, rtt_at};
 
 /// Recent samples are kept in two halves of this length, the older of which is dropped at a time: between half a minute and
 /// a minute.
@@ -30,7 +31,7 @@ pub(super) struct Inflation {
 #[derive(Clone, Debug)]
 struct Half {
     bins: Box<[u32; BINS]>,
-    range: Option<(u64, u64)>,
+    range: Range,
 }
 
 /// What metrics report of a series, ns.
@@ -71,8 +72,7 @@ impl Inflation {
         self.baseline.add(min, now);
         self.recent.add(min, now);
         let half = &mut self.halves[0];
-        let (lowest, highest) = half.range.unwrap_or((min, max));
-        half.range = Some((lowest.min(min), highest.max(max)));
+        half.range = join(half.range, Some((min, max)));
         for (sum, &count) in half.bins.iter_mut().zip(&tally.bins) {
             *sum = sum.saturating_add(count);
         }
@@ -87,24 +87,16 @@ impl Inflation {
         Inflated { minimum: self.recent.lowest(now), baseline, above }
     }
 
-    /// The middles of the bins that have the percentiles, and never outside of what was measured.
+    /// The percentiles of both halves, ns.
     fn percentiles(&self) -> Option<[u64; 2]> {
         let [one, other] = &self.halves;
-        let (lowest, highest) = match (one.range, other.range) {
-            (Some((min, max)), Some((lower, higher))) => (min.min(lower), max.max(higher)),
-            (range, None) | (None, range) => range?,
-        };
+        let range @ (lowest, highest) = join(one.range, other.range)?;
         let bins = hist::bin(lowest)..=hist::bin(highest);
-        let count = |bin: usize| u64::from(one.bins[bin]) + u64::from(other.bins[bin]);
-        let total: u64 = bins.clone().map(count).sum();
+        let bins = bins.map(|bin| (bin, u64::from(one.bins[bin]) + u64::from(other.bins[bin])));
+        let total: u64 = bins.clone().map(|(_, count)| count).sum();
         Some(PERCENTILES.map(|percentile| {
             let rank = (total * percentile).div_ceil(100).max(1);
-            let mut below = 0;
-            let bin = bins.clone().find(|&bin| {
-                below += count(bin);
-                below >= rank
-            });
-            hist::middle(bin.unwrap_or(*bins.end())).clamp(lowest, highest)
+            rtt_at(rank, bins.clone(), range)
         }))
     }
 

@@ -125,7 +125,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{aggregate::Distribution, groups::GroupName};
+    use crate::groups::GroupName;
 
     fn series(group: &str) -> Series {
         let name = GroupName { label: group.into(), prefix: None, dscp: None, more: Vec::new() };
@@ -149,19 +149,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn buckets_are_the_octaves_of_the_distribution(rtts in prop::collection::vec(0_u32..40, 1..200)) {
-            let (mut tally, mut distribution, mut series) = (Tally::EMPTY, Distribution::default(), series("all"));
-            for (index, octave) in rtts.into_iter().enumerate() {
-                tally.sample((1000_u64 << octave).saturating_add(index as u64).saturating_sub(9));
+        fn buckets_count_samples_up_to_their_bound(rtts in prop::collection::vec((0_u32..40, 0_u64..9), 1..200)) {
+            let rtts: Vec<u64> = rtts.into_iter().map(|(octave, offset)| (1000_u64 << octave) + offset - 4).collect();
+            let (mut tally, mut series) = (Tally::EMPTY, series("all"));
+            for &rtt in &rtts {
+                tally.sample(rtt);
             }
-            for _ in 0..2 {
-                series.add(&tally, Instant::now());
-                distribution.add(&tally);
-            }
-            let cumulative = series.cumulative();
-            prop_assert_eq!(&cumulative[..BUCKETS - 1], &distribution.octaves()[..BUCKETS - 1]);
-            prop_assert_eq!(cumulative[BUCKETS - 1], distribution.count());
-            prop_assert_eq!(series.sum, distribution.sum);
+            series.add(&tally, Instant::now());
+            series.add(&tally, Instant::now());
+            let up_to = |bound: u64| 2 * rtts.iter().filter(|&&rtt| rtt <= bound).count() as u64;
+            let expected: [u64; BUCKETS] = std::array::from_fn(|octave| match octave {
+                octave if octave == BUCKETS - 1 => up_to(u64::MAX),
+                octave => up_to(1000 << octave),
+            });
+            prop_assert_eq!(series.cumulative(), expected);
+            prop_assert_eq!(series.sum, 2 * rtts.iter().map(|&rtt| u128::from(rtt)).sum::<u128>());
         }
     }
 }

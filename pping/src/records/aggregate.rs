@@ -1,54 +1,53 @@
-//! What a group got in an interval.
+//! The record of a group in an interval.
 
 use std::sync::Arc;
 
 use pping_common::{abi::Direction, rtt::Method};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use super::{serialize_is_egress, serialize_method};
+use super::names::{serialize_is_egress, serialize_method};
 use crate::{
     aggregate::Distribution,
     groups::{More, SeriesName},
 };
 
-/// What a group got in an interval, of one method and matched at one side. What it says of RTTs is left out where there
-/// was no sample.
+/// What a group measured in an interval, by one method and in one direction. Without samples it has no RTTs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AggregateRecord {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
-    /// How long it was, ns.
+    /// Its length, ns.
     pub interval: u64,
     /// The interface, if it has a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interface: Option<Arc<str>>,
     /// The label of the group.
     pub group: Arc<str>,
-    /// Its prefix, if it is of a prefix.
+    /// The prefix of the group, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Arc<str>>,
-    /// Its differentiated services codepoint, if groups are told apart by it.
+    /// The differentiated services codepoint, if it separates groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u8>,
-    /// What else the groups file says of it.
+    /// The other columns of the groups file.
     #[serde(serialize_with = "serialize_more", skip_serializing_if = "Vec::is_empty")]
     pub labels: More,
-    /// How RTTs were measured.
+    /// The method that measured the RTTs.
     #[serde(serialize_with = "serialize_method")]
     pub method: Method,
-    /// Where echoes were seen, if that is known.
+    /// The direction in which echoes passed the interface, if known.
     #[serde(
         rename = "match_on_egress",
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
     pub matched: Option<Direction>,
-    /// Samples.
+    /// The number of samples.
     pub count: u64,
-    /// The RTTs, ns.
+    /// The RTTs, if there are samples.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub rtts: Option<Quantiles>,
-    /// Bins that are not empty: the highest RTT of each, ns, and how many samples it has.
+    /// The highest RTT, ns, and the number of samples of each bin with samples.
     pub histogram: Vec<(u64, u64)>,
     /// Packets sent by the hosts whose packets are timed.
     pub sent_packets: u64,
@@ -58,13 +57,13 @@ pub struct AggregateRecord {
     pub rec_packets: u64,
     /// Bytes of payload that they received.
     pub rec_bytes: u64,
-    /// TCP segments that they sent again.
+    /// TCP segments that they retransmitted.
     pub sent_retransmissions: u64,
-    /// TCP segments that were sent to them again.
+    /// TCP segments retransmitted to them.
     pub rec_retransmissions: u64,
-    /// Packets that they sent and that were marked for congestion on their way.
+    /// Packets that they sent, with the ECN mark CE.
     pub sent_ce_packets: u64,
-    /// Packets that were sent to them, with the mark.
+    /// Packets that they received, with the ECN mark CE.
     pub rec_ce_packets: u64,
 }
 
@@ -77,18 +76,18 @@ pub struct Quantiles {
     pub mean: u64,
     /// The median.
     pub p50: u64,
-    /// Nine of ten are no longer.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 95 of 100.
+    /// The 95th percentile.
     pub p95: u64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99: u64,
     /// The longest.
     pub max: u64,
 }
 
 impl AggregateRecord {
-    /// Of a series, for the interval that ended at `timestamp`.
+    /// The record of a series for the interval of `interval` ns that ended at `timestamp`.
     pub fn new(name: &SeriesName, distribution: &Distribution, timestamp: u64, interval: u64) -> Self {
         let Distribution { sent, received, .. } = distribution;
         Self {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use foldhash::fast::RandomState;
 use pping_common::abi::Tally;
 
-use super::{AggregateRecord, FlowSummaryRecord, Record, hdr_log::HdrLog};
+use super::{AggregateRecord, FlowRecord, FlowSummaryRecord, Record, RttRecord, hdr_log::HdrLog};
 use crate::{
     aggregate::{Distribution, FlowSamples, Totals},
     config::Aggregation,
@@ -71,7 +71,7 @@ impl Reporter {
         if tally.is_empty() {
             return;
         }
-        self.totals.take(name.method, name.matched, tally);
+        self.totals.add(name.method, name.matched, tally);
         if self.interval == 0 {
             return;
         }
@@ -100,7 +100,16 @@ impl Reporter {
             }
             _ => {}
         }
-        self.reports_individual.then(|| Record::new(event, interface, group, epoch)).flatten()
+        if !self.reports_individual {
+            return None;
+        }
+        match event {
+            Event::Rtt(event) => {
+                RttRecord::new(event, interface, group, epoch(event.timestamp)).map(Record::Rtt)
+            }
+            Event::Flow(event) => FlowRecord::new(event, interface, epoch(event.timestamp)).map(Record::Flow),
+            Event::End(_) => None,
+        }
     }
 
     /// The end of the present interval, if there are intervals.

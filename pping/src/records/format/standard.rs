@@ -1,26 +1,22 @@
 //! `standard`: a line for people, as ePPing prints it.
 
-use std::{
-    io::Write as _,
-    net::{IpAddr, SocketAddr},
-};
+use std::io::Write as _;
 
 use jiff::{Timestamp, tz::TimeZone};
+use pping_common::limits::SECOND;
 
 use super::Encoder;
 use crate::records::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
 
-const SECOND: u64 = 1_000_000_000;
-
-/// Characters that the label of a group gets at least, so that the columns of most lines are below each other.
+/// The lowest width of the column of group labels, characters, so that the columns of most lines align.
 const SHORTEST_COLUMN: usize = 18;
 
 /// Writes lines for people, in local time.
 pub(super) struct Standard {
     zone: TimeZone,
-    /// The second last written, and how. Many records fall into one.
+    /// The last second that was formatted, with its text: many records share it.
     second: (u64, String),
-    /// The longest label of a group so far, in characters.
+    /// The longest label so far, characters.
     widest: usize,
 }
 
@@ -47,12 +43,7 @@ impl Standard {
 
 impl Encoder for Standard {
     fn encode(&mut self, record: &Record, out: &mut Vec<u8>) {
-        let timestamp = match record {
-            Record::Rtt(record) => record.timestamp,
-            Record::Flow(record) => record.timestamp,
-            Record::FlowSummary(record) => record.timestamp,
-            Record::Aggregate(record) => record.timestamp,
-        };
+        let timestamp = record.timestamp();
         if let Record::Aggregate(record) = record {
             self.widest = self.widest.max(record.group.chars().count());
         }
@@ -82,7 +73,7 @@ impl Encoder for Standard {
     }
 }
 
-/// A flow that is over, in a line.
+/// Writes a flow summary.
 fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRecord) -> std::io::Result<()> {
     let seconds = record.end.saturating_sub(record.start) as f64 / SECOND as f64;
     write!(
@@ -114,7 +105,7 @@ fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRe
     writeln!(out)
 }
 
-/// What a group got in an interval, in a line whose columns are below those of the line before.
+/// Writes an aggregate, in columns that align with those of other lines.
 fn aggregate(
     out: &mut Vec<u8>,
     clock: &str,
@@ -154,13 +145,7 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 }
 
 fn flow(tuple: &Tuple) -> String {
-    let end = |address: IpAddr, port| SocketAddr::new(address, port);
-    format!(
-        "{} {}+{}",
-        tuple.protocol,
-        end(tuple.src_ip, tuple.src_port),
-        end(tuple.dest_ip, tuple.dest_port)
-    )
+    format!("{} {}", tuple.protocol, tuple.ends())
 }
 
 #[cfg(test)]
@@ -171,18 +156,8 @@ mod tests {
     use crate::{
         aggregate::{Distribution, Rtts},
         groups::{GroupName, Labels, SeriesName},
-        records::{FlowRecord, RttRecord},
+        records::{FlowRecord, rtt::tests::example},
     };
-
-    fn tuple() -> Tuple {
-        Tuple {
-            src_ip: "10.11.1.1".parse().unwrap(),
-            src_port: 5201,
-            dest_ip: "10.11.1.2".parse().unwrap(),
-            dest_port: 59528,
-            protocol: "TCP",
-        }
-    }
 
     fn line(record: &Record) -> String {
         let mut out = Vec::new();
@@ -191,33 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_read_as_those_of_epping() {
-        let rtt = RttRecord {
-            timestamp: 1_700_000_000_000_000_042,
-            tuple: tuple(),
-            rtt: 5_425_440,
-            min_rtt: 5_000_000,
-            sent_packets: 1,
-            sent_bytes: 2,
-            rec_packets: 3,
-            rec_bytes: 4,
-            matched: Some(pping_common::abi::Direction::Ingress),
-            method: Method::TcpTs,
-            interface: Some("eth0".into()),
-            smoothed_rtt: 5_200_000,
-            dns_id: None,
-            side_rtt: None,
-            vlan: Vec::new(),
-            dscp: 0,
-            group: None,
-        };
+    fn lines_are_those_of_epping() {
         assert_eq!(
-            line(&Record::Rtt(rtt)),
+            line(&Record::Rtt(example())),
             "22:13:20.000000042 5.42544 ms 5 ms TCP 10.11.1.1:5201+10.11.1.2:59528\n"
         );
         let flow = FlowRecord {
             timestamp: 1_700_000_000_000_000_042,
-            tuple: tuple(),
+            tuple: example().tuple,
             flow_event: "opening",
             reason: "SYN-ACK",
             triggered_by: "dest",
@@ -230,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregates_are_below_each_other_with_or_without_samples() {
+    fn the_columns_of_aggregates_align_with_or_without_samples() {
         let series = |label: &str, rtt: Option<u64>| {
             let group =
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
@@ -261,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_over_is_a_line() {
+    fn a_flow_summary_is_a_line() {
         let rtts = Rtts {
             samples: 2,
             min: 1_000_000,
@@ -273,7 +229,7 @@ mod tests {
         };
         let record = FlowSummaryRecord {
             timestamp: 1_700_000_001_000_000_042,
-            tuple: tuple(),
+            tuple: example().tuple,
             flow_event: "summary",
             reason: "FIN",
             start: 1_700_000_000_000_000_042,

@@ -1,17 +1,57 @@
-//! What there was of a flow, at its end.
+//! The records of flows: their beginning and end, and a summary at the end.
 
 use std::sync::Arc;
 
 use pping_common::{
-    abi::{EndEvent, Volume},
+    abi::{EndEvent, FlowEvent, FlowEventKind, TriggeredBy, Volume},
     flow::Reason,
 };
 use serde::Serialize;
 
-use super::{Tuple, reason_name};
+use super::{Tuple, names::reason_name};
 use crate::aggregate::Rtts;
 
-/// A flow, at its end. `dest_ip` began it, as far as that was seen.
+/// A flow direction opened or closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlowRecord {
+    /// When, ns since the Unix epoch.
+    pub timestamp: u64,
+    /// The flow direction: from `dest_ip` to `src_ip`.
+    #[serde(flatten)]
+    pub tuple: Tuple,
+    /// `opening` or `closing`.
+    pub flow_event: &'static str,
+    /// What opened or closed it.
+    pub reason: &'static str,
+    /// `src`, `dest` or `garbage collection`.
+    pub triggered_by: &'static str,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
+}
+
+impl FlowRecord {
+    /// The record of an event; `None` for an event that no kernel program of ours sends.
+    pub fn new(event: &FlowEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
+        Some(Self {
+            timestamp,
+            tuple: Tuple::new(&event.endpoints)?,
+            flow_event: match FlowEventKind::from_number(event.event)? {
+                FlowEventKind::Opening => "opening",
+                FlowEventKind::Closing => "closing",
+            },
+            reason: reason_name(Reason::from_number(event.reason)?),
+            triggered_by: match TriggeredBy::from_number(event.triggered_by)? {
+                TriggeredBy::Source => "src",
+                TriggeredBy::Destination => "dest",
+                TriggeredBy::GarbageCollection => "garbage collection",
+            },
+            interface,
+        })
+    }
+}
+
+/// A flow at its end. `dest_ip` began it, as far as that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSummaryRecord {
     /// When it ended, ns since the Unix epoch.
@@ -35,17 +75,17 @@ pub struct FlowSummaryRecord {
     pub rec_packets: u64,
     /// Bytes of payload that `dest_ip` received.
     pub rec_bytes: u64,
-    /// TCP segments that `dest_ip` sent again.
+    /// TCP segments that `dest_ip` retransmitted.
     pub sent_retransmissions: u32,
-    /// TCP segments that were sent to `dest_ip` again.
+    /// TCP segments retransmitted to `dest_ip`.
     pub rec_retransmissions: u32,
-    /// TCP segments from `dest_ip` that others overtook on the way, as far as timestamps tell.
+    /// TCP segments from `dest_ip` that were reordered, as far as timestamps show.
     pub sent_out_of_order: u32,
-    /// TCP segments to `dest_ip` that others overtook.
+    /// TCP segments to `dest_ip` that were reordered.
     pub rec_out_of_order: u32,
-    /// Packets from `dest_ip` that were marked for congestion on their way.
+    /// Packets from `dest_ip` with the ECN mark CE.
     pub sent_ce_packets: u32,
-    /// Packets to `dest_ip` with the mark.
+    /// Packets to `dest_ip` with the ECN mark CE.
     pub rec_ce_packets: u32,
     /// RTTs between here and `src_ip`, if there was a sample.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,8 +99,8 @@ pub struct FlowSummaryRecord {
 }
 
 impl FlowSummaryRecord {
-    /// Names what an event numbers, with its RTTs to source and destination; `None` for an event that no program of ours
-    /// sends.
+    /// The record of an event, with the RTTs to source and destination; `None` for an event that no kernel program of ours
+    /// sends. `epoch` converts a time of the event to ns since the Unix epoch.
     pub fn new(
         event: &EndEvent,
         interface: Option<Arc<str>>,

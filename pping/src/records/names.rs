@@ -1,0 +1,70 @@
+//! Names in records and labels.
+
+use pping_common::{abi::Direction, flow::Reason, parse::Untracked, rtt::Method};
+use serde::Serializer;
+
+/// The name of a reason in records.
+pub(super) fn reason_name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::FirstObserved => "first observed packet",
+        Reason::Syn => "SYN",
+        Reason::SynAck => "SYN-ACK",
+        Reason::Fin => "FIN",
+        Reason::Rst => "RST",
+        Reason::Timeout => "flow timeout",
+    }
+}
+
+/// The name of a method in records and labels.
+pub fn method_name(method: Method) -> &'static str {
+    match method {
+        Method::TcpTs => "tcp-ts",
+        Method::IcmpEcho => "icmp-echo",
+        Method::TcpSeq => "tcp-seq",
+        Method::TcpHandshake => "tcp-handshake",
+        Method::Dns => "dns",
+        Method::QuicSpin => "quic-spin",
+        Method::QuicHandshake => "quic-handshake",
+    }
+}
+
+/// The name of a direction in labels.
+pub fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "ingress",
+        Direction::Egress => "egress",
+    }
+}
+
+/// The name of the reason why a packet is not measured, in labels.
+pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
+    match reason {
+        Untracked::NonIp => "non_ip",
+        Untracked::Fragment => "fragment",
+        Untracked::Truncated => "truncated",
+        Untracked::Malformed => "malformed",
+        Untracked::Unsupported => "unsupported",
+        Untracked::NoTimestamp => "no_timestamp",
+        Untracked::NoFlow => "no_flow",
+        Untracked::MapFull => "map_full",
+        Untracked::NestedTunnel => "nested_tunnel",
+        Untracked::Excluded => "excluded",
+    }
+}
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference to the field"
+)]
+pub(super) fn serialize_is_egress<S: Serializer>(
+    direction: &Option<Direction>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(*direction == Some(Direction::Egress))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
+pub(super) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(method_name(*method))
+}
