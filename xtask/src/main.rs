@@ -9,6 +9,7 @@ mod demo;
 mod dist;
 mod document;
 mod environment;
+mod everything;
 mod fuzz;
 mod instructions;
 mod lint;
@@ -77,6 +78,12 @@ enum Chore {
     },
     /// Check formatting, spelling, links and circles of modules, and run clippy for both sides
     Lint,
+    /// Do what the gate has no time for and a release needs: some hours, with nothing else running (as root)
+    Everything {
+        /// Go on with this part, after one that failed was mended
+        #[arg(long, value_name = "PART")]
+        from: Option<String>,
+    },
     /// Print which module uses which, and fail if some use each other in a circle
     Modules {
         /// File by file, in place of top-level modules
@@ -131,11 +138,12 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
         Chore::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
         Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
-        Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments),
+        Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments, test::Extent::Gate),
         Chore::Fuzz { target, seconds, runs } => {
             fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
         }
         Chore::Lint => lint::run(),
+        Chore::Everything { from } => everything::run(from.as_deref()),
         Chore::Modules { files } => modules::run(files),
         Chore::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;

@@ -31,8 +31,21 @@ const TESTS_PER_CPU: usize = 2;
 /// Which Python the tests' scripts are run by where they need more than its library.
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";
 
-/// Installs what is missing, and runs the tests of all crates.
-pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> {
+/// Has the tests do what takes long as well: all combinations of settings before the verifier, not some.
+const EXHAUSTIVE_VARIABLE: &str = "PPING_EXHAUSTIVE";
+
+/// How much the tests do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// What a change has to pass.
+    Gate,
+    /// What a release has to pass.
+    Exhaustive,
+}
+
+/// Installs what is missing, and runs the tests of all crates. With a filter those of `pping-common` come first, since most of what
+/// is wrong with a change there shows before the kernel programs are compiled.
+pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(
         environment::is_root(),
         "the tests make network namespaces and load kernel programs, which takes root: run \
@@ -40,7 +53,16 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString]) -> Result<()> 
     );
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     test_witness()?;
+    if let Some(filter) = filter {
+        let mut cargo = environment::cargo();
+        command::run(
+            cargo.args(["test", "--package", "pping-common"]).arg(filter).arg("--").args(arguments),
+        )?;
+    }
     let mut cargo = environment::cargo();
+    if extent == Extent::Exhaustive {
+        cargo.env(EXHAUSTIVE_VARIABLE, "1");
+    }
     cargo.arg("test").args(PACKAGES).arg("--no-fail-fast").args(filter).arg("--").args(arguments);
     cargo.env(PYTHON_VARIABLE, setup::interpreter());
     if env::var_os(THREADS_VARIABLE).is_none() {

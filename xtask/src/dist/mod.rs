@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result, ensure};
 use self::package::Package;
 use crate::{
     build::{self, Profile},
-    command, environment, setup,
+    command, environment, everything, setup,
 };
 
 /// Makes a Debian package, an archive with a static program, a bill of materials and checksums; with `check`, tries the
@@ -47,6 +47,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         check::lifecycle(&debian, &newer)?;
         service::try_out(&debian, &newer)?;
     }
+    eprintln!("{}", everything::last_passed());
     eprintln!("{} has", release.directory.display());
     command::run(Command::new("ls").arg("-l").arg(&release.directory))
 }

@@ -50,6 +50,19 @@ pub(crate) struct Arguments {
     filters: Vec<String>,
 }
 
+impl Arguments {
+    /// All tests on all kernels.
+    pub(crate) fn all() -> Self {
+        Self {
+            kernel: vec!["all".to_owned()],
+            jobs: None,
+            patience: Duration::from_hours(1),
+            write: false,
+            filters: Vec::new(),
+        }
+    }
+}
+
 /// Runs the tests on every kernel that is asked for, and fails unless all of them passed on all.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     ensure!(ARCH == "x86_64", "the virtual machines are PCs, and so are the tests in them: this is {ARCH}");

@@ -1,0 +1,88 @@
+//! `cargo xtask everything`: what the gate has no time for, and a release needs.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::{build, dist, environment, fuzz, lint, setup, soak, test, vm};
+
+/// Says when all of it last passed, and of which commit.
+const PASSED: &str = "xtask/everything.txt";
+
+/// For how long each target is fuzzed, and how long the soak is.
+const FUZZING_SECONDS: u32 = 600;
+const SOAK: Duration = Duration::from_hours(1);
+
+/// A part: its name, and what it does.
+type Part = (&'static str, fn() -> Result<()>);
+
+const PARTS: [Part; 6] = [
+    ("lint", lint::run),
+    ("test", || test::run(None, &[], test::Extent::Exhaustive)),
+    ("fuzz", || fuzz::run(None, fuzz::Extent::Seconds(FUZZING_SECONDS))),
+    ("other kernels", || vm::run(&vm::Arguments::all())),
+    ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
+    ("packages", || dist::run(true)),
+];
+
+/// Does all parts, or those from one on, and notes that all of them passed on this commit.
+pub(crate) fn run(from: Option<&str>) -> Result<()> {
+    let first = match from {
+        None => 0,
+        Some(from) => PARTS.iter().position(|(name, _)| *name == from).with_context(|| {
+            let names: Vec<_> = PARTS.iter().map(|(name, _)| *name).collect();
+            format!("--from {from}: no part has this name; there are {}", names.join(", "))
+        })?,
+    };
+    setup::run(setup::Scope { tests: true, lints: true }, setup::Report::Changes)?;
+    let commit = clean_commit()?;
+    let began = Instant::now();
+    for (name, part) in &PARTS[first..] {
+        eprintln!("\n==== {name} (at {} min)", began.elapsed().as_secs() / 60);
+        part().with_context(|| format!("{name} failed; once it is mended, go on with --from '{name}'"))?;
+    }
+    if first > 0 {
+        eprintln!("passed from {} on; all parts in one run are noted in {PASSED}", PARTS[first].0);
+        return Ok(());
+    }
+    let note =
+        format!("{} {commit} {} min\n", git(&["log", "-1", "--format=%cs"])?, began.elapsed().as_secs() / 60);
+    fs::write(file(), note).with_context(|| format!("cannot write {PASSED}"))
+}
+
+/// Says when all of it last passed, for whoever is about to release something.
+pub(crate) fn last_passed() -> String {
+    let Ok(note) = fs::read_to_string(file()) else {
+        return "`cargo xtask everything` has not passed yet: do not release this".to_owned();
+    };
+    let commit = note.split(' ').nth(1).unwrap_or_default();
+    match git(&["rev-list", "--count", &format!("{commit}..HEAD")]) {
+        Ok(count) => format!("`cargo xtask everything` last passed {count} commits ago: {}", note.trim_end()),
+        Err(_) => {
+            format!("`cargo xtask everything` last passed on a commit that is not here: {}", note.trim_end())
+        }
+    }
+}
+
+fn file() -> PathBuf {
+    environment::repository().join(PASSED)
+}
+
+/// The commit that is checked out. What was changed since would be taken for it.
+fn clean_commit() -> Result<String> {
+    if !git(&["status", "--porcelain"])?.is_empty() {
+        bail!("there are changes that are not committed: what passes is to be what a commit has");
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
+}
+
+fn git(arguments: &[&str]) -> Result<String> {
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(environment::repository());
+    Ok(pping_lab::run(&mut git)?.trim().to_owned())
+}
