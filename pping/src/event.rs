@@ -1,20 +1,20 @@
-//! What happens to flows, as the kernel programs and the replay of a capture report it.
+//! Events of flows, from the kernel programs or the replay of a capture.
 
 use pping_common::abi::{EndEvent, Endpoints, FlowEvent, RttEvent};
 
-/// An event.
+/// An event of a flow.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// A sample.
     Rtt(RttEvent),
     /// A flow direction opened or closed.
     Flow(FlowEvent),
-    /// A flow is over, and forgotten.
+    /// A flow ended and was removed.
     End(EndEvent),
 }
 
 impl Event {
-    /// The flow it is of.
+    /// The endpoints of the flow.
     pub fn endpoints(&self) -> &Endpoints {
         match self {
             Self::Rtt(event) => &event.endpoints,

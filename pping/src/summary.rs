@@ -1,4 +1,4 @@
-//! What there is to say at the end.
+//! The summary at the end of a run.
 
 use std::{fmt, time::Duration};
 
@@ -14,32 +14,32 @@ use crate::{
     records::{direction_name, method_name, untracked_name},
 };
 
-/// In less time, starting up is most of it.
-const LONG_ENOUGH_FOR_A_RATE: Duration = Duration::from_secs(1);
+/// The shortest duration for which a rate is printed; in less, most of the time is start-up.
+const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);
 
-/// A run, in a few lines.
+/// The result of a run, printed in a few lines.
 #[derive(Debug)]
 pub struct Summary {
-    /// How long it took.
+    /// The duration of the run.
     pub duration: Duration,
-    /// What was counted, over all interfaces.
+    /// The counters of all interfaces added up.
     pub counters: Counters,
-    /// The distribution of RTTs.
+    /// The distributions of RTTs.
     pub totals: Totals,
-    /// Lines that the writer had no room for.
+    /// Records that were dropped on their way to the output.
     pub lines_lost: u64,
-    /// What there is to say of a capture, if it was one.
+    /// The capture, if one was read.
     pub capture: Option<Replayed>,
 }
 
 /// A capture that was read.
 #[derive(Debug)]
 pub struct Replayed {
-    /// From its oldest packet to its newest.
+    /// The time from its oldest packet to its newest.
     pub span: Duration,
-    /// Packets that were left out.
+    /// Packets that were skipped.
     pub skipped: Skipped,
-    /// Why it could not be read to its end, if so.
+    /// Why it was not read to its end, if it was not.
     pub fault: Option<Error>,
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Summary {
         if self.capture.is_some() {
             let seconds = self.duration.as_secs_f64();
             write!(f, ", read in {seconds:.1} s")?;
-            if self.duration >= LONG_ENOUGH_FOR_A_RATE {
+            if self.duration >= MIN_DURATION_FOR_RATE {
                 write!(f, " ({:.2} million packets/s)", packets as f64 / seconds / 1e6)?;
             }
         }
@@ -80,7 +80,11 @@ impl fmt::Display for Summary {
         }
         self.write_unanswered(f)?;
         if counters.contended > 0 {
-            writeln!(f, "passed over: {} packets while another CPU had their flow", counters.contended)?;
+            writeln!(
+                f,
+                "not matched: {} packets while another CPU had their flow locked",
+                counters.contended
+            )?;
         }
         match &self.capture {
             Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
@@ -96,7 +100,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// What nobody answered, if there is anything.
+    /// Writes what went unanswered: DNS queries, and flows that were evicted.
     fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
         let queries: u64 = counters.dns_queries.iter().sum();
@@ -104,7 +108,7 @@ impl Summary {
             writeln!(f, "not answered: {} of {queries} DNS queries", counters.dns_unanswered)?;
         }
         if counters.evicted > 0 {
-            writeln!(f, "pushed out: {} flows that nobody had answered", counters.evicted)?;
+            writeln!(f, "evicted: {} flows without a reply", counters.evicted)?;
         }
         Ok(())
     }
@@ -121,16 +125,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_passed_over_is_told() {
+    fn contended_packets_are_reported() {
         assert_eq!(
             summary(&Counters { contended: 2, ..Counters::ZERO }),
-            "1.5 s, 0 packets, 0 samples\npassed over: 2 packets while another CPU had their flow\n\
+            "1.5 s, 0 packets, 0 samples\nnot matched: 2 packets while another CPU had their flow locked\n\
              lost: 0 events, 0 lines\n"
         );
     }
 
     #[test]
-    fn what_nobody_answered_is_told_only_where_there_is_some() {
+    fn unanswered_queries_and_evicted_flows_are_reported_if_any() {
         assert_eq!(
             summary(&Counters { dns_queries: [1, 2], ..Counters::ZERO }),
             "1.5 s, 0 packets, 0 samples\nlost: 0 events, 0 lines\n"
@@ -139,7 +143,7 @@ mod tests {
         assert_eq!(
             summary(&counters),
             "1.5 s, 0 packets, 0 samples\nnot answered: 2 of 7 DNS queries\n\
-             pushed out: 9 flows that nobody had answered\nlost: 0 events, 0 lines\n"
+             evicted: 9 flows without a reply\nlost: 0 events, 0 lines\n"
         );
     }
 }

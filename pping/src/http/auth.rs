@@ -1,4 +1,4 @@
-//! Who may come in: basic authentication (RFC 7617) against bcrypt hashes.
+//! Basic authentication (RFC 7617) against bcrypt hashes.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -13,96 +13,95 @@ use ring::{
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// How many of those who came in are remembered.
-const REMEMBERED: usize = 64;
+/// The number of successful logins that are cached.
+const CACHED: usize = 64;
 
-/// Names and the hashes of their passwords.
+/// The names of users and the hashes of their passwords.
 #[derive(Clone, Default)]
 pub(super) struct Users(HashMap<String, Arc<str>>);
 
 impl Users {
-    /// From hashes that [`is_hash`] accepts.
+    /// The hashes must be valid: see [`is_hash`].
     pub(super) fn new(users: impl IntoIterator<Item = (String, String)>) -> Self {
         Self(users.into_iter().map(|(name, hash)| (name, hash.into())).collect())
     }
 
-    /// Whether anybody may come in.
+    /// Whether no password is needed.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Whether this is a bcrypt hash.
+/// Whether `text` is a bcrypt hash.
 pub(super) fn is_hash(text: &str) -> bool {
     text.parse::<bcrypt::HashParts>().is_ok()
 }
 
-/// Checks passwords, which takes some tenths of a second of a processor each time: one at a time, and not again for
-/// those who were right.
-pub(super) struct Gate {
-    one: Arc<Semaphore>,
-    /// Tells what is remembered from what an attacker could work out, should the memory of this process get out.
+/// Checks passwords. A check takes some tenths of a second of CPU time, so there is one at a time, and successful logins
+/// are cached.
+pub(super) struct Authenticator {
+    one_at_a_time: Arc<Semaphore>,
+    /// The key of cached tags, which protects passwords should the memory of this process leak. Without it nothing is cached.
     key: Option<Key>,
-    known: Mutex<VecDeque<Tag>>,
+    cache: Mutex<VecDeque<Tag>>,
 }
 
-impl Default for Gate {
+impl Default for Authenticator {
     fn default() -> Self {
-        // Without random numbers nothing is remembered.
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new()).ok();
-        Self { one: Arc::new(Semaphore::new(1)), key, known: Mutex::default() }
+        Self { one_at_a_time: Arc::new(Semaphore::new(1)), key, cache: Mutex::default() }
     }
 }
 
-impl Gate {
-    /// Whether a request with this header may come in.
-    pub(super) async fn admits(&self, users: &Users, authorization: Option<&HeaderValue>) -> bool {
+impl Authenticator {
+    /// Whether a request with this header is allowed.
+    pub(super) async fn allows(&self, users: &Users, authorization: Option<&HeaderValue>) -> bool {
         if users.is_empty() {
             return true;
         }
         let Some((name, password)) = authorization.and_then(credentials) else { return false };
         let user = users.0.get(&name);
-        // A name that is unknown takes as long as one that is known.
+        // An unknown name takes as long as a known one.
         let Some(hash) = user.or_else(|| users.0.values().next()) else { return false };
         let tag = self.tag(&name, hash, &password);
-        if user.is_some() && self.knows(tag.as_ref()) {
+        if user.is_some() && self.is_cached(tag.as_ref()) {
             return true;
         }
-        let Ok(turn) = Arc::clone(&self.one).acquire_owned().await else { return false };
+        let Ok(permit) = Arc::clone(&self.one_at_a_time).acquire_owned().await else { return false };
         let hash = Arc::clone(hash);
         let check = move || {
             let is_right = bcrypt::verify(&password, &hash).unwrap_or(false);
-            // Not before it is done, even if the client has gone.
-            drop(turn);
+            // Held until here even if the client has gone.
+            drop(permit);
             is_right
         };
         let is_right = spawn_blocking(check).await.unwrap_or(false) && user.is_some();
         if let Some(tag) = tag.filter(|_| is_right) {
-            self.remember(tag);
+            self.cache(tag);
         }
         is_right
     }
 
-    /// What is remembered of somebody. When a password is changed the tag is another one.
+    /// The tag of a login. It changes with the hash of the password.
     fn tag(&self, name: &str, hash: &str, password: &[u8]) -> Option<Tag> {
-        // Hashes are of one length and have no NUL in them.
+        // Hashes have a fixed length and no NUL.
         let text = [name.as_bytes(), hash.as_bytes(), password].join(&0);
         self.key.as_ref().map(|key| sign(key, &text))
     }
 
-    fn knows(&self, tag: Option<&Tag>) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        tag.is_some_and(|tag| known.iter().any(|known| known.as_ref() == tag.as_ref()))
+    fn is_cached(&self, tag: Option<&Tag>) -> bool {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        tag.is_some_and(|tag| cache.iter().any(|cached| cached.as_ref() == tag.as_ref()))
     }
 
-    fn remember(&self, tag: Tag) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.truncate(REMEMBERED - 1);
-        known.push_front(tag);
+    fn cache(&self, tag: Tag) {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.truncate(CACHED - 1);
+        cache.push_front(tag);
     }
 }
 
-/// Name and password.
+/// The name and password in the header.
 fn credentials(authorization: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, encoded) = authorization.to_str().ok()?.split_once(' ')?;
     let decoded = BASE64_STANDARD.decode(encoded.trim()).ok()?;

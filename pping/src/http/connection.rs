@@ -1,4 +1,4 @@
-//! One connection: one request, one answer, each within a time and a size.
+//! A connection: one request and one response, both limited in time and size.
 
 use std::{
     convert::Infallible,
@@ -21,76 +21,79 @@ use tokio::{
 
 use super::{readers::Reader, site::Site};
 
-/// How long a handshake may take, and a request.
-const ASKING: Duration = Duration::from_secs(5);
+/// The timeout of a TLS handshake, and of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may take from there until the client has all of its answer.
-const ANSWERING: Duration = Duration::from_mins(1);
+/// The timeout of a response, until the client has read all of it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long a client has to read the end of its answer before the connection is closed.
-const LINGERING: Duration = Duration::from_secs(1);
+/// How long to wait for the client to close before closing.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What request line and headers together may be long, bytes. A token in a header takes some.
-const HEAD_BYTES: usize = 16 << 10;
+/// The largest request line and headers together, bytes. Tokens in headers take some.
+const MAX_HEAD: usize = 16 << 10;
 
-/// How many headers a request may have; Prometheus sends six.
-const HEADERS: usize = 64;
+/// The highest number of headers; Prometheus sends six.
+const MAX_HEADERS: usize = 64;
 
-/// What is read at most of a request's body, or of whatever comes after it, to get the answer across, bytes.
-const DISCARDED: u64 = 256 << 10;
+/// The most bytes to read and discard after a request, before the connection is closed.
+const MAX_DISCARDED: u64 = 256 << 10;
 
-/// Serves a client. `is_answering` is set while an answer is under way.
-pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, is_answering: Arc<AtomicBool>) {
+/// Serves a client. `is_responding` is set from the request until the response is written.
+pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, is_responding: Arc<AtomicBool>) {
     stream.set_nodelay(true).ok();
-    let settings = site.web_config.current();
-    let Some(tls) = &settings.tls else { return answer(stream, site, is_answering).await };
-    match timeout(ASKING, tls.accept(stream)).await {
-        Ok(Ok(stream)) => answer(stream, site, is_answering).await,
+    let in_force = site.web_config.current();
+    let Some(tls) = &in_force.tls else { return respond(stream, site, is_responding).await };
+    match timeout(REQUEST_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => respond(stream, site, is_responding).await,
         Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn answer<S>(stream: S, site: Arc<Site>, is_answering: Arc<AtomicBool>)
+async fn respond<S>(stream: S, site: Arc<Site>, is_responding: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let superseded = Arc::new(Notify::new());
-    let (reader, flag) = (Reader(Arc::clone(&superseded)), Arc::clone(&is_answering));
+    let (reader, flag) = (Reader(Arc::clone(&superseded)), Arc::clone(&is_responding));
     let service = service_fn(move |mut request| {
         flag.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(reader.clone());
         let site = Arc::clone(&site);
-        Box::pin(async move { Ok::<_, Infallible>(site.answer(request).await) })
+        Box::pin(async move { Ok::<_, Infallible>(site.respond(request).await) })
     });
     let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(ASKING)
-        .max_header_size(HEAD_BYTES)
-        .max_headers(HEADERS)
-        // A scrape every few seconds can afford a connection. Those that wait for a next request cost everybody.
+        .header_read_timeout(REQUEST_TIMEOUT)
+        .max_header_size(MAX_HEAD)
+        .max_headers(MAX_HEADERS)
+        // A scrape every few seconds can afford a connection; idle ones would take slots from other clients.
         .keep_alive(false)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
-    let served = timeout(ASKING + ANSWERING, poll_fn(|context| connection.poll_without_shutdown(context)));
+    let served = timeout(
+        REQUEST_TIMEOUT + RESPONSE_TIMEOUT,
+        poll_fn(|context| connection.poll_without_shutdown(context)),
+    );
     tokio::select! {
         served = served => match served {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!("a request or its answer failed: {error}"),
-            Err(_) => return tracing::debug!("a client took too long to read its answer"),
+            Ok(Err(error)) => tracing::debug!("a request or its response failed: {error}"),
+            Err(_) => return tracing::debug!("a client took too long to read its response"),
         },
-        () = superseded.notified() => return tracing::debug!("a client was too slow to read its page"),
+        () = superseded.notified() => return tracing::debug!("a client was too slow to read its page, and there are too many newer ones"),
     }
-    is_answering.store(false, Ordering::Relaxed);
+    is_responding.store(false, Ordering::Relaxed);
     linger(connection.into_parts().io.into_inner()).await;
 }
 
-/// Ends the stream, and waits a little for the client to do so too. Closing at once, with something unread, would make
-/// the system take back what the client has not read yet.
+/// Shuts the stream down, and waits a little for the client to close. Closing a socket with unread input resets the
+/// connection, and the client would lose the end of its response.
 async fn linger<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) {
     let discard = async {
         stream.shutdown().await.ok();
-        copy(&mut stream.take(DISCARDED), &mut sink()).await.ok();
+        copy(&mut stream.take(MAX_DISCARDED), &mut sink()).await.ok();
     };
-    timeout(LINGERING, discard).await.ok();
+    timeout(LINGER_TIMEOUT, discard).await.ok();
 }

@@ -1,4 +1,4 @@
-//! Letting clients in: a bounded number, none of which can keep the others out.
+//! The connections: a bounded number, which no client can use up.
 
 use std::{
     collections::HashMap,
@@ -21,32 +21,32 @@ use tokio::{
 
 use super::{GRACE, connection, site::Site};
 
-/// How many connections there may be at once.
-const CONNECTIONS: usize = 64;
+/// The highest number of connections.
+const MAX_CONNECTIONS: usize = 64;
 
-/// How long an answer may take before it makes room for somebody else, if there is no other room.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The age from which a connection may be closed in the middle of a response, to make room.
+const MIN_RESPONSE_TIME: Duration = Duration::from_secs(1);
 
-/// When to look for room again, and when to accept again after the system had no room for one more.
+/// When to look for room again, and when to accept again after an error.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What the agent has to say to its server.
+/// A command of the agent.
 #[derive(Debug)]
-pub(super) enum Order {
-    /// Read the web configuration again, from this file if from any.
+pub(super) enum Command {
+    /// Read the web configuration again, from this file if there is one.
     Reload(Option<PathBuf>),
-    /// Finish.
+    /// Stop serving.
     Stop,
 }
 
-/// Serves until told to stop.
+/// Accepts and serves connections until [`Command::Stop`].
 ///
 /// # Errors
 /// When the listening socket cannot be used.
 pub(super) async fn serve(
     listener: StdListener,
     site: Site,
-    mut orders: UnboundedReceiver<Order>,
+    mut commands: UnboundedReceiver<Command>,
 ) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let site = Arc::new(site);
@@ -57,13 +57,13 @@ pub(super) async fn serve(
             connections.begin(stream, peer, &site);
         }
         tokio::select! {
-            order = orders.recv() => match order {
-                Some(Order::Reload(web_config)) => site.web_config.reload(web_config),
-                Some(Order::Stop) | None => break,
+            command = commands.recv() => match command {
+                Some(Command::Reload(web_config)) => site.web_config.reload(web_config),
+                Some(Command::Stop) | None => break,
             },
             accepted = listener.accept(), if arrival.is_none() => match accepted {
                 Ok(accepted) => arrival = Some(accepted),
-                // The client has gone already, or there are no file descriptors left, which will not be better at once.
+                // The client has gone, or there are no file descriptors left.
                 Err(error) => {
                     tracing::debug!("a connection could not be accepted: {error}");
                     sleep(RETRY).await;
@@ -78,7 +78,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Connections under way.
+/// The open connections.
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
@@ -86,26 +86,27 @@ struct Connections {
 }
 
 struct Slot {
+    /// The address of the client: see [`origin`].
     origin: IpAddr,
     since: Instant,
-    /// Whether there was a request, and the answer is on its way.
-    is_answering: Arc<AtomicBool>,
+    /// Set from the request until the response is written.
+    is_responding: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
 impl Slot {
-    fn is_answering(&self) -> bool {
-        self.is_answering.load(Ordering::Relaxed)
+    fn is_responding(&self) -> bool {
+        self.is_responding.load(Ordering::Relaxed)
     }
 }
 
 impl Connections {
-    /// Makes room for one more, and says whether there is.
+    /// Makes room for another connection. Returns whether there is room.
     ///
-    /// The one to go is from where most connections are from, so that nobody can drive others out by coming often: one
-    /// that has asked for nothing yet, or else one that is slow to take its answer.
+    /// If all slots are taken, it closes the oldest idle connection from the busiest address, or else the oldest that is
+    /// slow to read its response, so one client cannot crowd out others.
     fn make_room(&mut self) -> bool {
-        if self.slots.len() < CONNECTIONS {
+        if self.slots.len() < MAX_CONNECTIONS {
             return true;
         }
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
@@ -117,21 +118,21 @@ impl Connections {
             .slots
             .iter()
             .filter(|(_, slot)| counts.get(&slot.origin).copied() == most)
-            .filter(|(_, slot)| !slot.is_answering() || slot.since.elapsed() >= PATIENCE)
-            .min_by_key(|(_, slot)| (slot.is_answering(), slot.since))
+            .filter(|(_, slot)| !slot.is_responding() || slot.since.elapsed() >= MIN_RESPONSE_TIME)
+            .min_by_key(|(_, slot)| (slot.is_responding(), slot.since))
             .map(|(&id, _)| id);
         let removed = oldest.and_then(|id| self.slots.remove(&id));
         if let Some(slot) = &removed {
-            tracing::debug!("dropped a connection from {}, to make room for another", slot.origin);
+            tracing::debug!("closed a connection from {} to make room for another", slot.origin);
             slot.task.abort();
         }
         removed.is_some()
     }
 
     fn begin(&mut self, stream: TcpStream, peer: SocketAddr, site: &Arc<Site>) {
-        let is_answering = Arc::new(AtomicBool::new(false));
-        let task = self.tasks.spawn(connection::serve(stream, Arc::clone(site), Arc::clone(&is_answering)));
-        let slot = Slot { origin: origin(peer.ip()), since: Instant::now(), is_answering, task };
+        let is_responding = Arc::new(AtomicBool::new(false));
+        let task = self.tasks.spawn(connection::serve(stream, Arc::clone(site), Arc::clone(&is_responding)));
+        let slot = Slot { origin: origin(peer.ip()), since: Instant::now(), is_responding, task };
         self.slots.insert(slot.task.id(), slot);
     }
 
@@ -143,9 +144,9 @@ impl Connections {
         self.slots.remove(&id);
     }
 
-    /// Lets answers under way finish, and nothing else.
+    /// Closes idle connections, and waits for responses in progress.
     async fn finish(&mut self) {
-        for slot in self.slots.values().filter(|slot| !slot.is_answering()) {
+        for slot in self.slots.values().filter(|slot| !slot.is_responding()) {
             slot.task.abort();
         }
         let all = async { while self.tasks.join_next().await.is_some() {} };
@@ -153,7 +154,7 @@ impl Connections {
     }
 }
 
-/// Where a client is from: its address, or the network of 64 bits that one IPv6 host may have many addresses of.
+/// The address of a client, or its IPv6 network of 64 bits, in which one host may have many addresses.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_one_host_may_have_are_one_origin() {
+    fn the_addresses_of_an_ipv6_network_are_one_origin() {
         let origin = |address: &str| origin(address.parse().unwrap()).to_string();
         assert_eq!(origin("2001:db8:0:1:2:3:4:5"), "2001:db8:0:1::");
         assert_eq!(origin("::ffff:192.0.2.1"), "192.0.2.1");

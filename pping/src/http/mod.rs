@@ -1,7 +1,7 @@
-//! The HTTP server: metrics, health, and a page for people. It never touches the kernel's maps.
+//! The HTTP server: metrics, health, and an index page. It has no access to the kernel's maps.
 //!
-//! It has a thread of its own, so that what drains the kernel never waits for whoever asks. That thread gives up all
-//! capabilities before it reads the first byte from a stranger.
+//! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
+//! reads the first byte from the network.
 
 mod auth;
 mod connection;
@@ -34,13 +34,13 @@ use tokio::{
 };
 
 pub use self::error::Error;
-use self::{connections::Order, site::Site, web_config::WebConfig};
+use self::{connections::Command, site::Site, web_config::WebConfig};
 use crate::{capabilities, metrics::Metrics};
 
-/// How long answers under way may still take once the server is to stop.
+/// How long responses in progress may take once the server stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Threads for pages, and for passwords, at most: neither is worth more of the machine.
+/// The highest number of threads for pages and passwords.
 const BLOCKING_THREADS: usize = 4;
 
 /// Whether programs are attached and the ring is being drained.
@@ -48,7 +48,7 @@ const BLOCKING_THREADS: usize = 4;
 pub struct Readiness(Arc<AtomicBool>);
 
 impl Readiness {
-    /// Says that they are.
+    /// Sets it.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -58,16 +58,16 @@ impl Readiness {
     }
 }
 
-/// A server under way. It ends when this is dropped.
+/// A running server. It stops when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    orders: mpsc::UnboundedSender<Order>,
+    commands: mpsc::UnboundedSender<Command>,
     ended: oneshot::Receiver<()>,
 }
 
 impl Server {
-    /// Takes the address, reads the web configuration, and begins to serve.
+    /// Binds the address, reads the web configuration, and starts to serve.
     ///
     /// # Errors
     /// [`Error::Listen`] when the address is not to be had, [`Error::OpenWebConfig`] and [`Error::WebConfig`] when the
@@ -83,7 +83,7 @@ impl Server {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let web_config = web_config.map(Path::to_owned);
-        let (orders, inbox) = mpsc::unbounded_channel();
+        let (commands, inbox) = mpsc::unbounded_channel();
         let (begun, has_begun) = blocking::channel();
         let (over, ended) = oneshot::channel();
         let run = move || {
@@ -92,9 +92,9 @@ impl Server {
                     begun.send(Ok(())).ok();
                     let site = Site::new(metrics, readiness, web_config);
                     if let Err(error) = runtime.block_on(connections::serve(listener, site, inbox)) {
-                        tracing::error!("--listen {address}: {error}; nothing is served any more");
+                        tracing::error!("--listen {address}: {error}; the HTTP server has stopped");
                     }
-                    // A password that is being checked is nothing to wait for.
+                    // Does not wait for a password check.
                     runtime.shutdown_background();
                 }
                 Err(error) => {
@@ -105,29 +105,28 @@ impl Server {
         };
         thread::Builder::new().name("pping-http".into()).spawn(run)?;
         has_begun.recv().unwrap_or_else(|_| Err(io::Error::other("the HTTP server did not start").into()))?;
-        Ok(Self { address, orders, ended })
+        Ok(Self { address, commands, ended })
     }
 
-    /// Where it listens.
+    /// The address it listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Has the web configuration read again, from this file if from any. One that cannot be changes nothing, and is
-    /// logged.
+    /// Reads the web configuration again, from this file if there is one. An invalid one is logged and changes nothing.
     pub fn reload(&self, web_config: Option<&Path>) {
-        self.orders.send(Order::Reload(web_config.map(Path::to_owned))).ok();
+        self.commands.send(Command::Reload(web_config.map(Path::to_owned))).ok();
     }
 
-    /// Stops: nobody new is let in, and answers under way get a second to finish.
+    /// Stops: accepts no connections any more, and gives responses in progress a second to finish.
     pub async fn stop(self) {
-        self.orders.send(Order::Stop).ok();
-        // It comes to an end by itself, unless a disk that hangs holds it up.
+        self.commands.send(Command::Stop).ok();
+        // The thread ends by itself, unless a disk hangs.
         timeout(2 * GRACE, self.ended).await.ok();
     }
 }
 
-/// What the thread does first. The configuration is read without capabilities: what can be read now can be read again.
+/// Prepares the thread. It reads the configuration without capabilities, so that a reload can read it again.
 fn prepare(address: SocketAddr, web_config: Option<PathBuf>) -> Result<(Runtime, WebConfig), Error> {
     capabilities::renounce().map_err(io::Error::other)?;
     let web_config = WebConfig::read(web_config)?;

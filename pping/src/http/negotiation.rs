@@ -1,6 +1,6 @@
-//! What a client would rather have (RFC 9110, 12.4.2).
+//! Quality values of content negotiation (RFC 9110, 12.4.2).
 
-/// How much a client wants one of the things that its header lists, in thousandths; `None` if the header does not say.
+/// The quality value of `wanted` in a header, in thousandths; `None` if the header does not list it.
 pub(super) fn weight(header: &str, wanted: &str) -> Option<u16> {
     header
         .split(',')
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_read_as_prometheus_and_others_write_them() {
+    fn quality_values_are_parsed() {
         let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                           text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
         assert_eq!(weight(prometheus, "application/openmetrics-text"), Some(1000));

@@ -1,4 +1,4 @@
-//! What is served.
+//! The pages.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -41,8 +41,8 @@ async fn exposition(
     Extension(reader): Extension<Reader>,
     headers: HeaderMap,
 ) -> Response {
-    let (text, encoding) = wanted(&headers);
-    // Where there are many groups this takes a while, and other connections have no time to wait.
+    let (text, encoding) = preferred(&headers);
+    // With many groups this takes a while, and must not block other connections.
     let Ok(Ok(page)) = spawn_blocking(move || metrics.page(text, encoding)).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
@@ -58,7 +58,7 @@ async fn exposition(
     ];
     let encoded =
         (encoding == Encoding::Gzip).then_some([(CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
-    // Piece by piece, and the page is kept as long as somebody reads it.
+    // The stream keeps the page alive while the client reads it.
     let chunks = (0..page.chunks().len()).map(move |index| Ok::<_, Infallible>(page.chunks()[index].clone()));
     let body = Body::from_stream(stream::iter(chunks));
     match encoded {
@@ -67,8 +67,8 @@ async fn exposition(
     }
 }
 
-/// The page that a client would rather have.
-fn wanted(headers: &HeaderMap) -> (Text, Encoding) {
+/// The format and encoding that the client prefers.
+fn preferred(headers: &HeaderMap) -> (Text, Encoding) {
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let accept = value(ACCEPT);
     let open = weight(accept, "application/openmetrics-text").unwrap_or(0);

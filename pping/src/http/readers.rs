@@ -1,5 +1,5 @@
-//! Who reads which page. Pages are large, and one lives as long as somebody reads it: there may be a few, not one for
-//! each second that a slow client takes.
+//! The clients that read each page. A page is large and lives as long as a client reads it, so there may be a few at a
+//! time, but not one for every second that a slow client takes.
 
 use std::{
     collections::VecDeque,
@@ -10,19 +10,19 @@ use tokio::sync::Notify;
 
 use crate::metrics::Page;
 
-/// How many pages may be read at once: those of both formats, plain and compressed, and older ones.
-const PAGES: usize = 6;
+/// The highest number of pages that are read at a time: both formats, plain and compressed, and two older ones.
+const MAX_PAGES: usize = 6;
 
-/// A client; notified when it has been too slow.
+/// A client. It is notified if it was too slow and must disconnect.
 #[derive(Clone, Debug)]
 pub(super) struct Reader(pub(super) Arc<Notify>);
 
-/// Pages, the oldest first, and their readers.
+/// The pages, oldest first, with their readers.
 #[derive(Debug, Default)]
 pub(super) struct Readers(Mutex<VecDeque<(Weak<Page>, Vec<Reader>)>>);
 
 impl Readers {
-    /// Notes that `reader` gets `page`. Those who still read the oldest may have to stop.
+    /// Adds a reader of `page`. If there are too many pages, the readers of the oldest are notified.
     pub(super) fn add(&self, page: &Arc<Page>, reader: Reader) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pages.retain(|(page, _)| page.strong_count() > 0);
@@ -31,7 +31,7 @@ impl Readers {
             Some((_, readers)) => readers.push(reader),
             None => pages.push_back((weak, vec![reader])),
         }
-        while pages.len() > PAGES
+        while pages.len() > MAX_PAGES
             && let Some((_, readers)) = pages.pop_front()
         {
             for reader in readers {
@@ -51,29 +51,29 @@ mod tests {
     use crate::metrics::{Encoding, Metrics, Text};
 
     #[test]
-    fn whoever_reads_the_oldest_of_too_many_pages_is_told() {
+    fn readers_of_the_oldest_page_are_notified_if_there_are_too_many() {
         let readers = Readers::default();
         let add = |page: &Arc<Page>| {
             let reader = Reader(Arc::default());
             readers.add(page, reader.clone());
             reader
         };
-        let is_told = |reader: &Reader| reader.0.notified().now_or_never().is_some();
+        let is_notified = |reader: &Reader| reader.0.notified().now_or_never().is_some();
         let metrics = Metrics::new(1, Duration::from_secs(1));
         let another = || {
             metrics.add(&[], Instant::now());
             metrics.page(Text::Classic, Encoding::Identity).unwrap()
         };
-        let pages: Vec<Arc<Page>> = (0..=PAGES).map(|_| another()).collect();
+        let pages: Vec<Arc<Page>> = (0..=MAX_PAGES).map(|_| another()).collect();
         let first: Vec<Reader> = [&pages[0], &pages[0]].map(add).into();
-        let others: Vec<Reader> = pages[1..PAGES].iter().map(add).collect();
-        assert!(!first.iter().any(is_told));
-        add(&pages[PAGES]);
-        assert!(first.iter().all(is_told));
-        assert!(!others.iter().any(is_told));
-        // One that was read makes room by itself.
+        let others: Vec<Reader> = pages[1..MAX_PAGES].iter().map(add).collect();
+        assert!(!first.iter().any(is_notified));
+        add(&pages[MAX_PAGES]);
+        assert!(first.iter().all(is_notified));
+        assert!(!others.iter().any(is_notified));
+        // Pages that were read make room by themselves.
         drop(pages);
         add(&another());
-        assert!(!others.iter().any(is_told));
+        assert!(!others.iter().any(is_notified));
     }
 }

@@ -1,4 +1,4 @@
-//! What stands before the pages: the same for each of them, `/healthz` too.
+//! The checks before every page, `/healthz` included: rate limit, body, password.
 
 use std::time::Instant;
 
@@ -13,31 +13,31 @@ use axum::{
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
-use super::{Readiness, auth::Gate, pages, web_config::WebConfig};
+use super::{Readiness, auth::Authenticator, pages, web_config::WebConfig};
 use crate::metrics::Metrics;
 
-/// What all connections share.
+/// The state that all connections share.
 pub(super) struct Site {
     pages: TowerToHyperService<axum::Router>,
     pub(super) web_config: WebConfig,
-    gate: Gate,
+    authenticator: Authenticator,
 }
 
 impl Site {
     pub(super) fn new(metrics: Metrics, readiness: Readiness, web_config: WebConfig) -> Self {
         let pages = TowerToHyperService::new(pages::router(metrics, readiness));
-        Self { pages, web_config, gate: Gate::default() }
+        Self { pages, web_config, authenticator: Authenticator::default() }
     }
 
-    /// The answer to a request.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Response {
-        let settings = self.web_config.current();
-        let mut response = if settings.rate_limit.as_ref().is_some_and(|limit| !limit.admits(Instant::now()))
+    /// The response to a request.
+    pub(super) async fn respond(&self, request: Request<Incoming>) -> Response {
+        let in_force = self.web_config.current();
+        let mut response = if in_force.rate_limit.as_ref().is_some_and(|limit| !limit.allows(Instant::now()))
         {
-            (StatusCode::TOO_MANY_REQUESTS, "that is more than rate_limit allows\n").into_response()
+            (StatusCode::TOO_MANY_REQUESTS, "more requests than rate_limit allows\n").into_response()
         } else if !request.body().is_end_stream() {
             (StatusCode::PAYLOAD_TOO_LARGE, "no page here takes a body\n").into_response()
-        } else if self.gate.admits(&settings.users, request.headers().get(AUTHORIZATION)).await {
+        } else if self.authenticator.allows(&in_force.users, request.headers().get(AUTHORIZATION)).await {
             match self.pages.call(request).await {
                 Ok(response) => response.map(Body::new),
                 Err(never) => match never {},
@@ -47,7 +47,7 @@ impl Site {
             (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], "a password is needed\n")
                 .into_response()
         };
-        for (name, value) in &settings.headers {
+        for (name, value) in &in_force.headers {
             response.headers_mut().insert(name, value.clone());
         }
         response

@@ -1,4 +1,4 @@
-//! Certificates of clients.
+//! Client certificates.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -16,14 +16,14 @@ use serde::Deserialize;
 use webpki::EndEntityCert;
 
 use super::{
-    Fault,
+    Invalid,
     tls::{Pem, Section},
 };
 
-/// What a client has to show.
+/// The certificate that a client needs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 pub(super) enum ClientAuthType {
-    /// Nothing.
+    /// None.
     #[default]
     NoClientCert,
     /// Any certificate, or none.
@@ -31,24 +31,24 @@ pub(super) enum ClientAuthType {
     /// Any certificate.
     #[serde(alias = "RequireClientCert")]
     RequireAnyClientCert,
-    /// A certificate of a known authority, or none.
+    /// A certificate of a trusted authority, or none.
     VerifyClientCertIfGiven,
-    /// A certificate of a known authority.
+    /// A certificate of a trusted authority.
     RequireAndVerifyClientCert,
 }
 
-/// What checks that; none where nothing is to be checked.
+/// The verifier of client certificates; `None` if none are requested.
 pub(super) fn verifier(
     section: &Section,
     authorities: Option<&Pem<'_>>,
     provider: &Arc<CryptoProvider>,
-) -> Result<Option<Arc<dyn ClientCertVerifier>>, Fault> {
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, Invalid> {
     let wanted = section.client_auth_type.as_ref().map_or(ClientAuthType::NoClientCert, |it| it.value);
     let verified = match wanted {
         ClientAuthType::NoClientCert => {
             if let Some(authorities) = authorities {
-                return Err(authorities.fault(
-                    "nobody is asked for a certificate; add client_auth_type: RequireAndVerifyClientCert",
+                return Err(authorities.invalid(
+                    "clients are not asked for certificates; add client_auth_type: RequireAndVerifyClientCert",
                 ));
             }
             None
@@ -65,14 +65,14 @@ pub(super) fn verifier(
     if let Some(name) = names.first().filter(|_| !mandatory) {
         let reason =
             "client_allowed_sans needs client_auth_type: RequireAndVerifyClientCert, or RequireAnyClientCert";
-        return Err(Fault::of(name, reason));
+        return Err(Invalid::at(name, reason));
     }
     if let Some(address) = names.iter().find(|name| name.value.contains('@') && !name.value.contains(':')) {
         let reason = format!(
             "`{}`: e-mail addresses are not supported; give a DNS name, IP address or URI",
             address.value
         );
-        return Err(Fault::of(address, reason));
+        return Err(Invalid::at(address, reason));
     }
     if wanted == ClientAuthType::NoClientCert {
         return Ok(None);
@@ -87,31 +87,31 @@ fn trusting(
     authorities: Option<&Pem<'_>>,
     is_optional: bool,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn ClientCertVerifier>, Fault> {
+) -> Result<Arc<dyn ClientCertVerifier>, Invalid> {
     let Some(authorities) = authorities else {
-        // It was there, or nothing would be verified.
-        let place = section.client_auth_type.as_ref();
         let reason = "there is nothing to verify certificates with; add client_ca_file";
-        return Err(
-            place.map_or(Fault { line: 1, column: 1, reason: reason.to_owned() }, |it| Fault::of(it, reason))
-        );
+        let value = section.client_auth_type.as_ref();
+        return Err(value.map_or_else(
+            || Invalid { line: 1, column: 1, reason: reason.to_owned() },
+            |it| Invalid::at(it, reason),
+        ));
     };
     let mut roots = RootCertStore::empty();
     for certificate in authorities.certificates()? {
-        roots.add(certificate).map_err(|error| authorities.fault(error.to_string()))?;
+        roots.add(certificate).map_err(|error| authorities.invalid(error.to_string()))?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let builder = if is_optional { builder.allow_unauthenticated() } else { builder };
-    builder.build().map_err(|error| authorities.fault(error.to_string()))
+    builder.build().map_err(|error| authorities.invalid(error.to_string()))
 }
 
-/// Who may connect.
+/// Verifies client certificates.
 #[derive(Debug)]
 struct Clients {
-    /// What asks the authorities; without it any certificate will do.
+    /// The verifier of the authorities; without it, any certificate is accepted.
     verified: Option<Arc<dyn ClientCertVerifier>>,
     mandatory: bool,
-    /// Names one of which a certificate has to have; none if any will do.
+    /// The names of which a certificate needs one; empty if any is accepted.
     names: Vec<String>,
     provider: Arc<CryptoProvider>,
 }
@@ -121,7 +121,7 @@ impl Clients {
         let Ok(certificate) = EndEntityCert::try_from(certificate) else { return false };
         self.names.iter().any(|name| match name.parse::<IpAddr>() {
             Ok(address) => certificate.verify_is_valid_for_subject_name(&ServerName::from(address)).is_ok(),
-            // To the letter: that it may stand for `*.example.org` says nothing of who it is.
+            // Literally, so that a wildcard certificate does not match.
             Err(_) => certificate.valid_dns_names().chain(certificate.valid_uri_names()).any(|it| it == name),
         })
     }

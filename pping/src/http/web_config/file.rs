@@ -1,4 +1,4 @@
-//! What the file says.
+//! The file of the web configuration.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
@@ -6,13 +6,13 @@ use axum::http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_saphyr::{RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
-use super::{Fault, Files, Settings, tls};
+use super::{Files, InForce, Invalid, tls};
 use crate::http::{
     auth::{self, Users},
     rate::RateLimit,
 };
 
-/// A text, and where it is.
+/// A string with its position.
 pub(super) type Text = Spanned<String>;
 
 #[derive(Default, Deserialize)]
@@ -27,12 +27,12 @@ struct File {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct HttpSection {
-    /// Whether HTTP/2 may be spoken. Nobody has to, and this server never does.
+    /// Whether HTTP/2 is allowed. This server does not speak it.
     http2: Option<bool>,
     headers: Option<Headers>,
 }
 
-/// Those that the convention allows.
+/// The headers that exporter-toolkit allows.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Headers {
@@ -55,15 +55,15 @@ struct RateSection {
     burst: u32,
 }
 
-/// Makes what a file says ready for use. Paths in it are relative to `directory`.
-pub(super) fn settings(bytes: &[u8], directory: &Path, files: &mut Files) -> Result<Settings, Fault> {
+/// Parses and prepares a file. Paths in it are relative to `directory`.
+pub(super) fn parse(bytes: &[u8], directory: &Path, files: &mut Files) -> Result<InForce, Invalid> {
     let file: File = serde_saphyr::from_slice(bytes).map_err(|error| syntax(&error))?;
     let section = file.tls_server_config;
     let server = section.map(|section| tls::server(section, directory, files)).transpose()?.flatten();
     let (tls, verifies_clients) =
         server.map_or((None, false), |(tls, verifies_clients)| (Some(tls), verifies_clients));
     let headers = file.http_server_config.and_then(|section| section.headers);
-    Ok(Settings {
+    Ok(InForce {
         tls,
         verifies_clients,
         users: users(file.basic_auth_users.unwrap_or_default())?,
@@ -72,41 +72,42 @@ pub(super) fn settings(bytes: &[u8], directory: &Path, files: &mut Files) -> Res
     })
 }
 
-fn syntax(error: &serde_saphyr::Error) -> Fault {
+fn syntax(error: &serde_saphyr::Error) -> Invalid {
     let mut options = RenderOptions::new(&UserMessageFormatter);
     options.snippets = SnippetMode::Off;
     let reason = error.render_with_options(options);
-    let Some(location) = error.location() else { return Fault { line: 1, column: 1, reason } };
+    let Some(location) = error.location() else { return Invalid { line: 1, column: 1, reason } };
     let (line, column) = (location.line(), location.column());
-    let place = format!(" at line {line}, column {column}");
-    let reason = reason.strip_suffix(&place).map_or(reason.clone(), str::to_owned);
-    Fault { line, column, reason }
+    let position = format!(" at line {line}, column {column}");
+    let reason = reason.strip_suffix(&position).map_or(reason.clone(), str::to_owned);
+    Invalid { line, column, reason }
 }
 
-impl Fault {
-    /// What is wrong with a value.
-    pub(super) fn of<T>(value: &Spanned<T>, reason: impl Into<String>) -> Self {
-        let place = value.referenced;
-        Self { line: place.line(), column: place.column(), reason: reason.into() }
+impl Invalid {
+    /// An error at the position of a value.
+    pub(super) fn at<T>(value: &Spanned<T>, reason: impl Into<String>) -> Self {
+        let position = value.referenced;
+        Self { line: position.line(), column: position.column(), reason: reason.into() }
     }
 }
 
-fn users(users: BTreeMap<String, Text>) -> Result<Users, Fault> {
+fn users(users: BTreeMap<String, Text>) -> Result<Users, Invalid> {
     for (name, hash) in &users {
         if name.contains(':') {
-            return Err(Fault::of(hash, format!("`{name}`: a user name cannot have a colon in it")));
+            return Err(Invalid::at(hash, format!("`{name}`: a user name cannot contain a colon")));
         }
         if !auth::is_hash(&hash.value) {
-            // It may be the password itself.
-            let reason = format!("`{name}`: this is no bcrypt hash; make one with `htpasswd -nBC 10 {name}`");
-            return Err(Fault::of(hash, reason));
+            // The value may be the password itself, so it is not printed.
+            let reason =
+                format!("`{name}`: this is not a bcrypt hash; make one with `htpasswd -nBC 10 {name}`");
+            return Err(Invalid::at(hash, reason));
         }
     }
     Ok(Users::new(users.into_iter().map(|(name, hash)| (name, hash.value))))
 }
 
 impl Headers {
-    fn values(self) -> Result<Vec<(HeaderName, HeaderValue)>, Fault> {
+    fn values(self) -> Result<Vec<(HeaderName, HeaderValue)>, Invalid> {
         let any: &[&str] = &[];
         let headers = [
             ("content-security-policy", self.content_security_policy, any),
@@ -119,11 +120,11 @@ impl Headers {
         for (name, text, allowed) in headers {
             let Some(text) = text.filter(|text| !text.value.is_empty()) else { continue };
             if !allowed.is_empty() && !allowed.contains(&text.value.as_str()) {
-                let reason = format!("`{}`: this can be {}", text.value, allowed.join(" or "));
-                return Err(Fault::of(&text, reason));
+                let reason = format!("`{}`: the value must be {}", text.value, allowed.join(" or "));
+                return Err(Invalid::at(&text, reason));
             }
             let value = HeaderValue::from_str(&text.value)
-                .map_err(|_| Fault::of(&text, "a header is one line of ASCII text"))?;
+                .map_err(|_| Invalid::at(&text, "a header is one line of ASCII text"))?;
             values.push((HeaderName::from_static(name), value));
         }
         Ok(values)
@@ -131,10 +132,10 @@ impl Headers {
 }
 
 impl RateSection {
-    fn limit(self) -> Result<Option<RateLimit>, Fault> {
+    fn limit(self) -> Result<Option<RateLimit>, Invalid> {
         let Some(text) = self.interval else { return Ok(None) };
         let interval = humantime::parse_duration(&text.value)
-            .map_err(|error| Fault::of(&text, format!("`{}`: {error}; give it like 100ms", text.value)))?;
+            .map_err(|error| Invalid::at(&text, format!("`{}`: {error}; give it like 100ms", text.value)))?;
         Ok((!interval.is_zero()).then(|| RateLimit::new(interval, self.burst, Instant::now())))
     }
 }

@@ -1,5 +1,5 @@
-//! The web configuration: TLS, passwords and headers, by the conventions of Prometheus' exporter-toolkit, so that one
-//! file serves all exporters of a host. As there, files that change are read again without being asked to.
+//! The web configuration: TLS, passwords and headers, in the format of Prometheus' exporter-toolkit, so that one file
+//! serves all exporters of a host. As there, files are read again when they change.
 
 mod clients;
 mod file;
@@ -20,22 +20,22 @@ use tokio_rustls::TlsAcceptor;
 use super::Error;
 use super::{auth::Users, rate::RateLimit};
 
-/// How often files are looked at, while there are requests.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often to check whether files changed, while there are requests.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is in force.
+/// The configuration in force.
 #[derive(Default)]
-pub(super) struct Settings {
+pub(super) struct InForce {
     pub(super) tls: Option<TlsAcceptor>,
-    /// Whether only those can connect whose certificate a known authority vouches for.
+    /// Whether clients need a certificate of a trusted authority.
     verifies_clients: bool,
     pub(super) users: Users,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) rate_limit: Option<RateLimit>,
 }
 
-impl Settings {
-    /// Says who can read along, if that is more than this host.
+impl InForce {
+    /// Warns if clients on other hosts can read the metrics, or passwords are sent in plain text.
     pub(super) fn warn_if_exposed(&self, address: SocketAddr) {
         if address.ip().to_canonical().is_loopback() {
             return;
@@ -43,52 +43,52 @@ impl Settings {
         if self.users.is_empty() && !self.verifies_clients {
             tracing::warn!(
                 "--listen {address}: everybody who reaches this address can read which hosts talk; listen at 127.0.0.1, \
-                 or ask for passwords with --web-config"
+                 or require passwords with --web-config"
             );
         } else if self.tls.is_none() {
             tracing::warn!(
-                "--listen {address}: passwords come over the network as plain text; add tls_server_config to the \
+                "--listen {address}: passwords are sent over the network in plain text; add tls_server_config to the \
                  --web-config"
             );
         }
     }
 }
 
-/// A web configuration, or none.
+/// The web configuration, which may be empty.
 pub(super) struct WebConfig {
     state: Mutex<State>,
 }
 
 struct State {
     path: Option<PathBuf>,
-    settings: Arc<Settings>,
+    in_force: Arc<InForce>,
     files: Files,
-    looked: Instant,
+    checked: Instant,
 }
 
 impl WebConfig {
     /// Reads the file, if there is one.
     ///
     /// # Errors
-    /// What is wrong with it, and where.
+    /// [`Error::OpenWebConfig`] and [`Error::WebConfig`].
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self, Error> {
         let mut files = Files::default();
-        let settings = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
-        let state = State { path, settings: settings.into(), files, looked: Instant::now() };
+        let in_force = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
+        let state = State { path, in_force: in_force.into(), files, checked: Instant::now() };
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// What is in force now.
-    pub(super) fn current(&self) -> Arc<Settings> {
+    /// The configuration in force. Reads the files again if they changed.
+    pub(super) fn current(&self) -> Arc<InForce> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.path.is_some() && state.looked.elapsed() >= LOOK {
-            state.looked = Instant::now();
+        if state.path.is_some() && state.checked.elapsed() >= CHECK_INTERVAL {
+            state.checked = Instant::now();
             if state.files.have_changed() {
                 let path = state.path.clone();
                 state.load(path);
             }
         }
-        Arc::clone(&state.settings)
+        Arc::clone(&state.in_force)
     }
 
     /// Reads all files again, and the configuration from `path` from now on.
@@ -101,30 +101,30 @@ impl State {
     fn load(&mut self, path: Option<PathBuf>) {
         let mut files = Files::default();
         match path.as_deref().map(|path| load(path, &mut files)).transpose() {
-            Ok(settings) => {
+            Ok(in_force) => {
                 if let Some(path) = &path {
                     tracing::info!("--web-config {}: read again", path.display());
                 }
-                self.settings = settings.unwrap_or_default().into();
+                self.in_force = in_force.unwrap_or_default().into();
                 self.path = path;
             }
-            Err(error) => tracing::error!("{error}; what was in force stays so"),
+            Err(error) => tracing::error!("{error}; the configuration in force stays as it was"),
         }
-        // After an error too: it is said once, and the files are read again when somebody has mended them.
+        // After an error too, which is logged once: the files are read again when they change.
         self.files = files;
     }
 }
 
-/// Files that were read, as they were then.
+/// The files that were read, with their stamps at that time.
 #[derive(Default)]
 struct Files(Vec<(PathBuf, Option<Stamp>)>);
 
-/// What changes with a file: its inode, size, and the times of its content and of itself.
+/// What identifies the content of a file: inode, size, mtime and ctime.
 type Stamp = (u64, u64, [i64; 4]);
 
 impl Files {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        // The stamp comes first: what changes in between is noticed the next time.
+        // Before the content, so that a change in between is noticed the next time.
         self.0.push((path.to_owned(), stamp(path)));
         fs::read(path)
     }
@@ -139,17 +139,20 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((it.ino(), it.size(), [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()]))
 }
 
-/// What is wrong, and where.
+/// An invalid value, with its position in the file.
 #[derive(Debug)]
-struct Fault {
+struct Invalid {
+    /// From 1.
     line: u64,
+    /// In characters, from 1.
     column: u64,
+    /// What is wrong, and what would be right.
     reason: String,
 }
 
-fn load(path: &Path, files: &mut Files) -> Result<Settings, Error> {
+fn load(path: &Path, files: &mut Files) -> Result<InForce, Error> {
     let bytes = files.read(path).map_err(|source| Error::OpenWebConfig { path: path.to_owned(), source })?;
-    file::settings(&bytes, path.parent().unwrap_or(Path::new("")), files).map_err(
-        |Fault { line, column, reason }| Error::WebConfig { path: path.to_owned(), line, column, reason },
+    file::parse(&bytes, path.parent().unwrap_or(Path::new("")), files).map_err(
+        |Invalid { line, column, reason }| Error::WebConfig { path: path.to_owned(), line, column, reason },
     )
 }

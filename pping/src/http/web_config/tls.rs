@@ -1,4 +1,4 @@
-//! TLS, as `tls_server_config` wants it.
+//! TLS, as `tls_server_config` describes it.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,7 +16,7 @@ use serde_saphyr::Spanned;
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Fault, Files,
+    Files, Invalid,
     clients::{self, ClientAuthType},
     file::Text,
 };
@@ -40,21 +40,17 @@ pub(super) struct Section {
     prefer_server_cipher_suites: Option<bool>,
 }
 
-/// A server, and whether it only lets in those whose certificate it has verified. None, if the section says nothing.
+/// The TLS acceptor, and whether clients need a verified certificate. `None` if the section is empty.
 pub(super) fn server(
     section: Spanned<Section>,
     directory: &Path,
     files: &mut Files,
-) -> Result<Option<(TlsAcceptor, bool)>, Fault> {
+) -> Result<Option<(TlsAcceptor, bool)>, Invalid> {
     if section.value == Section::default() {
         return Ok(None);
     }
-    let place = Fault::of(&section, String::new());
-    let missing = |what: &str| Fault {
-        reason: format!("{what} is missing; without it there is no TLS"),
-        line: place.line,
-        column: place.column,
-    };
+    let start = Invalid::at(&section, String::new());
+    let missing = |what: &str| Invalid { reason: format!("{what} is missing; TLS needs it"), ..start };
     let section = section.value;
     let mut pem = |name, text, file| Pem::read(name, text, file, directory, files);
     let certificate = pem("cert", section.cert.as_ref(), section.cert_file.as_ref())?;
@@ -72,7 +68,7 @@ pub(super) fn server(
     let versions = versions(&section)?;
     let builder = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
-        .map_err(|error| key.fault(format!("no TLS with this: {error}")))?;
+        .map_err(|error| key.invalid(format!("TLS cannot be set up with this: {error}")))?;
     let builder = match clients {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
@@ -80,18 +76,18 @@ pub(super) fn server(
     let chain = certificate.certificates()?;
     let mut config = builder
         .with_single_cert(chain, key.key()?)
-        .map_err(|error| key.fault(format!("this key and the certificate cannot be used: {error}")))?;
+        .map_err(|error| key.invalid(format!("this key cannot be used with the certificate: {error}")))?;
     config.ignore_client_order = section.prefer_server_cipher_suites.unwrap_or(true);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some((TlsAcceptor::from(Arc::new(config)), verifies_clients)))
 }
 
-/// The algorithms there are, less those that a list leaves out.
-fn provider(section: &Section) -> Result<CryptoProvider, Fault> {
+/// The algorithms of ring that the section allows.
+fn provider(section: &Section) -> Result<CryptoProvider, Invalid> {
     let mut provider = ring::default_provider();
     if let Some(names) = section.cipher_suites.as_deref().filter(|names| !names.is_empty()) {
         let chosen = choose(names, &provider.cipher_suites, |suite| suite_name(*suite))?;
-        // As with Go, where the list is of those up to TLS 1.2 and the others are always there.
+        // As in Go, the list is of suites up to TLS 1.2; those of TLS 1.3 are always enabled.
         provider.cipher_suites.retain(|suite| suite.tls13().is_some());
         provider.cipher_suites.extend(chosen.into_iter().filter(|suite| suite.tls13().is_none()));
     }
@@ -101,44 +97,44 @@ fn provider(section: &Section) -> Result<CryptoProvider, Fault> {
     Ok(provider)
 }
 
-/// Those that are named, in that order.
-fn choose<T: Copy>(names: &[Text], supported: &[T], name: impl Fn(&T) -> String) -> Result<Vec<T>, Fault> {
+/// The supported values of these names, in that order.
+fn choose<T: Copy>(names: &[Text], supported: &[T], name: impl Fn(&T) -> String) -> Result<Vec<T>, Invalid> {
     let one = |wanted: &Text| {
         supported.iter().find(|it| name(it) == wanted.value).copied().ok_or_else(|| {
             let all: Vec<String> = supported.iter().map(&name).collect();
-            Fault::of(wanted, format!("`{}` is not supported; there are {}", wanted.value, all.join(", ")))
+            Invalid::at(wanted, format!("`{}` is not supported; there are {}", wanted.value, all.join(", ")))
         })
     };
     names.iter().map(one).collect()
 }
 
-/// As the registry of IANA has it, and Go.
+/// The name in the IANA registry, as in Go.
 fn suite_name(suite: SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
 }
 
-/// As Go has it.
+/// The name in Go.
 fn group_name(group: &dyn SupportedKxGroup) -> String {
     format!("{:?}", group.name()).replace("secp256r1", "CurveP256").replace("secp384r1", "CurveP384")
 }
 
-fn versions(section: &Section) -> Result<Vec<&'static SupportedProtocolVersion>, Fault> {
+fn versions(section: &Section) -> Result<Vec<&'static SupportedProtocolVersion>, Invalid> {
     let all = [("TLS12", &TLS12), ("TLS13", &TLS13)];
-    let place = |text: &Text| {
+    let position = |text: &Text| {
         all.iter().position(|(name, _)| *name == text.value).ok_or_else(|| {
             let reason = format!("`{}` is not supported; there are TLS12 and TLS13", text.value);
-            Fault::of(text, reason)
+            Invalid::at(text, reason)
         })
     };
-    let lowest = section.min_version.as_ref().map_or(Ok(0), place)?;
-    let highest = section.max_version.as_ref().map_or(Ok(all.len() - 1), place)?;
+    let lowest = section.min_version.as_ref().map_or(Ok(0), position)?;
+    let highest = section.max_version.as_ref().map_or(Ok(all.len() - 1), position)?;
     match (&section.min_version, lowest > highest) {
-        (Some(text), true) => Err(Fault::of(text, "this is more than max_version; exchange the two")),
+        (Some(text), true) => Err(Invalid::at(text, "this is higher than max_version; exchange the two")),
         _ => Ok(all[lowest..=highest].iter().map(|(_, version)| *version).collect()),
     }
 }
 
-/// Something in PEM, and the value that it is from.
+/// Text in PEM, with the value that it came from.
 pub(super) struct Pem<'a> {
     bytes: Vec<u8>,
     value: &'a Text,
@@ -146,14 +142,14 @@ pub(super) struct Pem<'a> {
 }
 
 impl<'a> Pem<'a> {
-    /// What is given as `name`, or in the file `name_file`.
+    /// The text in the value `name`, or in the file `name_file`.
     fn read(
         name: &str,
         text: Option<&'a Text>,
         file: Option<&'a Text>,
         directory: &Path,
         files: &mut Files,
-    ) -> Result<Option<Self>, Fault> {
+    ) -> Result<Option<Self>, Invalid> {
         let is_given = |it: &&Text| !it.value.is_empty();
         match (text.filter(is_given), file.filter(is_given)) {
             (None, None) => Ok(None),
@@ -165,35 +161,33 @@ impl<'a> Pem<'a> {
                 let from = format!("{name}_file {}", path.display());
                 match files.read(&path) {
                     Ok(bytes) => Ok(Some(Self { bytes, value, from })),
-                    Err(error) => Err(Fault::of(value, format!("{from}: {error}"))),
+                    Err(error) => Err(Invalid::at(value, format!("{from}: {error}"))),
                 }
             }
             (Some(_), Some(value)) => {
-                Err(Fault::of(value, format!("there is {name} already; leave one of the two out")))
+                Err(Invalid::at(value, format!("{name} is given as well; remove one of the two")))
             }
         }
     }
 
-    pub(super) fn fault(&self, reason: impl AsRef<str>) -> Fault {
-        Fault::of(self.value, format!("{}: {}", self.from, reason.as_ref()))
+    pub(super) fn invalid(&self, reason: impl AsRef<str>) -> Invalid {
+        Invalid::at(self.value, format!("{}: {}", self.from, reason.as_ref()))
     }
 
-    /// All certificates in it, of which there is one at least.
-    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    /// All certificates, at least one.
+    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Invalid> {
         let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.bytes).collect();
-        let all = all.map_err(|error| self.fault(format!("this is no PEM: {error}")))?;
+        let all = all.map_err(|error| self.invalid(format!("this is not PEM: {error}")))?;
         if all.is_empty() {
-            return Err(self.fault("there is no certificate in PEM in it"));
+            return Err(self.invalid("it contains no certificate in PEM"));
         }
         Ok(all)
     }
 
-    fn key(&self) -> Result<PrivateKeyDer<'static>, Fault> {
+    fn key(&self) -> Result<PrivateKeyDer<'static>, Invalid> {
         PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|error| match error {
-            PemError::NoItemsFound => {
-                self.fault("there is no private key in PEM in it that is not encrypted")
-            }
-            error => self.fault(format!("this is no PEM: {error}")),
+            PemError::NoItemsFound => self.invalid("it contains no private key in PEM that is not encrypted"),
+            error => self.invalid(format!("this is not PEM: {error}")),
         })
     }
 }

@@ -66,7 +66,7 @@ fn web_what_is_wrong_with_a_file_is_said_with_its_place() {
         (&format!("{TLS}  curve_preferences:\n  - CurveP521\n"), "5:5", &["CurveP521", "X25519, CurveP256"]),
         (&format!("{TLS}  client_auth_type: Always\n"), "4:21", &["Always", "RequireAndVerifyClientCert"]),
         (&format!("{TLS}  client_auth_type: RequireAndVerifyClientCert\n"), "4:21", &["add client_ca_file"]),
-        (&format!("{TLS}  client_ca_file: ca.pem\n"), "4:19", &["nobody is asked", "client_auth_type"]),
+        (&format!("{TLS}  client_ca_file: ca.pem\n"), "4:19", &["clients are not asked", "client_auth_type"]),
         (&format!("{TLS}  client_allowed_sans: [a.example]\n"), "4:25", &["client_auth_type"]),
         (
             &format!(
@@ -123,7 +123,7 @@ fn web_a_signal_reads_the_file_again_and_a_bad_one_changes_nothing() {
     ok(pping.signal(Signal::SIGHUP));
     wait_until("it says so", || {
         let stderr = ok(pping.stderr());
-        stderr.contains("web.yml:1:1: ") && stderr.contains("what was in force stays so")
+        stderr.contains("web.yml:1:1: ") && stderr.contains("the configuration in force stays as it was")
     });
     assert!(is_ready(&host.namespace));
     fs::write(&file, format!("basic_auth_users: {{alice: {HASH}}}")).unwrap();
