@@ -1,5 +1,6 @@
-//! `cargo xtask lint`: formatting, words and links, circles of modules, and clippy for both sides.
+//! `cargo xtask lint`: formatting, words and links, dependencies, circles of modules, and clippy for both sides.
 
+mod dependencies;
 mod pages;
 
 use std::env;
@@ -19,6 +20,7 @@ pub(crate) fn run() -> Result<()> {
     setup::run(Scope { lints: true, ..Scope::default() }, Report::Changes)?;
     command::run(environment::cargo().args(["fmt", "--all", "--check"]))?;
     pages::check()?;
+    dependencies::check()?;
     modules::run(false)?;
     command::run(
         environment::cargo()

@@ -1,0 +1,171 @@
+//! That dependencies are what `deny.toml` allows: their licences, where they are from, and one version of each. Without a network, and
+//! without cargo-deny, which takes longer to compile than the gate to run.
+
+use std::{collections::BTreeMap, fs};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+use spdx::{Expression, LicenseReq, ParseMode};
+
+use crate::environment;
+
+const FILE: &str = "deny.toml";
+const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
+
+/// As far as it is looked at here.
+#[derive(Deserialize)]
+struct Allowed {
+    licenses: Licenses,
+    bans: Bans,
+}
+
+#[derive(Deserialize)]
+struct Licenses {
+    allow: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Bans {
+    skip: Vec<Skip>,
+}
+
+#[derive(Deserialize)]
+struct Skip {
+    #[serde(rename = "crate")]
+    package: String,
+}
+
+/// What cargo says of all packages.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    version: String,
+    license: Option<String>,
+    /// None of a package of the workspace.
+    source: Option<String>,
+}
+
+/// Fails if a dependency is not as it may be, or an exception is not needed any more.
+pub(super) fn check() -> Result<()> {
+    let text = fs::read_to_string(environment::repository().join(FILE))
+        .with_context(|| format!("cannot read {FILE}"))?;
+    let allowed: Allowed = toml::from_str(&text).with_context(|| format!("cannot parse {FILE}"))?;
+    let metadata = pping_lab::run(environment::cargo().args([
+        "metadata",
+        "--format-version",
+        "1",
+        "--locked",
+        "--offline",
+    ]))?;
+    let Metadata { packages } =
+        serde_json::from_str(&metadata).context("cannot parse what cargo metadata prints")?;
+    let wrong = wrong(&allowed, &packages);
+    ensure!(wrong.is_empty(), "dependencies that {FILE} does not allow:\n  {}", wrong.join("\n  "));
+    Ok(())
+}
+
+fn wrong(allowed: &Allowed, packages: &[Package]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Package { name, version, license, source } in packages {
+        let is_fine = license.as_deref().map(|license| is_allowed(license, &allowed.licenses.allow));
+        let reason = match is_fine {
+            Some(Ok(true)) => None,
+            Some(Ok(false)) => Some(format!("the licence {license:?} is not allowed")),
+            Some(Err(error)) => Some(error.to_string()),
+            None => Some("it names no licence".to_owned()),
+        };
+        // Our own packages are under the licences that the repository has.
+        if let Some(reason) = reason.filter(|_| source.is_some()) {
+            wrong.push(format!("{name} {version}: {reason}"));
+        }
+        if source.as_ref().is_some_and(|source| source != REGISTRY) {
+            wrong.push(format!("{name} {version} is not from crates.io: {source:?}"));
+        }
+        versions.entry(name).or_default().push(version);
+    }
+    let is_skipped = |name: &str, version: &&str| {
+        allowed.bans.skip.iter().any(|skip| skip.package == format!("{name}@{version}"))
+    };
+    for (name, versions) in &versions {
+        let counted = versions.iter().filter(|version| !is_skipped(name, version)).count();
+        if counted > 1 {
+            wrong.push(format!("{name} is there in versions {}", versions.join(", ")));
+        }
+    }
+    let needless = allowed.bans.skip.iter().filter(|skip| {
+        let (name, version) = skip.package.split_once('@').unwrap_or((&skip.package, ""));
+        versions.get(name).is_none_or(|versions| versions.len() < 2 || !versions.contains(&version))
+    });
+    wrong.extend(needless.map(|skip| format!("{} needs no exception", skip.package)));
+    wrong
+}
+
+/// Whether a licence expression can be met by the licences that are allowed.
+fn is_allowed(license: &str, allowed: &[String]) -> Result<bool, spdx::ParseError> {
+    let expression = Expression::parse_mode(license, ParseMode::LAX)?;
+    let is_listed = |requirement: &LicenseReq| {
+        requirement.license.id().is_some_and(|id| allowed.iter().any(|allowed| allowed == id.name))
+    };
+    Ok(expression.evaluate(is_listed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, version: &str, license: &str) -> Package {
+        Package {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            license: Some(license.to_owned()),
+            source: Some(REGISTRY.to_owned()),
+        }
+    }
+
+    fn allowed(skip: &[&str]) -> Allowed {
+        let skip = skip.iter().map(|&package| Skip { package: package.to_owned() }).collect();
+        Allowed {
+            licenses: Licenses { allow: vec!["MIT".to_owned(), "ISC".to_owned()] },
+            bans: Bans { skip },
+        }
+    }
+
+    #[test]
+    fn a_licence_is_met_by_one_of_several_and_by_all_that_are_required() {
+        for (license, is_fine) in [
+            ("MIT", true),
+            ("GPL-3.0", false),
+            ("GPL-3.0 OR MIT", true),
+            ("MIT/Apache-2.0", true),
+            ("MIT AND ISC", true),
+            ("MIT AND Zlib", false),
+        ] {
+            assert_eq!(
+                wrong(&allowed(&[]), &[package("a", "1.0.0", license)]).is_empty(),
+                is_fine,
+                "{license}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_second_version_needs_an_exception_and_an_exception_a_second_version() {
+        let twice = [package("a", "1.0.0", "MIT"), package("a", "2.0.0", "MIT")];
+        assert_eq!(wrong(&allowed(&[]), &twice), ["a is there in versions 1.0.0, 2.0.0"]);
+        assert_eq!(wrong(&allowed(&["a@1.0.0"]), &twice), [""; 0]);
+        assert_eq!(wrong(&allowed(&["a@1.0.0"]), &twice[1..]), ["a@1.0.0 needs no exception"]);
+    }
+
+    #[test]
+    fn what_is_from_elsewhere_is_named() {
+        let foreign =
+            Package { source: Some("git+https://example.net/a".to_owned()), ..package("a", "1.0.0", "MIT") };
+        assert_eq!(wrong(&allowed(&[]), &[foreign]).len(), 1);
+    }
+}
