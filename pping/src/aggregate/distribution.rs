@@ -6,7 +6,7 @@ use pping_common::{
     hist::{self, BINS},
 };
 
-use super::{join, rtt_at};
+use super::range::{join, rtt_at};
 
 /// Significant digits of the `HdrHistogram`: finer than the bins.
 const DIGITS: u8 = 2;

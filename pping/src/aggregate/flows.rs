@@ -11,7 +11,7 @@ use pping_common::{
 };
 use serde::Serialize;
 
-use super::rtt_at;
+use super::range::rtt_at;
 
 /// How long after its last sample a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
 /// may have been lost.

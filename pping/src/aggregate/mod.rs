@@ -2,32 +2,12 @@
 
 mod distribution;
 mod flows;
+mod range;
 mod totals;
 
 pub use distribution::Distribution;
 pub(crate) use flows::FlowSamples;
 pub use flows::Rtts;
-use pping_common::hist;
+#[cfg(feature = "live")]
+pub(crate) use range::{Range, join, rtt_at};
 pub use totals::Totals;
-
-/// The shortest and the longest RTT, ns, if there is one.
-pub(crate) type Range = Option<(u64, u64)>;
-
-/// The range of samples with either range.
-pub(crate) fn join(one: Range, other: Range) -> Range {
-    match (one, other) {
-        (Some((min, max)), Some((lower, higher))) => Some((min.min(lower), max.max(higher))),
-        (range, None) | (None, range) => range,
-    }
-}
-
-/// The RTT of this rank, from 1, among the samples of bins, ns: the middle of its bin, within the shortest and the longest
-/// RTT. Bins are given as index and count, in order.
-pub(crate) fn rtt_at(rank: u64, bins: impl IntoIterator<Item = (usize, u64)>, (min, max): (u64, u64)) -> u64 {
-    let mut seen = 0;
-    let bin = bins.into_iter().find(|&(_, count)| {
-        seen += count;
-        seen >= rank
-    });
-    bin.map_or(max, |(bin, _)| hist::middle(bin).clamp(min, max))
-}

@@ -7,7 +7,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::Distribution;
+use super::distribution::Distribution;
 
 /// Distributions by method and, if known, by the direction of the echo: the two directions measure different paths.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Cursor, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-use super::Error;
+use super::error::Error;
 
 /// The size of a read of compressed data, bytes.
 const READ: usize = 128 << 10;

@@ -6,6 +6,7 @@
 mod buffer;
 mod compression;
 mod error;
+mod found;
 mod interface_ids;
 mod link;
 mod pcap;
@@ -20,6 +21,7 @@ use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
 
 use self::{
     buffer::Buffer,
+    found::Found,
     interface_ids::InterfaceIds,
     pcap::Pcap,
     pcapng::{Block, Next, Pcapng, Skip},
@@ -79,31 +81,6 @@ enum Format {
     Unknown,
     Pcap(Pcap),
     Pcapng(Pcapng),
-}
-
-/// A packet that has arrived, and its position in the block.
-struct Found {
-    /// The time, ns since 1970.
-    time: u64,
-    interface: u16,
-    link: LinkType,
-    direction: Option<Direction>,
-    /// Bytes of the block before the packet.
-    header: usize,
-    /// Bytes of the packet that were captured.
-    captured: usize,
-    /// Bytes of the whole block.
-    block: usize,
-    /// Bytes that the packet had on the network.
-    frame_len: usize,
-}
-
-impl Found {
-    /// The packet in its block.
-    #[inline]
-    fn bytes<'a>(&self, block: &'a [u8]) -> &'a [u8] {
-        block.get(self.header..self.header + self.captured).unwrap_or_default()
-    }
 }
 
 impl<R: Read> Capture<R> {

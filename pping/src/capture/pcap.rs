@@ -6,7 +6,7 @@ use pcap_parser::{
 };
 use pping_common::{limits::SECOND, parse::LinkType};
 
-use super::{Error, Found, buffer::MAX_BLOCK, link};
+use super::{buffer::MAX_BLOCK, error::Error, found::Found, link};
 
 /// The first bytes of a file: microseconds and nanoseconds in both byte orders, and the modified format of some kernels of
 /// the nineties.

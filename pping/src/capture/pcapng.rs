@@ -13,7 +13,7 @@ use pcap_parser::{
 };
 use pping_common::{abi::Direction, bytes::Bytes as _, parse::LinkType};
 
-use super::{Error, Found, buffer::MAX_BLOCK, interface_ids::InterfaceIds, link, time::Clock};
+use super::{buffer::MAX_BLOCK, error::Error, found::Found, interface_ids::InterfaceIds, link, time::Clock};
 
 /// The first bytes of each section: the type of a section header, which is the same in both byte orders.
 pub(super) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];

@@ -11,6 +11,7 @@ mod negotiation;
 mod pages;
 mod rate;
 mod readers;
+mod readiness;
 mod site;
 mod web_config;
 
@@ -18,13 +19,8 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc as blocking,
-    },
+    sync::mpsc as blocking,
     thread,
-    time::Duration,
 };
 
 use tokio::{
@@ -33,30 +29,16 @@ use tokio::{
     time::timeout,
 };
 
-pub use self::error::Error;
-use self::{connections::Command, site::Site, web_config::WebConfig};
+use self::{
+    connections::{Command, GRACE},
+    site::Site,
+    web_config::WebConfig,
+};
+pub use self::{error::Error, readiness::Readiness};
 use crate::{capabilities, metrics::Metrics};
-
-/// How long responses in progress may take once the server stops.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// The highest number of threads for pages and passwords.
 const BLOCKING_THREADS: usize = 4;
-
-/// Whether programs are attached and the ring is being drained.
-#[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<AtomicBool>);
-
-impl Readiness {
-    /// Sets it.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]

@@ -17,9 +17,9 @@ use futures_util::stream;
 use tokio::task::spawn_blocking;
 
 use super::{
-    Readiness,
     negotiation::weight,
     readers::{Reader, Readers},
+    readiness::Readiness,
 };
 use crate::metrics::{Encoding, Metrics, Text};
 

@@ -13,7 +13,7 @@ use axum::{
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
-use super::{Readiness, auth::Authenticator, pages, web_config::WebConfig};
+use super::{auth::Authenticator, pages, readiness::Readiness, web_config::WebConfig};
 use crate::metrics::Metrics;
 
 /// The state that all connections share.

@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError},
     },
     thread,
@@ -24,12 +24,12 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use self::writer::Writer;
+use self::writer::{Message, Shared, Writer};
 pub use self::{
     batch::{Batch, Framing},
     error::Error,
 };
-pub(crate) use self::{outage::Outage, target::Target};
+pub(crate) use self::{outage::Outage, target::Target, writer::OnFailure};
 #[cfg(feature = "live")]
 use crate::capabilities;
 
@@ -41,34 +41,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long the last batches may take to be written once pping stops.
 const FLUSH_TIME: Duration = Duration::from_millis(500);
-
-enum Message {
-    Batch(Batch),
-    Reopen,
-    End,
-}
-
-/// What to do when a file cannot be written, for instance on a full disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    /// Drop and count records until it can be written again: packets of an interface do not wait.
-    Drop,
-    /// End the run: a capture can be read again.
-    End,
-}
-
-/// What the writer shares with those that hand over records.
-#[derive(Default)]
-struct Shared {
-    /// Records in the queue.
-    waiting: AtomicU64,
-    /// Records that the writer dropped.
-    lost: AtomicU64,
-    /// Whether the file is to be reopened.
-    reopen: AtomicBool,
-    /// The file; `None` is standard output.
-    path: Mutex<Option<PathBuf>>,
-}
 
 /// A handle to reopen the output, as after a log rotation.
 pub(crate) struct Reopen {

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{Error, Framing};
+use super::{batch::Framing, error::Error};
 
 /// A file, a pipe or a device.
 pub(crate) struct Target {

@@ -3,15 +3,52 @@
 use std::{
     fmt, io,
     path::{Path, PathBuf},
-    sync::{PoisonError, atomic::Ordering, mpsc::Receiver},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::Receiver,
+    },
     time::Instant,
 };
 
 use super::{
-    Batch, Error, Framing, Message, OnFailure, Shared,
+    batch::{Batch, Framing},
+    error::Error,
     outage::Outage,
     target::{Target, Torn},
 };
+
+/// A message to the writer.
+pub(super) enum Message {
+    /// Records to write.
+    Batch(Batch),
+    /// Wakes the writer, to reopen the file.
+    Reopen,
+    /// No more records will come.
+    End,
+}
+
+/// What to do when a file cannot be written, for instance on a full disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnFailure {
+    /// Drop and count records until it can be written again: packets of an interface do not wait.
+    Drop,
+    /// End the run: a capture can be read again.
+    End,
+}
+
+/// What the writer shares with those that hand over records.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// Records in the queue.
+    pub(super) waiting: AtomicU64,
+    /// Records that the writer dropped.
+    pub(super) lost: AtomicU64,
+    /// Whether the file is to be reopened.
+    pub(super) reopen: AtomicBool,
+    /// The file; `None` is standard output.
+    pub(super) path: Mutex<Option<PathBuf>>,
+}
 
 /// Why writing ended early: `None` when the reader closed its end.
 type Result<T> = std::result::Result<T, Option<Error>>;

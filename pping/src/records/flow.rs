@@ -8,7 +8,7 @@ use pping_common::{
 };
 use serde::Serialize;
 
-use super::{Tuple, names::reason_name};
+use super::{names::reason_name, tuple::Tuple};
 use crate::aggregate::Rtts;
 
 /// A flow direction opened or closed.

@@ -15,7 +15,7 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 
-use super::{direction_name, method_name};
+use super::names::{direction_name, method_name};
 use crate::{
     aggregate::Distribution,
     groups::SeriesName,

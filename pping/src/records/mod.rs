@@ -7,87 +7,18 @@ mod flow;
 pub mod format;
 mod hdr_log;
 mod names;
+mod record;
 mod reporter;
 mod rtt;
-
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-
-use pping_common::{abi::Endpoints, parse::Protocol};
-use serde::Serialize;
+mod tuple;
 
 pub(crate) use self::names::untracked_name;
 pub use self::{
     aggregate::AggregateRecord,
     flow::{FlowRecord, FlowSummaryRecord},
     names::{direction_name, method_name},
+    record::Record,
     reporter::Reporter,
     rtt::RttRecord,
+    tuple::Tuple,
 };
-
-/// One record of the output.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Record {
-    /// A sample.
-    Rtt(RttRecord),
-    /// A flow direction opened or closed.
-    Flow(FlowRecord),
-    /// A flow ended.
-    FlowSummary(Box<FlowSummaryRecord>),
-    /// What a group measured in an interval.
-    Aggregate(Box<AggregateRecord>),
-}
-
-impl Record {
-    /// When it happened, ns since the Unix epoch.
-    fn timestamp(&self) -> u64 {
-        match self {
-            Self::Rtt(record) => record.timestamp,
-            Self::Flow(record) => record.timestamp,
-            Self::FlowSummary(record) => record.timestamp,
-            Self::Aggregate(record) => record.timestamp,
-        }
-    }
-}
-
-/// The two ends of a flow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Tuple {
-    /// The host that replied.
-    pub src_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
-    pub src_port: u16,
-    /// The host whose packets are timed.
-    pub dest_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
-    pub dest_port: u16,
-    /// `TCP`, `QUIC`, `DNS`, `ICMP` or `ICMPv6`.
-    pub protocol: &'static str,
-}
-
-impl Tuple {
-    /// The endpoints of an event; `None` if its protocol has no flows.
-    fn new(endpoints: &Endpoints) -> Option<Self> {
-        let address = |bytes| Ipv6Addr::from(bytes).to_canonical();
-        Some(Self {
-            src_ip: address(endpoints.source),
-            src_port: endpoints.source_port,
-            dest_ip: address(endpoints.destination),
-            dest_port: endpoints.destination_port,
-            protocol: match Protocol::from_number(endpoints.protocol)? {
-                Protocol::Tcp => "TCP",
-                Protocol::Icmp => "ICMP",
-                Protocol::Icmpv6 => "ICMPv6",
-                // The only flows over UDP.
-                Protocol::Udp => "QUIC",
-                Protocol::NonIp | Protocol::Other => return None,
-            },
-        })
-    }
-
-    /// `source+destination`, as ePPing writes it.
-    fn ends(&self) -> String {
-        let (source, destination) = (self.src_ip, self.dest_ip);
-        format!("{}+{}", SocketAddr::new(source, self.src_port), SocketAddr::new(destination, self.dest_port))
-    }
-}

@@ -5,7 +5,13 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use foldhash::fast::RandomState;
 use pping_common::abi::Tally;
 
-use super::{AggregateRecord, FlowRecord, FlowSummaryRecord, Record, RttRecord, hdr_log::HdrLog};
+use super::{
+    aggregate::AggregateRecord,
+    flow::{FlowRecord, FlowSummaryRecord},
+    hdr_log::HdrLog,
+    record::Record,
+    rtt::RttRecord,
+};
 use crate::{
     aggregate::{Distribution, FlowSamples, Totals},
     config::Aggregation,

@@ -9,8 +9,8 @@ use pping_common::{
 use serde::Serialize;
 
 use super::{
-    Tuple,
     names::{serialize_is_egress, serialize_method},
+    tuple::Tuple,
 };
 
 /// A sample.

@@ -12,30 +12,13 @@ use rustls::{
         danger::{ClientCertVerified, ClientCertVerifier},
     },
 };
-use serde::Deserialize;
 use webpki::EndEntityCert;
 
 use super::{
-    Invalid,
-    tls::{Pem, Section},
+    invalid::Invalid,
+    pem::Pem,
+    section::{ClientAuthType, Section},
 };
-
-/// The certificate that a client needs.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-pub(super) enum ClientAuthType {
-    /// None.
-    #[default]
-    NoClientCert,
-    /// Any certificate, or none.
-    RequestClientCert,
-    /// Any certificate.
-    #[serde(alias = "RequireClientCert")]
-    RequireAnyClientCert,
-    /// A certificate of a trusted authority, or none.
-    VerifyClientCertIfGiven,
-    /// A certificate of a trusted authority.
-    RequireAndVerifyClientCert,
-}
 
 /// The verifier of client certificates; `None` if none are requested.
 pub(super) fn verifier(

@@ -6,19 +6,22 @@ use axum::http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_saphyr::{RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
-use super::{Files, InForce, Invalid, tls};
+use super::{
+    files::Files,
+    in_force::InForce,
+    invalid::{Invalid, Text},
+    section::Section,
+    tls,
+};
 use crate::http::{
     auth::{self, Users},
     rate::RateLimit,
 };
 
-/// A string with its position.
-pub(super) type Text = Spanned<String>;
-
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
-    tls_server_config: Option<Spanned<tls::Section>>,
+    tls_server_config: Option<Spanned<Section>>,
     http_server_config: Option<HttpSection>,
     basic_auth_users: Option<BTreeMap<String, Text>>,
     rate_limit: Option<RateSection>,
@@ -81,14 +84,6 @@ fn syntax(error: &serde_saphyr::Error) -> Invalid {
     let position = format!(" at line {line}, column {column}");
     let reason = reason.strip_suffix(&position).map_or(reason.clone(), str::to_owned);
     Invalid { line, column, reason }
-}
-
-impl Invalid {
-    /// An error at the position of a value.
-    pub(super) fn at<T>(value: &Spanned<T>, reason: impl Into<String>) -> Self {
-        let position = value.referenced;
-        Self { line: position.line(), column: position.column(), reason: reason.into() }
-    }
 }
 
 fn users(users: BTreeMap<String, Text>) -> Result<Users, Invalid> {

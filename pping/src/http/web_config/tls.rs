@@ -5,40 +5,18 @@ use std::{path::Path, sync::Arc};
 use rustls::{
     ServerConfig, SupportedCipherSuite, SupportedProtocolVersion,
     crypto::{CryptoProvider, SupportedKxGroup, ring},
-    pki_types::{
-        CertificateDer, PrivateKeyDer,
-        pem::{Error as PemError, PemObject as _},
-    },
     version::{TLS12, TLS13},
 };
-use serde::Deserialize;
 use serde_saphyr::Spanned;
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    Files, Invalid,
-    clients::{self, ClientAuthType},
-    file::Text,
+    clients,
+    files::Files,
+    invalid::{Invalid, Text},
+    pem::Pem,
+    section::{ClientAuthType, Section},
 };
-
-/// The section of the file.
-#[derive(Default, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Section {
-    cert: Option<Text>,
-    key: Option<Text>,
-    cert_file: Option<Text>,
-    key_file: Option<Text>,
-    pub(super) client_ca: Option<Text>,
-    pub(super) client_ca_file: Option<Text>,
-    pub(super) client_auth_type: Option<Spanned<ClientAuthType>>,
-    pub(super) client_allowed_sans: Option<Vec<Text>>,
-    min_version: Option<Text>,
-    max_version: Option<Text>,
-    cipher_suites: Option<Vec<Text>>,
-    curve_preferences: Option<Vec<Text>>,
-    prefer_server_cipher_suites: Option<bool>,
-}
 
 /// The TLS acceptor, and whether clients need a verified certificate. `None` if the section is empty.
 pub(super) fn server(
@@ -131,63 +109,5 @@ fn versions(section: &Section) -> Result<Vec<&'static SupportedProtocolVersion>,
     match (&section.min_version, lowest > highest) {
         (Some(text), true) => Err(Invalid::at(text, "this is higher than max_version; exchange the two")),
         _ => Ok(all[lowest..=highest].iter().map(|(_, version)| *version).collect()),
-    }
-}
-
-/// Text in PEM, with the value that it came from.
-pub(super) struct Pem<'a> {
-    bytes: Vec<u8>,
-    value: &'a Text,
-    from: String,
-}
-
-impl<'a> Pem<'a> {
-    /// The text in the value `name`, or in the file `name_file`.
-    fn read(
-        name: &str,
-        text: Option<&'a Text>,
-        file: Option<&'a Text>,
-        directory: &Path,
-        files: &mut Files,
-    ) -> Result<Option<Self>, Invalid> {
-        let is_given = |it: &&Text| !it.value.is_empty();
-        match (text.filter(is_given), file.filter(is_given)) {
-            (None, None) => Ok(None),
-            (Some(value), None) => {
-                Ok(Some(Self { bytes: value.value.clone().into_bytes(), value, from: name.to_owned() }))
-            }
-            (None, Some(value)) => {
-                let path = directory.join(&value.value);
-                let from = format!("{name}_file {}", path.display());
-                match files.read(&path) {
-                    Ok(bytes) => Ok(Some(Self { bytes, value, from })),
-                    Err(error) => Err(Invalid::at(value, format!("{from}: {error}"))),
-                }
-            }
-            (Some(_), Some(value)) => {
-                Err(Invalid::at(value, format!("{name} is given as well; remove one of the two")))
-            }
-        }
-    }
-
-    pub(super) fn invalid(&self, reason: impl AsRef<str>) -> Invalid {
-        Invalid::at(self.value, format!("{}: {}", self.from, reason.as_ref()))
-    }
-
-    /// All certificates, at least one.
-    pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Invalid> {
-        let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.bytes).collect();
-        let all = all.map_err(|error| self.invalid(format!("this is not PEM: {error}")))?;
-        if all.is_empty() {
-            return Err(self.invalid("it contains no certificate in PEM"));
-        }
-        Ok(all)
-    }
-
-    fn key(&self) -> Result<PrivateKeyDer<'static>, Invalid> {
-        PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|error| match error {
-            PemError::NoItemsFound => self.invalid("it contains no private key in PEM that is not encrypted"),
-            error => self.invalid(format!("this is not PEM: {error}")),
-        })
     }
 }

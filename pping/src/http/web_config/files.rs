@@ -1,0 +1,31 @@
+//! The files that a web configuration was read from.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// The files that were read, with their stamps at that time.
+#[derive(Default)]
+pub(super) struct Files(Vec<(PathBuf, Option<Stamp>)>);
+
+/// What identifies the content of a file: inode, size, mtime and ctime.
+type Stamp = (u64, u64, [i64; 4]);
+
+impl Files {
+    pub(super) fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        // Before the content, so that a change in between is noticed the next time.
+        self.0.push((path.to_owned(), stamp(path)));
+        fs::read(path)
+    }
+
+    pub(super) fn have_changed(&self) -> bool {
+        self.0.iter().any(|(path, stamped)| stamp(path) != *stamped)
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let it = fs::metadata(path).ok()?;
+    Some((it.ino(), it.size(), [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()]))
+}

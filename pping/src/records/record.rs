@@ -1,0 +1,35 @@
+//! A record of any kind.
+
+use serde::Serialize;
+
+use super::{
+    aggregate::AggregateRecord,
+    flow::{FlowRecord, FlowSummaryRecord},
+    rtt::RttRecord,
+};
+
+/// One record of the output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Record {
+    /// A sample.
+    Rtt(RttRecord),
+    /// A flow direction opened or closed.
+    Flow(FlowRecord),
+    /// A flow ended.
+    FlowSummary(Box<FlowSummaryRecord>),
+    /// What a group measured in an interval.
+    Aggregate(Box<AggregateRecord>),
+}
+
+impl Record {
+    /// When it happened, ns since the Unix epoch.
+    pub(super) fn timestamp(&self) -> u64 {
+        match self {
+            Self::Rtt(record) => record.timestamp,
+            Self::Flow(record) => record.timestamp,
+            Self::FlowSummary(record) => record.timestamp,
+            Self::Aggregate(record) => record.timestamp,
+        }
+    }
+}
