@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_between_markers_is_found() {
+    fn text_between_markers_is_found() {
         let document = "a\n<!-- x -->\nb\n<!-- /x -->\nc\n";
         let expected = ("a\n<!-- x -->\n", "b\n", "<!-- /x -->\nc\n");
         assert_eq!(parts(document, "x").expect("there are markers"), expected);

@@ -128,7 +128,7 @@ fn groups_add_up() {
 }
 
 #[test]
-fn an_orderly_end_has_a_summary_and_all_lines() {
+fn a_clean_shutdown_has_a_summary_and_all_lines() {
     let net = Net::new();
     let mut pping = watch(&net.router, Topology::WAN, &format!("--rate-limit 0 {LISTEN}"));
     talk(&net);

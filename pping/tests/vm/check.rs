@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn tells_what_the_kernel_has_and_that_pping_can_run() {
+fn reports_what_the_kernel_has_and_that_pping_can_run() {
     let net = Net::new();
     let said = ok(run(&mut pping(&net.router, &format!("check --json -i {}", Topology::WAN))));
     let report: Value = serde_json::from_str(&said).unwrap();

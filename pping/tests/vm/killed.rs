@@ -26,7 +26,7 @@ fn counted() -> String {
 }
 
 #[test]
-fn measures_nothing_any_more_once_its_lease_has_run_out_and_is_cleaned_up() {
+fn measures_nothing_once_its_lease_has_expired_and_is_cleaned_up() {
     let net = Net::new();
     let mut killed = watch(&net);
     // Longer than the first lease.
@@ -48,7 +48,7 @@ fn measures_nothing_any_more_once_its_lease_has_run_out_and_is_cleaned_up() {
 }
 
 #[test]
-fn is_replaced_by_the_next_which_spares_the_living() {
+fn is_replaced_by_the_next_run_which_keeps_living_ones() {
     let net = Net::new();
     let living = watch(&net);
     let mut killed = watch(&net);

@@ -52,7 +52,7 @@ fn idle_flows_are_swept() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_and_the_others_are_measured() {
+fn flows_that_find_no_room_are_counted_and_others_measured() {
     let net = Net::new();
     let pping = watch(&net.router, Topology::WAN, &format!("{LISTEN} --rate-limit 0 --max-flows 4"));
     let ping = |options: &'static str| {
@@ -74,7 +74,7 @@ fn what_finds_no_room_is_counted_and_the_others_are_measured() {
 }
 
 #[test]
-fn events_that_nobody_reads_are_counted() {
+fn unread_events_are_counted() {
     /// More than there is room for.
     const SAMPLES: u32 = 60_000;
     let object = match (features::has_fetch(), features::has_tcx()) {

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn no_run_takes_the_place_of_another() {
+    fn no_run_replaces_another_that_lives() {
         let directory = tempfile::tempdir().unwrap();
         for expected in ["", "-2", "-3"] {
             let run = free(directory.path());

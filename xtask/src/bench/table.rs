@@ -89,13 +89,13 @@ So a core takes 1.0 million SYNs of a flood a second, and nothing else.
 ";
 
     #[test]
-    fn figures_are_told_from_what_is_said_of_them() {
+    fn figures_are_separated_from_their_descriptions() {
         let names: Vec<_> = PRINTED.lines().filter_map(figure).collect();
         assert_eq!(names, [("reading the clock", 40.0), ("UDP (ingress)", 20.0)]);
     }
 
     #[test]
-    fn what_both_have_is_compared_turn_by_turn() {
+    fn lines_both_versions_have_are_compared_pair_by_pair() {
         let (mut before, mut now) = (Figures::default(), Figures::default());
         for (clock, udp) in [("40.0", "20.0"), ("30.0", "10.0"), ("50.0", "40.0")] {
             now.add(

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn three_percent_are_nothing_and_more_is_told() {
+    fn three_percent_are_noise_and_more_is_reported() {
         let before = counts("a", &[("long", 1000), ("short", 10)]);
         assert_eq!(counts("a", &[("long", 1030), ("short", 11)]).complaints(&before), [""; 0]);
         assert_eq!(counts("a", &[("long", 500), ("short", 1)]).complaints(&before), [""; 0]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_another_compiler_what_is_gross_is_told() {
+    fn gross_differences_are_reported_with_another_compiler() {
         let before = counts("a", &[("it", 100)]);
         let now = counts("b", &[("it", 125)]);
         assert!(now.warning(&before).is_some() && before.warning(&before).is_none());
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_or_gone_is_told() {
+    fn new_and_missing_lines_are_reported() {
         let (before, now) = (counts("a", &[("old", 5)]), counts("a", &[("new", 5)]));
         assert_eq!(
             now.complaints(&before),

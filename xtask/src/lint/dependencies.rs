@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_from_elsewhere_is_named() {
+    fn a_dependency_from_elsewhere_is_named() {
         let foreign =
             Package { source: Some("git+https://example.net/a".to_owned()), ..package("a", "1.0.0", "MIT") };
         assert_eq!(wrong(&allowed(&[]), &[foreign]).len(), 1);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apt_cannot_bring_is_listed() {
+    fn programs_apt_cannot_install_are_listed() {
         let text = by_hand(&MISSING);
         assert!(text.ends_with("\n  ip: iproute2\n  tc: iproute2, too"), "{text}");
     }

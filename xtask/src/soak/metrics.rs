@@ -117,7 +117,7 @@ pping_flows{interface="dial1"} 3
     }
 
     #[test]
-    fn a_counter_that_goes_back_is_told_and_a_gauge_is_not() {
+    fn a_counter_that_decreases_is_a_finding_and_a_gauge_is_not() {
         let mut monotone = Monotone::default();
         assert!(
             monotone.follow(&Page::read("a_total 4\na_flows 9\nprocess_cpu_seconds_total 3\n")).is_empty()

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_count_instructions_tells_a_size() {
+    fn a_kernel_that_counts_no_instructions_reports_a_size() {
         let console = Console::read("PPING-VERIFIED pping_xdp samples - 8192\n");
         assert_eq!((console.verified[0].instructions, console.verified[0].bytes), (None, 8192));
     }

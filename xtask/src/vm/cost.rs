@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_complained_of_and_so_is_what_is_new() {
+    fn growth_and_new_findings_are_reported() {
         assert_eq!(costs(110_000).complaints(&costs(100_000)), [""; 0]);
         let complaints = costs(110_001).complaints(&costs(100_000));
         assert!(complaints.len() == 1 && complaints[0].contains("10 % more"), "{complaints:?}");

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_to_its_end_is_not_good() {
+    fn a_run_that_does_not_finish_is_a_failure() {
         let complains = |text, of| {
             let outcome = outcome(1, text);
             assert!(!outcome.is_good());

@@ -89,7 +89,7 @@ fn check(host: &Namespace, arguments: &str) -> Report {
 const ETH: Option<&str> = Some(Host::ETH);
 
 #[test]
-fn a_host_without_a_fault_is_found_to_be_and_nothing_is_left_behind() {
+fn check_passes_on_a_healthy_host_and_leaves_nothing_behind() {
     let host = Host::new();
     let before = attachments(&host.namespace, Host::ETH);
     let report = check(&host.namespace, "");
@@ -212,7 +212,7 @@ fn offloads_are_as_ethtool_has_them() {
 }
 
 #[test]
-fn what_the_kernel_lacks_is_degraded_and_says_what_is_used_instead() {
+fn missing_kernel_features_are_degraded_and_name_their_substitute() {
     let (host, bpffs) = (Host::new(), Bpffs::new());
     let without = [("PPING_WITHOUT", "tcx,fetch,for-each")];
     let report = check_with(&host.namespace, "--json -i eth0", &without).report();
@@ -254,7 +254,7 @@ fn interfaces_that_are_not_there_are_missing_unless_they_may_come() {
 }
 
 #[test]
-fn odd_names_and_kinds_of_interfaces_are_no_problem() {
+fn odd_names_and_kinds_of_interfaces_are_handled() {
     let host = Host::new();
     let ip = |arguments: &[&str]| ok(run(host.namespace.command("ip").args(arguments)));
     for (place, name) in ["fifteen-letters", "eth0.100", "a$b;c", "\u{1b}[2Jx"].into_iter().enumerate() {

@@ -49,7 +49,7 @@ fn shown(host: &Host) -> String {
 }
 
 #[test]
-fn an_end_in_order_leaves_nothing_and_the_discipline_of_others_as_it_was() {
+fn a_clean_shutdown_leaves_nothing_and_keeps_foreign_qdiscs() {
     let topology = topology();
     for has_discipline in [false, true] {
         if has_discipline {
@@ -92,7 +92,7 @@ fn the_next_run_removes_what_killed_ones_left_and_says_so() {
 }
 
 #[test]
-fn the_discipline_that_a_killed_run_made_goes_with_the_last_that_uses_it() {
+fn the_qdisc_of_a_killed_run_goes_with_its_last_user() {
     let topology = topology();
     let before = attached(&topology);
     kill(By::Clsact.watch(&topology));
@@ -106,7 +106,7 @@ fn the_discipline_that_a_killed_run_made_goes_with_the_last_that_uses_it() {
 }
 
 #[test]
-fn the_discipline_that_pping_made_stays_for_a_filter_of_others() {
+fn the_qdisc_pping_created_stays_for_foreign_filters() {
     let topology = topology();
     let pping = By::Clsact.watch(&topology);
     add_other(&topology, "egress", 5, NO_PACKET);
@@ -116,7 +116,7 @@ fn the_discipline_that_pping_made_stays_for_a_filter_of_others() {
 }
 
 #[test]
-fn what_others_put_in_place_of_it_is_not_removed() {
+fn a_foreign_program_attached_instead_is_not_removed() {
     let topology = topology();
     let pping = By::Clsact.watch(&topology);
     tc(&topology, &format!("qdisc delete dev {WHERE} clsact"));
@@ -126,7 +126,7 @@ fn what_others_put_in_place_of_it_is_not_removed() {
 }
 
 #[test]
-fn an_ingress_discipline_is_refused_and_stays() {
+fn an_ingress_qdisc_is_refused_and_stays() {
     let topology = topology();
     tc(&topology, &format!("qdisc add dev {WHERE} ingress"));
     let before = attached(&topology);
@@ -165,7 +165,7 @@ fn nothing_can_be_pinned_and_pping_goes_on_without() {
 }
 
 #[test]
-fn interfaces_that_go_or_get_another_name_are_no_trouble() {
+fn interfaces_that_vanish_or_are_renamed_do_no_harm() {
     let host = Host::new();
     let before = shown(&host);
     let add = "link add dial0 type veth peer name far0";
@@ -196,7 +196,7 @@ fn interfaces_that_go_or_get_another_name_are_no_trouble() {
 }
 
 #[test]
-fn a_namespace_that_goes_is_no_trouble() {
+fn a_namespace_that_is_deleted_does_no_harm() {
     let host = Host::new();
     let mut pping = start(&host, &format!("-i {} --format none", Host::ETH), "watching eth0 at clsact");
     drop(host);

@@ -110,7 +110,7 @@ fn each_kind_of_value_can_be_in_the_environment() {
 }
 
 #[test]
-fn what_a_file_switches_on_a_variable_switches_off_again() {
+fn a_variable_can_switch_off_what_the_file_switches_on() {
     let file = File::new("wait = true\nexclude = [\"192.0.2.0/24\"]\n");
     let mut command = file.pping("config show");
     command.env("PPING_WAIT", "false").args(["--exclude", "2001:db8::/32"]);
@@ -120,7 +120,7 @@ fn what_a_file_switches_on_a_variable_switches_off_again() {
 }
 
 #[test]
-fn what_is_shown_is_a_file_that_means_the_same() {
+fn config_show_prints_a_file_that_means_the_same() {
     let arguments =
         "config show -i eth0 -i ppp* --exclude 192.0.2.0/24 --rtt-rate 2 -vv --aggregate 10s --wait";
     let (_, stdout, _) = said(&pping(arguments).output().unwrap());
@@ -179,7 +179,7 @@ fn all_that_is_wrong_with_a_file_is_said_with_line_and_column() {
 }
 
 #[test]
-fn what_does_not_go_together_is_said_where_it_is_set() {
+fn conflicting_options_are_reported_where_they_are_set() {
     for (text, expected) in [
         ("group-by = [\"both\"]", ":1:12: group-by = [\"both\"]: say how long the prefixes are"),
         (
@@ -239,7 +239,7 @@ fn a_groups_file_that_is_named_is_looked_at() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_said() {
+fn unverifiable_checks_are_reported_as_unknown() {
     let (code, stdout, stderr) =
         File::new("listen = \"127.0.0.1:9464\"\nweb-config = \"/nowhere/web.yml\"\n").check();
     assert!(code == Some(0) && stdout.ends_with("pping.toml: fine\n"), "{stdout}");
@@ -253,7 +253,7 @@ fn what_cannot_be_checked_is_said() {
 }
 
 #[test]
-fn a_file_that_is_not_to_be_had_is_named() {
+fn a_capture_that_cannot_be_opened_is_named() {
     let message = refusal(&mut pping("-i eth0 --config /nowhere/pping.toml"));
     assert!(message.starts_with("pping: configuration file /nowhere/pping.toml: No such file"), "{message}");
     let message = refusal(pping("-i eth0").env("PPING_CONFIG", "/nowhere/pping.toml"));
@@ -314,7 +314,7 @@ fn the_file_of_the_service_is_read_where_nothing_says_what_to_watch() {
 }
 
 #[test]
-fn nothing_to_watch_names_all_places_to_say_so() {
+fn without_an_interface_the_error_names_every_way_to_give_one() {
     for message in [refusal(&mut as_service(&File::new(""), "")), refusal(&mut pping(""))] {
         for part in ["--interface", "--read", "PPING_INTERFACE", "/etc/pping/pping.toml"] {
             assert!(message.contains(part), "no {part} in {message}");

@@ -136,7 +136,7 @@ fn a_container_measures_as_root_or_with_capabilities_on_its_file() {
 }
 
 #[test]
-fn a_container_of_nobody_is_told_what_it_misses() {
+fn an_unprivileged_container_is_told_which_capabilities_it_lacks() {
     let host = super::host::Host::new();
     let mut container = Container::start(&host.namespace, 65_534, false, &[]);
     let status = ok(container.process.wait_timeout(ENDING));

@@ -100,7 +100,7 @@ fn a_file_that_is_standard_output_is_a_file() {
 }
 
 #[test]
-fn a_hangup_after_the_directory_is_gone_leaves_the_file_as_it_is() {
+fn sighup_after_the_directory_is_gone_keeps_the_open_file() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let [before, after] = ["before", "after"].map(|name| directory.path().join(name));

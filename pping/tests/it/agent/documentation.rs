@@ -148,7 +148,7 @@ fn the_man_page_of_the_file_has_every_key_with_its_variable_and_what_a_reload_do
 }
 
 #[test]
-fn completions_know_every_option_and_are_no_nonsense_to_the_shell() {
+fn completions_know_every_option_and_are_valid_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let text = generate(&format!("complete-{shell}"));
         for option in options() {

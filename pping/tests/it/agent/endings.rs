@@ -73,7 +73,7 @@ fn a_signal_ends_it_with_a_summary() {
 }
 
 #[test]
-fn it_may_be_stopped_before_there_is_anything_to_say() {
+fn it_can_be_stopped_before_the_first_record() {
     let topology = topology();
     let arguments = format!("-i {} {LISTEN}", Topology::WAN);
     let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
@@ -94,7 +94,7 @@ impl Drop for Guard {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_stops_neither_the_end_nor_the_metrics() {
+fn an_unread_pipe_stops_neither_shutdown_nor_metrics() {
     const SAMPLES: f64 = 400.0;
     let topology = topology();
     let arguments = format!("-i {} --rate-limit 0 {LISTEN}", Topology::WAN);

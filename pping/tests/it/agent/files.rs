@@ -37,7 +37,7 @@ fn the_long_option_is_the_same_and_takes_a_format() {
 }
 
 #[test]
-fn a_hangup_opens_the_file_anew_and_no_line_is_lost_or_torn() {
+fn sighup_reopens_the_file_and_no_line_is_lost_or_torn() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let current = directory.path().join("records.jsonl");

@@ -24,7 +24,7 @@ pub(super) fn samples(records: &[Value]) -> usize {
 }
 
 #[test]
-fn a_file_or_pipe_gets_json_lines_unless_told_otherwise() {
+fn a_file_or_pipe_gets_json_lines_by_default() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--rate-limit 0");
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.2");
@@ -43,7 +43,7 @@ fn a_file_or_pipe_gets_json_lines_unless_told_otherwise() {
 }
 
 #[test]
-fn jsonl_in_so_many_words_is_the_same() {
+fn format_jsonl_is_the_same_as_the_default() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--format jsonl");
     ping(topology.client(), Topology::SERVER_IPV6, "-c1");

@@ -30,7 +30,7 @@ fn samples_by_interface(jsonl: &str) -> BTreeMap<(String, bool), usize> {
 }
 
 #[test]
-fn two_interfaces_are_told_apart() {
+fn two_interfaces_are_counted_apart() {
     let topology = topology();
     let arguments = format!("-v -i {} -i {} --rate-limit 0", Topology::LAN, Topology::WAN);
     let pping = watch_with(pping(topology.router(), &arguments), Topology::WAN);
@@ -174,7 +174,7 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
 }
 
 #[test]
-fn one_that_is_renamed_is_watched_by_its_name() {
+fn a_renamed_interface_is_watched_by_its_name() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i eth* -i wan7 --wait");
     assert!(holds(&host.namespace, "eth0"));
@@ -189,7 +189,7 @@ fn one_that_is_renamed_is_watched_by_its_name() {
 }
 
 #[test]
-fn one_that_is_deleted_does_not_end_it_and_is_watched_once_it_is_back() {
+fn a_deleted_interface_does_not_end_it_and_is_watched_once_back() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i eth0");
     ip(&host.namespace, "link delete eth0");
@@ -200,7 +200,7 @@ fn one_that_is_deleted_does_not_end_it_and_is_watched_once_it_is_back() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said_once_and_the_rest_is_watched() {
+fn an_unwatchable_interface_is_reported_once_and_the_rest_watched() {
     let host = Host::new();
     let taken = ok(Process::spawn(pping(&host.namespace, "-v -i eth0 --ingress xdp --format none")));
     wait_until("the hook is taken", || ok(taken.stderr()).contains("watching eth0"));
@@ -215,7 +215,7 @@ fn what_cannot_be_watched_is_said_once_and_the_rest_is_watched() {
 }
 
 #[test]
-fn one_that_is_not_there_is_an_error_unless_it_is_waited_for() {
+fn a_missing_interface_is_an_error_without_wait() {
     let host = Host::new();
     let mut pping = ok(Process::spawn(pping(&host.namespace, "-i eth0 -i ppp0")));
     assert_eq!(ok(pping.wait_timeout(ENDING)).code(), Some(2));

@@ -60,7 +60,7 @@ fn ping_held(topology: &Topology, hold: Duration) -> Process {
 }
 
 #[test]
-fn what_a_killed_agent_leaves_measures_nothing_any_more() {
+fn programs_a_killed_agent_leaves_measure_nothing() {
     let topology = topology();
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
     let mut pping = watch(&topology);
@@ -85,7 +85,7 @@ fn what_a_killed_agent_leaves_measures_nothing_any_more() {
 }
 
 #[test]
-fn what_waited_while_the_lease_had_run_out_is_not_matched() {
+fn recordings_from_before_an_expired_lease_are_not_matched() {
     let held = Duration::from_secs(LEASE_SECONDS + 4);
     let topology = topology();
     let mut pping = watch(&topology);

@@ -68,11 +68,11 @@ fn a_kill_leaves_nothing_at_xdp() {
 }
 
 #[test]
-fn an_orderly_end_leaves_nothing_at_tc() {
+fn a_clean_shutdown_leaves_nothing_at_tc() {
     assert_leaves_nothing("tc", Signal::SIGTERM);
 }
 
 #[test]
-fn an_orderly_end_leaves_nothing_at_xdp() {
+fn a_clean_shutdown_leaves_nothing_at_xdp() {
     assert_leaves_nothing("xdp", Signal::SIGTERM);
 }

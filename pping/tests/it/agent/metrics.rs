@@ -89,7 +89,7 @@ fn promtool_finds_nothing_to_say() {
 }
 
 #[test]
-fn names_types_and_labels_are_those_of_the_contract() {
+fn names_types_and_labels_of_metrics_are_as_documented() {
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, LISTEN);
     ping(topology.client(), Topology::SERVER_IPV4, "-c1");

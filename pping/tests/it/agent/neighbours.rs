@@ -122,17 +122,17 @@ fn assert_links_keep_their_order(signal: Signal) {
 }
 
 #[test]
-fn links_of_others_keep_their_order_when_pping_ends() {
+fn foreign_links_keep_their_order_when_pping_ends() {
     assert_links_keep_their_order(Signal::SIGINT);
 }
 
 #[test]
-fn links_of_others_keep_their_order_when_pping_is_killed() {
+fn foreign_links_keep_their_order_when_pping_is_killed() {
     assert_links_keep_their_order(Signal::SIGKILL);
 }
 
 #[test]
-fn a_link_that_lets_nobody_else_see_packets_hides_none() {
+fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
     let topology = topology();
     let theirs = verdict::accept_all(&topology);
     let before = SIDES.map(|side| order(&topology, side));
@@ -174,18 +174,18 @@ fn assert_filters_stay(by: By, signal: Signal) {
 }
 
 #[test]
-fn filters_of_others_stay_beside_links() {
+fn foreign_filters_stay_beside_links() {
     assert_filters_stay(By::Tcx, Signal::SIGINT);
     assert_filters_stay(By::Tcx, Signal::SIGKILL);
 }
 
 #[test]
-fn filters_of_others_stay_beside_filters_of_one_that_ends() {
+fn foreign_filters_stay_when_a_pping_with_filters_ends() {
     assert_filters_stay(By::Clsact, Signal::SIGINT);
 }
 
 #[test]
-fn filters_of_others_stay_beside_filters_of_one_that_is_killed() {
+fn foreign_filters_stay_when_a_pping_with_filters_is_killed() {
     assert_filters_stay(By::Clsact, Signal::SIGKILL);
 }
 
@@ -230,7 +230,7 @@ fn two_by_filters_measure_the_same_and_end_as_they_like() {
 
 /// The discipline is made and removed by whoever comes and goes first and last.
 #[test]
-fn many_that_come_and_go_at_the_same_time_measure_and_leave_nothing() {
+fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
     let topology = topology();
     let before = attached(&topology);
     for _ in 0..3 {

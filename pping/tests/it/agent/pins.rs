@@ -127,7 +127,7 @@ fn groups_of_a_file_are_still_called_what_they_were() {
 }
 
 #[test]
-fn two_do_not_share_what_is_pinned_and_nothing_is_unpinned_under_one() {
+fn two_runs_do_not_share_pins_and_a_running_one_keeps_its_own() {
     let (topology, pins) = (topology(), Bpffs::new());
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
     let second = format!("-i {} --format none --pin {}", Topology::WAN, pins.pins().display());
@@ -146,7 +146,7 @@ fn two_do_not_share_what_is_pinned_and_nothing_is_unpinned_under_one() {
 }
 
 #[test]
-fn a_directory_that_is_no_bpffs_is_refused_and_left_alone() {
+fn a_pin_directory_outside_bpffs_is_refused_and_left_alone() {
     let (topology, directory) = (topology(), tempfile::tempdir().unwrap());
     let pins = directory.path().join("pping");
     let arguments = format!("-i {} --pin {}", Topology::WAN, pins.display());
@@ -201,7 +201,7 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
 }
 
 #[test]
-fn another_hook_takes_the_place_of_the_one_that_is_pinned() {
+fn another_attach_point_replaces_the_pinned_one() {
     let (topology, pins) = (topology(), Bpffs::new());
     let mut sent = 0;
     for ingress in ["tc", "xdp", "auto", "tc"] {
@@ -231,7 +231,7 @@ fn what_is_no_longer_watched_is_detached() {
 
 /// A link of a device that was deleted while nobody was there is worth nothing; its successor is watched.
 #[test]
-fn an_interface_made_anew_meanwhile_is_attached_to() {
+fn an_interface_recreated_meanwhile_is_attached_to() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
     let options = options(&pins, "--wait --include-local");
     ok(run(host.namespace.command("ip").args(["link", "set", "lo", "up"])));
@@ -250,7 +250,7 @@ fn an_interface_made_anew_meanwhile_is_attached_to() {
 
 /// The kernel takes its time to detach what is not pinned any more, and no program is attached to an interface twice.
 #[test]
-fn one_that_is_renamed_is_attached_to_at_once() {
+fn an_interface_renamed_to_match_is_attached_at_once() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
     let agent = watch(&host.namespace, "eth0", &options(&pins, "-i wan7 --wait"));
     let ip = |arguments: &str| ok(run(host.namespace.command("ip").args(arguments.split(' '))));

@@ -73,7 +73,7 @@ fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
 }
 
 #[test]
-fn a_mistake_changes_nothing_and_is_told_with_its_place() {
+fn a_reload_with_a_mistake_changes_nothing_and_names_its_position() {
     let mut agent = Agent::new(ONE);
     agent.reload(&BOTH.replace("\"0\"", "\"fast\""), "the configuration stays as it was");
     let said = ok(agent.process.stderr());
@@ -88,7 +88,7 @@ fn a_mistake_changes_nothing_and_is_told_with_its_place() {
 }
 
 #[test]
-fn what_cannot_change_is_named_and_the_rest_changes() {
+fn a_reload_names_fixed_options_and_applies_the_rest() {
     let mut agent = Agent::new(ONE);
     agent.reload(
         &(BOTH.replace("\"0\"", "\"3s\"") + "max-flows = 5000\n"),
@@ -101,7 +101,7 @@ fn what_cannot_change_is_named_and_the_rest_changes() {
 }
 
 #[test]
-fn the_output_and_the_address_move() {
+fn a_reload_moves_the_output_and_the_address() {
     let mut agent = Agent::new(ONE);
     let _pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
     wait_until("records on standard output", || ok(agent.process.stdout()).contains("icmp-echo"));

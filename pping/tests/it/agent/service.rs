@@ -86,7 +86,7 @@ impl Manager {
 }
 
 #[test]
-fn a_manager_hears_when_it_is_ready_reloads_and_stops() {
+fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = manager.start(&host, &[]);
     assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");
@@ -150,7 +150,7 @@ fn the_watchdog_of_another_process_is_left_to_that() {
 }
 
 #[test]
-fn a_manager_that_is_gone_is_no_reason_not_to_measure() {
+fn a_missing_service_manager_does_not_stop_measuring() {
     let (host, manager) = (Host::new(), Manager::new());
     std::fs::remove_file(manager.directory.path().join("notify")).unwrap();
     let mut pping = manager.start(&host, &[]);
@@ -174,7 +174,7 @@ fn said_to_journal(is_journal: bool, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_journal_gets_priorities_and_nobody_else() {
+fn only_the_journal_gets_priorities() {
     let capture = tempfile::NamedTempFile::new().unwrap();
     let nothing = ["-r", capture.path().to_str().unwrap()];
     let to_journal = said_to_journal(true, &nothing);
@@ -205,7 +205,7 @@ fn log_lines_in_the_journal_have_neither_time_nor_colour() {
 }
 
 #[test]
-fn a_full_disk_under_what_it_says_is_no_reason_to_end() {
+fn a_full_disk_under_standard_error_does_not_end_it() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = host.namespace.command("sh");
     pping.args(["-c", &format!("exec {PPING} -vv -i {} --format none 2>/dev/full", Host::ETH)]);

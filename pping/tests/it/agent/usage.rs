@@ -82,7 +82,7 @@ fn a_wrong_value_names_its_option_and_what_would_be_right() {
 }
 
 #[test]
-fn a_port_in_use_is_said_to_be() {
+fn a_port_in_use_is_reported() {
     let host = Host::new();
     let taken = ok(host.namespace.enter(|| TcpListener::bind("127.0.0.1:0"))).unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -91,7 +91,7 @@ fn a_port_in_use_is_said_to_be() {
 }
 
 #[test]
-fn an_address_of_another_host_cannot_be_listened_at() {
+fn listening_at_an_address_of_another_host_is_refused() {
     let host = Host::new();
     let message = refusal(&host, "-i eth0 --listen 192.0.2.1:9464");
     assert_contains(&message, &["--listen", "192.0.2.1:9464", "address of this host"]);

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_in_a_hundred_may_be_late() {
+    fn one_sample_in_a_hundred_may_be_late() {
         let expected: Vec<_> = (0..200).map(|number| expected(200 * number + 200, 20)).collect();
         for late in 1..=3 {
             let samples: Vec<_> = (0..200)
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_samples_are_agreed_to_where_they_are_excused() {
+    fn missing_samples_are_accepted_where_excused() {
         let samples = (2..100).map(|number| sample(100 * number, 20)).collect();
         let records = Records { samples, flow_events: Vec::new() };
         let expected: Vec<_> = (0..100).map(|number| expected(100 + 100 * number, 20)).collect();

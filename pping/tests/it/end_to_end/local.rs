@@ -35,7 +35,7 @@ fn talk_with_router(arguments: &str) -> (Seen, [Vec<Reply>; 2]) {
 }
 
 #[test]
-fn what_the_host_itself_echoes_is_left_out() {
+fn echoes_of_this_host_are_left_out() {
     let (seen, [_, reported]) = talk_with_router("");
     seen.assert_nothing_unjustified();
     for sample in &seen.records.samples {
@@ -46,7 +46,7 @@ fn what_the_host_itself_echoes_is_left_out() {
 }
 
 #[test]
-fn what_the_host_itself_echoes_is_there_when_asked_for() {
+fn echoes_of_this_host_are_timed_with_include_local() {
     let (seen, [from_client, from_router]) = talk_with_router("--include-local");
     seen.assert_agreement();
     let samples = &seen.records.samples;

@@ -74,7 +74,7 @@ fn flows_inside_are_timed_at_xdp() {
 }
 
 #[test]
-fn a_tunnel_that_nobody_asked_to_look_into_gives_nothing() {
+fn a_tunnel_without_decap_gives_no_samples() {
     let (seen, _) = talk_inside("--rate-limit 0 --decap gre,geneve");
     assert!(seen.expected.is_empty() && seen.records.samples.is_empty(), "{:?}", seen.records.samples);
 }

@@ -131,7 +131,7 @@ fn headers_in_pages_and_tags_that_were_taken_out_are_found() {
 }
 
 #[test]
-fn an_interface_that_left_its_name_to_another_is_not_mistaken_for_it() {
+fn an_interface_whose_name_another_took_is_not_mistaken_for_it() {
     let host = Namespace::new("heir").unwrap();
     let (left, right) = (End::new(&host, "left"), End::new(&host, "right"));
     connect(left, right, Offloads::Off).unwrap();

@@ -97,7 +97,7 @@ fn a_response_gives_the_time_since_its_query() {
 }
 
 #[test]
-fn several_questions_of_a_port_wait_at_the_same_time() {
+fn several_queries_of_a_port_wait_at_the_same_time() {
     let mut rig = Rig::new();
     for pair in Pair::both() {
         (1..=40).for_each(|id| pair.ask(&mut rig, id));
@@ -109,7 +109,7 @@ fn several_questions_of_a_port_wait_at_the_same_time() {
 }
 
 #[test]
-fn a_question_that_is_repeated_gives_no_sample() {
+fn a_repeated_query_gives_no_sample() {
     let mut rig = Rig::new();
     for pair in Pair::both() {
         pair.ask(&mut rig, 1);
@@ -132,7 +132,7 @@ fn a_question_that_is_repeated_gives_no_sample() {
 }
 
 #[test]
-fn a_response_without_its_question_is_ignored() {
+fn a_response_without_its_query_is_ignored() {
     let mut rig = Rig::new();
     let [pair, other] = Pair::both();
     pair.ask(&mut rig, 1);
@@ -149,7 +149,7 @@ fn a_response_without_its_question_is_ignored() {
 }
 
 #[test]
-fn what_is_no_message_of_a_server_or_to_one_is_not_measured() {
+fn dns_messages_not_of_or_to_a_server_port_are_not_measured() {
     let mut rig = Rig::new();
     for pair in Pair::both() {
         rig.send(Program::Ingress, &pair.message(1, 1, QUERY, 30));
@@ -182,7 +182,7 @@ fn servers_listen_where_the_user_says() {
 }
 
 #[test]
-fn a_question_to_this_host_is_counted_and_timed_only_when_asked_for() {
+fn a_query_to_this_host_is_counted_and_timed_only_with_include_local() {
     for (include_local, expected) in [(false, vec![2, 2]), (true, vec![1, 2, 1, 2])] {
         let rules = Rules { include_local, ..Rules::UNLIMITED };
         let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
@@ -230,7 +230,7 @@ fn messages_that_look_random_match_what_they_match_in_user_space() {
 }
 
 #[test]
-fn what_is_off_has_no_room_and_sees_nothing() {
+fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
     let methods = Rules::UNLIMITED.methods.without(Method::Dns);
     let rules = Rules { methods, ..Rules::UNLIMITED };
     for settings in kernels() {
@@ -258,7 +258,7 @@ fn room(rig: &Rig) -> [u32; 2] {
 }
 
 #[test]
-fn the_latest_of_too_many_questions_are_answered() {
+fn the_latest_of_too_many_queries_are_matched() {
     const EACH: u32 = MAX_QUERIES + 8000;
     for pair in Pair::both() {
         let mut rig = Rig::new();
@@ -289,7 +289,7 @@ fn the_latest_of_too_many_questions_are_answered() {
 }
 
 #[test]
-fn a_question_waits_for_its_time_and_no_longer() {
+fn a_query_waits_for_its_timeout_and_no_longer() {
     let mut rigs = kernels().map(|settings| Rig::with(settings, LinkType::Ethernet));
     let wait_until = |began: Instant, seconds: u64, ms: u64| {
         let time = Duration::from_secs(seconds) + Duration::from_millis(ms);
@@ -336,7 +336,7 @@ fn a_question_waits_for_its_time_and_no_longer() {
 }
 
 #[test]
-fn hosts_that_are_left_out_neither_ask_nor_answer() {
+fn queries_and_responses_of_excluded_hosts_are_ignored() {
     for pair in Pair::both() {
         for host in pair.hosts {
             let mut kernel = load::load(&LoadOptions { excludes: true, ..SETTINGS }, true).unwrap();

@@ -36,7 +36,7 @@ fn syn(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_established_goes_on_and_the_oldest_that_nobody_answered_make_room() {
+fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
     let settings = LoadOptions { max_flows: MAX_FLOWS, max_unanswered: MAX_UNANSWERED, ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     let (there, mut back) = ((v4(1), v4(2)), 0);

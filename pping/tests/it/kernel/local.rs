@@ -55,7 +55,7 @@ fn packets_to_this_host_are_timed_only_when_asked_for() {
 }
 
 #[test]
-fn loopback_addresses_are_this_host_without_being_told() {
+fn loopback_addresses_are_known_as_local() {
     let hosts: [IpAddr; 2] = [Ipv4Addr::new(127, 1, 2, 3).into(), Ipv6Addr::LOCALHOST.into()];
     for host in hosts {
         assert_eq!(ping(&mut rig(false, &[]), host, host), [0, 0]);
@@ -64,7 +64,7 @@ fn loopback_addresses_are_this_host_without_being_told() {
 }
 
 #[test]
-fn connections_to_this_host_are_timed_one_way_only() {
+fn connections_to_this_host_are_timed_in_one_direction() {
     for [here, there] in [[v4(1), v4(2)], [v6(2), v6(1)]] {
         let mut rig = rig(false, &[here]);
         let mut random = Random::seeded(31);

@@ -13,7 +13,7 @@ use super::{
 const LIMIT: Duration = Duration::from_millis(200);
 
 #[test]
-fn a_tsval_that_was_not_recorded_is_not_recorded_when_it_is_seen_again() {
+fn a_rate_limited_tsval_is_not_recorded_when_it_is_seen_again() {
     let rules = Rules { rate_limit: LIMIT.as_nanos() as u64, ..Rules::UNLIMITED };
     for settings in kernels() {
         for [here, there] in [[v4(1), v4(2)], [v6(1), v6(2)]] {

@@ -49,7 +49,7 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
 pub(super) const DECAP_ALL: LoadOptions = LoadOptions { decap: Decap::ALL, ..SETTINGS };
 
 #[test]
-fn the_shapes_are_what_they_are_meant_to_be() {
+fn the_shapes_parse_as_intended() {
     for shape in catalogue() {
         assert_eq!(becomes(&shape.frame, Decap::NONE), shape.becomes, "{}", shape.name);
         assert_eq!(becomes(&shape.frame, Decap::ALL), shape.becomes, "{}, tunnels on", shape.name);

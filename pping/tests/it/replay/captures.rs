@@ -75,7 +75,7 @@ fn name(capture: &Path) -> String {
 }
 
 #[test]
-fn captures_of_others_hold_what_the_table_says() {
+fn foreign_captures_contain_what_the_table_says() {
     let table = table();
     for (capture, samples) in EXPECTED.iter() {
         let counts = [0, 1].map(|reading| counts(&samples[reading]));
@@ -84,7 +84,7 @@ fn captures_of_others_hold_what_the_table_says() {
 }
 
 #[test]
-fn pping_finds_what_the_witness_finds_in_captures_of_others() {
+fn pping_finds_what_the_witness_finds_in_foreign_captures() {
     let mut differences = Vec::new();
     for (capture, samples) in EXPECTED.iter() {
         for (decap, expected) in READINGS.iter().zip(samples) {

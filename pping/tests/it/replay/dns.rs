@@ -86,7 +86,7 @@ impl Talk {
 }
 
 #[test]
-fn a_question_waits_for_ten_seconds_of_the_capture() {
+fn a_query_waits_for_ten_seconds_of_capture_time() {
     for mut talk in Talk::both() {
         for number in 1..=4 {
             talk.ask(0, number);
@@ -107,7 +107,7 @@ fn a_question_waits_for_ten_seconds_of_the_capture() {
 }
 
 #[test]
-fn nobody_need_ask_again_for_a_question_to_count_as_unanswered() {
+fn an_unanswered_query_is_counted_without_another_query() {
     for mut talk in Talk::both() {
         talk.ask(0, 1);
         talk.ask(5 * SECOND, 2);
@@ -119,7 +119,7 @@ fn nobody_need_ask_again_for_a_question_to_count_as_unanswered() {
 }
 
 #[test]
-fn a_response_that_is_older_than_its_question_gives_no_sample() {
+fn a_response_older_than_its_query_gives_no_sample() {
     for mut talk in Talk::both() {
         talk.ask(SECOND, 1);
         talk.answer(SECOND - 1, 1);
@@ -132,7 +132,7 @@ fn a_response_that_is_older_than_its_question_gives_no_sample() {
 }
 
 #[test]
-fn what_waits_goes_on_waiting_when_the_clock_is_set_back() {
+fn pending_queries_survive_a_clock_set_back() {
     for mut talk in Talk::both() {
         talk.ask(100 * SECOND, 1);
         talk.ask(108 * SECOND, 2);
@@ -146,7 +146,7 @@ fn what_waits_goes_on_waiting_when_the_clock_is_set_back() {
 }
 
 #[test]
-fn the_one_that_was_asked_the_longest_ago_makes_room() {
+fn the_oldest_query_makes_room() {
     for mut talk in Talk::both() {
         for number in 0..MAX_QUERIES {
             talk.ask(u64::from(number), number);
@@ -232,7 +232,7 @@ fn counts(capture: &File) -> Value {
 }
 
 #[test]
-fn captures_of_others_count_what_the_witness_counts() {
+fn foreign_captures_count_what_the_witness_counts() {
     for capture in captures() {
         let output = Command::new("python3").args([WITNESS, "--dns"]).arg(&capture).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -42,7 +42,7 @@ fn json_is_an_array_whatever_happens() {
 }
 
 #[test]
-fn a_hangup_ends_one_array_and_begins_another() {
+fn sighup_ends_one_array_and_begins_another() {
     let file = Temporary::new("unused", b"");
     let (current, rotated) = (file.path.with_file_name("now.json"), file.path.with_file_name("then.json"));
     let mut reader = Reader::start(&format!("--format json -w {}", current.display()));

@@ -14,7 +14,7 @@ const RTT: u64 = 20 * MILLISECOND;
 const MOST_MEMORY: u64 = 64 << 20;
 
 #[test]
-fn lengths_that_cannot_be_are_an_error_and_what_was_before_counts() {
+fn impossible_lengths_are_an_error_and_earlier_packets_count() {
     for claimed in [u32::MAX, u32::MAX - 3, 0x8000_0000, 1 << 25] {
         let mut capture = pcap(&connection(40_000, START, 5, RTT));
         capture.extend([0, 0, 0, 0, 0, 0, 0, 0]);

@@ -151,7 +151,7 @@ fn payload_that_was_not_captured_is_there_all_the_same() {
 }
 
 #[test]
-fn what_is_not_measured_is_counted_by_reason() {
+fn unmeasured_packets_are_counted_by_reason() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     for (arguments, reason) in [
         ("-r nested.pcap --decap ipip,gre,vxlan,geneve,gtp-u", "nested_tunnel"),

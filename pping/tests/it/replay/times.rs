@@ -25,7 +25,7 @@ fn time_that_goes_backwards_breaks_nothing() {
 }
 
 #[test]
-fn an_echo_before_what_it_echoes_is_no_sample() {
+fn an_echo_before_its_original_gives_no_sample() {
     let mut packets = connection(40_000, START, 5, RTT);
     packets[4].at += 2 * RTT;
     let samples = samples(&read(&pcap(&packets), "--rate-limit 0"));

@@ -72,7 +72,7 @@ fn a_flow_that_is_swept_closes_first_and_then_ends() {
 }
 
 #[test]
-fn events_that_nobody_wants_are_not_there() {
+fn unwanted_events_are_not_emitted() {
     for (emit, has_samples, has_flows, has_ends) in [
         (Emit::NOTHING, false, false, false),
         (Emit::SAMPLES, true, false, false),
@@ -122,7 +122,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
 }
 
 #[test]
-fn what_is_local_is_not_timed_and_has_no_series() {
+fn local_traffic_is_not_timed_and_has_no_series() {
     for (include_local, directions) in [(false, vec![Direction::Ingress as u8]), (true, vec![1, 0])] {
         let rules = Rules { include_local, ..RULES };
         let mut tracker = Tracker::new(Settings { rules, ..settings(Emit::NOTHING) });

@@ -6,7 +6,7 @@ use super::{
 };
 
 #[test]
-fn options_that_make_no_sense_with_a_capture_are_refused_with_a_reason() {
+fn options_useless_with_a_capture_are_refused_with_a_reason() {
     for (option, reason) in [
         ("--ingress tc", "hook"),
         ("--include-local", "all its packets are timed"),
@@ -25,7 +25,7 @@ fn options_that_make_no_sense_with_a_capture_are_refused_with_a_reason() {
 }
 
 #[test]
-fn what_a_file_and_the_environment_say_of_interfaces_does_not_matter_to_a_capture() {
+fn interfaces_of_file_and_environment_do_not_matter_to_a_capture() {
     let text = "interface = [\"eth0\"]\nwait = true\nlisten = \"127.0.0.1:1\"\nformat = \"ppviz\"\n";
     let file = Temporary::new("pping.toml", text.as_bytes());
     let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 2, 1)));
@@ -61,7 +61,7 @@ fn a_groups_file_is_refused_with_line_and_column() {
 }
 
 #[test]
-fn groups_that_cannot_be_are_refused() {
+fn invalid_groups_are_refused() {
     for (arguments, parts) in [
         ("--aggregate 10", &["--aggregate", "10s"][..]),
         ("--aggregate 0", &["--aggregate", "10s"]),
@@ -85,7 +85,7 @@ fn either_an_interface_or_a_capture_is_needed_and_not_both() {
 }
 
 #[test]
-fn a_file_that_is_not_to_be_had_is_named() {
+fn a_capture_that_cannot_be_opened_is_named() {
     let output = |arguments| pping(arguments).output().unwrap();
     assert_fails(&output("-r /nowhere/trace.pcap"), 2, &["--read /nowhere/trace.pcap", "No such file"]);
     assert_fails(&output("-r /"), 2, &["--read /:", "directory"]);
@@ -94,7 +94,7 @@ fn a_file_that_is_not_to_be_had_is_named() {
 }
 
 #[test]
-fn a_file_that_is_no_capture_is_said_to_be_none() {
+fn a_file_that_is_not_a_capture_is_rejected_as_such() {
     assert_fails(&read(b"", ""), 1, &["--read", "empty"]);
     assert_fails(&read(b"{}", ""), 1, &["no capture", "7b 7d"]);
     assert_fails(&read(b"#!/bin/sh\n", ""), 1, &["no capture", "23 21 2f 62"]);
@@ -103,7 +103,7 @@ fn a_file_that_is_no_capture_is_said_to_be_none() {
 }
 
 #[test]
-fn what_compressed_it_is_said_where_that_is_not_undone() {
+fn an_unsupported_compression_is_named() {
     for (start, name) in
         [(&b"\xfd7zXZ\0\0\x04"[..], "xz"), (b"BZh91AY&SY", "bzip2"), (b"\x04\x22\x4d\x18\x64\x40", "lz4")]
     {
@@ -112,7 +112,7 @@ fn what_compressed_it_is_said_where_that_is_not_undone() {
 }
 
 #[test]
-fn output_is_not_begun_when_the_capture_is_not_to_be_had() {
+fn output_is_not_opened_when_the_capture_cannot_be() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.json");
     let output = pping(&format!("-r /nowhere/trace.pcap -w {}", file.display())).output().unwrap();

@@ -123,7 +123,7 @@ fn flows_have_the_traffic_that_tshark_finds() {
 }
 
 #[test]
-fn the_witness_tells_the_times_of_dns_that_tshark_tells() {
+fn the_witness_times_dns_as_tshark_does() {
     let captures = captures();
     let mut samples = 0;
     for capture in &captures {
@@ -144,7 +144,7 @@ fn python_with_hdrhistogram() -> Option<PathBuf> {
 }
 
 #[test]
-fn others_read_in_the_log_what_the_records_say() {
+fn hdrhistogram_tools_read_from_the_log_what_the_records_say() {
     let Some(python) = python_with_hdrhistogram() else {
         eprintln!(
             "NOT TESTED: no python3 here has the package hdrhistogram; `cargo xtask setup --tests` gets it"

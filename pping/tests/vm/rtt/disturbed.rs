@@ -36,7 +36,7 @@ const MINIMA: Duration = Duration::from_micros(500);
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
 #[test]
-fn what_is_lost_or_overtaken_has_no_wrong_value() {
+fn lost_or_reordered_segments_give_no_wrong_value() {
     let net = Net::new();
     net.netem(NETEM);
     let mut watched = Watched::start(&net.router, Topology::WAN, "");

@@ -81,7 +81,7 @@ fn foreign_filters_are_named_and_come_after_tcx() {
 }
 
 #[test]
-fn a_discipline_that_has_no_egress_is_in_the_way_of_clsact() {
+fn a_qdisc_without_egress_blocks_clsact() {
     let host = Host::new();
     ok(run(host.namespace.command("tc").args(["qdisc", "add", "dev", "eth0", "ingress"])));
     check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &["TCX"]);
@@ -90,7 +90,7 @@ fn a_discipline_that_has_no_egress_is_in_the_way_of_clsact() {
 }
 
 #[test]
-fn a_pping_that_measures_is_no_stranger() {
+fn a_running_pping_is_not_listed_as_foreign() {
     let host = Host::new();
     for ingress in ["tc", "xdp"] {
         let running = watch(&host.namespace, Host::ETH, &format!("--ingress {ingress}"));

@@ -52,7 +52,7 @@ fn substituted(dashboard: &Value, expression: &str) -> String {
 }
 
 #[test]
-fn it_has_the_shape_that_grafana_imports() {
+fn it_has_the_structure_that_grafana_imports() {
     let dashboard = dashboard();
     assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["id"].is_null());
     for key in ["title", "uid"] {

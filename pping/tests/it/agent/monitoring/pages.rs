@@ -82,7 +82,7 @@ fn promtool_finds_nothing_to_say_about_many_groups() {
 }
 
 #[test]
-fn what_a_client_asks_for_is_what_it_gets() {
+fn a_client_gets_the_format_it_asks_for() {
     let host = ok(Namespace::new("monitor"));
     let _agent = busy(&host);
     for (accept, encoding, is_open, is_gzip) in [

@@ -59,7 +59,7 @@ fn assert_prompt(served: &Served) {
 }
 
 #[test]
-fn web_requests_that_never_end_keep_nobody_out_and_are_cut_off() {
+fn web_endless_requests_block_no_others_and_are_cut_off() {
     let served = Served::plain();
     let mut crowd = crowd(served.server.address(), HALF);
     for _ in 0..10 {
@@ -83,7 +83,7 @@ fn web_requests_that_never_end_keep_nobody_out_and_are_cut_off() {
 }
 
 #[test]
-fn web_silence_is_cut_off_also_where_a_handshake_should_be() {
+fn web_silent_connections_are_cut_off_before_and_after_the_handshake() {
     let tls = "tls_server_config: {cert_file: server.pem, key_file: server.key}";
     let encrypted = Served::new(tls, |directory| {
         super::certificates::Authority::new("ours").issue(directory, "server", &["localhost"]);
@@ -99,7 +99,7 @@ fn web_silence_is_cut_off_also_where_a_handshake_should_be() {
 }
 
 #[test]
-fn web_readers_who_do_not_read_keep_nobody_out_and_no_pages() {
+fn web_stalled_readers_block_no_others_and_hold_no_pages() {
     /// Pages that are kept are counted by this: so many a server may keep, with one for each of the formats.
     const KEPT: usize = 7;
     let served = Served::plain();
@@ -133,7 +133,7 @@ fn web_readers_who_do_not_read_keep_nobody_out_and_no_pages() {
 }
 
 #[test]
-fn web_a_crowd_does_not_drive_out_who_is_from_elsewhere() {
+fn web_one_client_cannot_crowd_out_others() {
     let served = Served::plain();
     served.measure(8_000);
     let url = served.url("http", "/metrics").replace("localhost", "127.0.0.1");
@@ -160,7 +160,7 @@ fn measured(pping: &Process) -> usize {
 }
 
 #[test]
-fn web_a_crowd_at_the_door_does_not_disturb_what_measures() {
+fn web_many_connections_do_not_disturb_measuring() {
     let topology = topology();
     let router = topology.router();
     let pping = watch(router, Topology::WAN, &format!("{LISTEN} --rate-limit 0"));

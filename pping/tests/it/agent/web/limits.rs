@@ -78,7 +78,7 @@ fn web_methods_are_get_and_head() {
 }
 
 #[test]
-fn web_each_connection_is_for_one_answer() {
+fn web_each_connection_carries_one_response() {
     let served = Served::plain();
     let ask = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let (status, answer) = exchange(&served, &ask.repeat(2));

@@ -22,7 +22,7 @@ fn status(served: &Served, user: &str, password: &str) -> u16 {
 }
 
 #[test]
-fn web_only_those_with_a_password_come_in() {
+fn web_requests_without_the_password_are_rejected() {
     let served = Served::new(USERS, |_| ());
     for path in ["/metrics", "/healthz", "/readyz", "/", "/nothing-here"] {
         let reply = served.curl("", &served.url("http", path));
@@ -52,7 +52,7 @@ fn web_only_those_with_a_password_come_in() {
 }
 
 #[test]
-fn web_a_password_that_is_withdrawn_does_not_count_any_more() {
+fn web_a_withdrawn_password_is_rejected() {
     let served = Served::new(USERS, |_| ());
     assert_eq!(status(&served, "alice", "correct horse"), 200);
     fs::write(
@@ -66,7 +66,7 @@ fn web_a_password_that_is_withdrawn_does_not_count_any_more() {
 }
 
 #[test]
-fn web_a_name_that_is_unknown_takes_as_long_as_one_that_is_known() {
+fn web_an_unknown_user_takes_as_long_as_a_known_one() {
     // A cost of 12 takes some tenths of a second, and more where nothing is optimized.
     let served = Served::new(
         "basic_auth_users: {alice: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u}",
@@ -82,7 +82,7 @@ fn web_a_name_that_is_unknown_takes_as_long_as_one_that_is_known() {
 }
 
 #[test]
-fn web_those_who_guess_do_not_keep_others_waiting() {
+fn web_password_guessing_does_not_delay_others() {
     let costly = "  carol: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u\n";
     let served = Served::new(&format!("{USERS}{costly}"), |_| ());
     assert_eq!(status(&served, "alice", "correct horse"), 200);

@@ -25,7 +25,7 @@ fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn web_threads_that_talk_to_strangers_have_no_capabilities() {
+fn web_threads_that_serve_http_have_no_capabilities() {
     let host = Host::new();
     let arguments = format!("-i {} --listen 127.0.0.1:{PORT}", Host::ETH);
     let pping = ok(Process::spawn(pping(&host.namespace, &arguments)));
@@ -44,7 +44,7 @@ fn web_threads_that_talk_to_strangers_have_no_capabilities() {
 }
 
 #[test]
-fn web_whoever_lets_others_read_along_is_told_once() {
+fn web_a_key_file_that_others_can_read_is_warned_of_once() {
     let host = Host::new();
     let said = |options: &str| {
         let mut pping = ok(Process::spawn(pping(&host.namespace, &format!("-i {} {options}", Host::ETH))));

@@ -55,7 +55,7 @@ fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
 }
 
 #[test]
-fn web_the_end_does_not_wait_for_those_who_do_not_read() {
+fn web_shutdown_does_not_wait_for_stalled_readers() {
     let served = Served::plain();
     served.measure(8_000);
     let (mut reader, ..) = begin(served.server.address());
@@ -67,7 +67,7 @@ fn web_the_end_does_not_wait_for_those_who_do_not_read() {
 }
 
 #[test]
-fn web_the_end_without_anybody_there_is_at_once() {
+fn web_shutdown_without_connections_is_immediate() {
     let served = Served::plain();
     let _idle = TcpStream::connect(served.server.address()).unwrap();
     assert_eq!(served.curl("", &served.url("http", "/healthz")).status, 200);

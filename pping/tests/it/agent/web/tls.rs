@@ -136,7 +136,7 @@ fn until(what: &str, mut has_happened: impl FnMut() -> bool) {
 }
 
 #[test]
-fn web_the_example_is_one_that_prometheus_would_take_too() {
+fn web_the_example_is_valid_for_prometheus_too() {
     let example = repository("deploy/web-config.example.yml");
     let example = fs::read_to_string(example).unwrap();
     let served = Served::new(&example, |directory| {

@@ -37,7 +37,7 @@ fn refusal(host: &Host, file: &Path) -> String {
 }
 
 #[test]
-fn web_what_is_wrong_with_a_file_is_said_with_its_place() {
+fn web_a_mistake_in_the_file_is_reported_with_its_position() {
     let host = Host::new();
     let directory = directory();
     let file = directory.path().join("web.yml");
@@ -97,7 +97,7 @@ fn web_what_is_wrong_with_a_file_is_said_with_its_place() {
 }
 
 #[test]
-fn web_a_file_that_is_not_to_be_had_is_named() {
+fn web_a_file_that_cannot_be_opened_is_named() {
     let host = Host::new();
     let message = refusal(&host, Path::new("/nothing/web.yml"));
     assert!(message.contains("--web-config /nothing/web.yml: No such file"), "{message}");

@@ -132,7 +132,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
 }
 
 #[test]
-fn each_interval_has_whole_samples_as_their_events_tell() {
+fn each_interval_has_whole_samples_as_in_their_events() {
     for (object, settings) in [BASELINE, ADD_ONLY].into_iter().zip(kernels()) {
         assert_whole_samples(object, settings);
     }

@@ -104,7 +104,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
 }
 
 #[test]
-fn the_same_place_serves_one_series_after_another() {
+fn one_series_index_serves_one_series_after_another() {
     // More groups, one after the other, than there are places.
     let (mut kernel, interface_id) = kernel(&LoadOptions { max_groups: 2, ..BY_HOST });
     let mut sums = Sums::default();
@@ -156,7 +156,7 @@ fn networks_hosts_and_classes_make_groups_of_either_end() {
 }
 
 #[test]
-fn what_flows_sent_is_part_of_their_series() {
+fn traffic_of_flows_is_part_of_their_series() {
     let (mut kernel, _) = kernel(&BY_HOST);
     let mut sums = Sums::default();
     for sequence in 0..7 {

@@ -86,7 +86,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
 }
 
 #[test]
-fn what_is_left_out_is_not_followed() {
+fn excluded_traffic_is_not_followed() {
     let (mut kernel, interface_id) = kernel(&LoadOptions { excludes: true, ..SETTINGS });
     let prefixes = [format!("{}/32", v4(3)), format!("{}/128", v6(2))];
     let prefixes: Vec<_> = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();

@@ -34,7 +34,7 @@ fn sent(sums: &Sums) -> u64 {
 }
 
 #[test]
-fn each_has_its_turn_and_none_is_added_up_twice() {
+fn each_flow_is_folded_in_some_share_and_none_twice() {
     let mut kernel = kernel();
     let mut sums = Sums::default();
     sums.turn(&mut kernel);
@@ -55,7 +55,7 @@ fn each_has_its_turn_and_none_is_added_up_twice() {
 }
 
 #[test]
-fn the_last_sweep_leaves_none_out() {
+fn the_last_sweep_leaves_no_flow_out() {
     let mut kernel = kernel();
     let mut sums = Sums::default();
     ping(&mut kernel, 1);
