@@ -9,8 +9,8 @@ use std::{fs::OpenOptions, hint::black_box, io::Write as _};
 use anyhow::{Result, ensure};
 use pping::{
     agent::events,
-    cli::Format,
     config::Aggregation,
+    config::Format,
     groups::Names,
     kernel::{
         clock::{WallClock, wall},
@@ -116,7 +116,7 @@ struct Agent {
 
 impl Agent {
     fn new() -> Result<Self> {
-        let by_flow = Aggregation { individual: false, flow_summary: true, ..Aggregation::NONE };
+        let by_flow = Aggregation { flow_summary: true, ..Aggregation::NONE };
         Ok(Self {
             individual: Reporter::new(&Aggregation::NONE, DEFAULT_MAX_FLOWS, wall()?)?,
             by_flow: Reporter::new(&by_flow, DEFAULT_MAX_FLOWS, wall()?)?,

@@ -11,7 +11,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 use crate::{
     Error, agent,
     cli::{Cli, Command, ConfigCommand},
-    config::{self, DEFAULT_FILE, Loaded, Reload},
+    config::{self, DEFAULT_FILE, Loaded, Loader},
     generate,
     groups::{self, Labels},
     output, run, set_verbosity, shutdown,
@@ -24,17 +24,17 @@ use crate::{
 pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
     let cli = Cli::from_arg_matches(matches).map_err(|error| config::Error::Arguments(error.to_string()))?;
     match cli.command {
-        None => measure(reload(matches)),
+        None => measure(loader(matches)),
         Some(Command::Config { command: ConfigCommand::Check { file } }) => {
             check(file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
         }
         Some(Command::Config { command: ConfigCommand::Show(_) }) => {
             let shown = matches.subcommand_matches("config").and_then(|it| it.subcommand_matches("show"));
-            write(reload(shown.unwrap_or(matches)).show()?.as_bytes())
+            write(loader(shown.unwrap_or(matches)).show()?.as_bytes())
         }
         Some(Command::Check(asked)) => {
             let typed = matches.subcommand_matches("check").unwrap_or(matches);
-            agent::check(&reload(typed), *asked)
+            agent::check(&loader(typed), *asked)
         }
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
@@ -42,18 +42,18 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
     }
 }
 
-fn reload(matches: &ArgMatches) -> Reload {
-    Reload::new(matches.clone(), env::vars_os())
+fn loader(matches: &ArgMatches) -> Loader {
+    Loader::new(matches.clone(), env::vars_os())
 }
 
-fn measure(reload: Reload) -> Result<(), Error> {
-    let Loaded { config, origins } = reload.load()?;
+fn measure(loader: Loader) -> Result<(), Error> {
+    let Loaded { config, layered } = loader.load()?;
     set_verbosity(config.verbosity);
     // What waits for scrapes has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = async { run(config, reload, shutdown::requested()?).await };
+    let run = async { run(config, loader, shutdown::requested()?).await };
     let summary = runtime.block_on(run).map_err(|error| {
-        match error.option().and_then(|option| origins.origin(option)) {
+        match error.option().and_then(|option| layered.origin(option)) {
             Some(origin) => Error::SetBy { error: error.into(), origin: origin.clone() },
             None => error,
         }

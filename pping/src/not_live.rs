@@ -5,18 +5,17 @@ use std::path::Path;
 use crate::{
     Error, Summary,
     cli::CheckArguments,
-    config::{Config, Live, Reload},
+    config::{Config, Loader},
 };
 
 /// Says that it was left out.
 #[expect(clippy::unused_async, reason = "what this is in place of waits")]
 pub(crate) async fn run(
-    _config: Config,
-    live: Live,
-    _reload: Reload,
+    config: Config,
+    _loader: Loader,
     _shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
-    Err(Error::NotLive(format!("--interface {}", live.interfaces.join(", "))))
+    Err(Error::NotLive(format!("--interface {}", config.live.interfaces.join(", "))))
 }
 
 /// Nothing can have been pinned.
@@ -32,6 +31,6 @@ pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error
 }
 
 /// Says that there is nothing to look at.
-pub(crate) fn check(_reload: &Reload, _asked: CheckArguments) -> Result<(), Error> {
+pub(crate) fn check(_loader: &Loader, _asked: CheckArguments) -> Result<(), Error> {
     Err(Error::NotLive("check".to_owned()))
 }

@@ -2,22 +2,22 @@
 
 use crate::{
     Error, Summary, agent,
-    config::{Config, Reload, Source},
+    config::{Config, Loader},
     replay,
 };
 
 /// Watches interfaces, or reads a capture, until `shutdown` resolves, the reader of the output is gone, or the capture
-/// ends. `reload` makes the configuration anew when SIGHUP asks for it.
+/// ends. `loader` makes the configuration again at each SIGHUP.
 ///
 /// # Errors
-/// What kept it from starting, or ended it before its time. Nothing stays attached.
+/// Why it could not start, or stopped early. Nothing stays attached unless it is pinned.
 pub async fn run(
     config: Config,
-    reload: Reload,
+    loader: Loader,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
-    match config.source.clone() {
-        Source::Interfaces(interfaces) => agent::run(config, interfaces, reload, shutdown).await,
-        Source::Capture(file) => replay::run(config, file, shutdown).await,
+    match config.capture.clone() {
+        None => agent::run(config, loader, shutdown).await,
+        Some(file) => replay::run(config, file, shutdown).await,
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use pping::{
     aggregate::Distribution,
     capture::Packet,
-    cli::Format,
+    config::Format,
     groups::{GroupName, SeriesName},
     metrics::{Encoding, Metrics, Text},
     records::{Record, RttRecord, Tuple, format},

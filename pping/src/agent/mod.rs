@@ -28,8 +28,8 @@ use tokio::{
 use self::{answers::Aggregator, counting::Warned, groups::GroupsFile, watching::Watching};
 use crate::{
     Error, Summary, capabilities,
-    cli::Ingress,
-    config::{Config, Live, Reload},
+    config::Ingress,
+    config::{Config, Live, Loader},
     groups::Labels,
     http::{Readiness, Server},
     kernel::{
@@ -53,33 +53,33 @@ use crate::{
     },
 };
 
-/// Watches the interfaces of `live` until `shutdown` resolves or the reader of the output is gone.
+/// Watches interfaces until `shutdown` resolves or the reader of the output is gone.
 ///
 /// # Errors
 /// What kept it from starting, or ended it before its time. Nothing stays attached.
 pub(crate) async fn run(
     config: Config,
-    live: Live,
-    reload: Reload,
+    loader: Loader,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     capabilities::gain_no_more()?;
     // Before anybody is told that it is ready: a SIGHUP that nobody waits for is the end.
     let hangup = signal(SignalKind::hangup())?;
     let mut netlink = Netlink::connect()?;
-    let wanted = Wanted::new(&live.interfaces)?;
+    let wanted = Wanted::new(&config.live.interfaces)?;
     let links = netlink.links().await?;
-    if let Some(name) = wanted.missing(&links).next().filter(|_| !live.wait) {
+    if let Some(name) = wanted.missing(&links).next().filter(|_| !config.live.wait) {
         return Err(Wanted::unknown(name, &links).into());
     }
     capabilities::check()?;
-    let mut options = LoadOptions::of(&config, &live)?;
-    let pins = take_pins(&live, options.without)?;
-    let metrics = Metrics::new(live.prometheus_groups, live.baseline);
+    let mut options = LoadOptions::of(&config)?;
+    let pins = take_pins(&config.live, options.without)?;
+    let metrics = Metrics::new(config.live.prometheus_groups, config.live.baseline);
     let readiness = Readiness::default();
-    let serve =
-        |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
-    let server = live.listen.map(serve).transpose()?;
+    let serve = |address| {
+        Server::start(address, config.live.web_config.as_deref(), metrics.clone(), readiness.clone())
+    };
+    let server = config.live.listen.map(serve).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     reporter.tolerate_failures();
@@ -91,14 +91,14 @@ pub(crate) async fn run(
     if let Some(pins) = &pins {
         pins.fit(&mut options)?;
     }
-    let mut kernel = load::load_with(&options, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let mut kernel = load::load_with(&options, config.live.ingress != Ingress::Tc, pins.as_ref())?;
     let mut kept = Vec::new();
     if let Some(map) = kernel.ledger.take() {
         let ledger = Ledger::new(Box::new(map));
         kept = ledger.labels();
         metrics.persist_in(ledger);
     }
-    if live.bpf_log {
+    if config.live.bpf_log {
         forward_log(&mut kernel)?;
     }
     let mut aggregator = Aggregator::new(reporter, &config.aggregation);
@@ -112,7 +112,7 @@ pub(crate) async fn run(
     memory::log();
     let mut local = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
-    let mut watching = Watching::new(wanted, attach_points(live.ingress));
+    let mut watching = Watching::new(wanted, attach_points(config.live.ingress));
     watching.begin(&mut kernel, pins.as_ref(), &links)?;
     give_up_privileges();
     let mut agent = Agent {
@@ -130,8 +130,7 @@ pub(crate) async fn run(
         server,
         readiness: readiness.clone(),
         config,
-        live,
-        reload,
+        loader,
         emit: options.emit,
         swept: 0,
         warned: Warned::default(),
@@ -227,9 +226,8 @@ struct Agent {
     readiness: Readiness,
     /// What is in force.
     config: Config,
-    live: Live,
-    /// Makes it anew.
-    reload: Reload,
+    /// Makes it again.
+    loader: Loader,
     max_flows: u32,
     max_groups: u32,
     /// The events that the programs report.

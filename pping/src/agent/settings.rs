@@ -4,7 +4,7 @@ use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
 
 use crate::{
     Error,
-    config::{Config, Live},
+    config::Config,
     kernel::{features::Without, load::LoadOptions},
 };
 
@@ -13,7 +13,7 @@ impl LoadOptions {
     ///
     /// # Errors
     /// [`Error::Usage`] when the environment asks for what there is not.
-    pub(crate) fn of(config: &Config, live: &Live) -> Result<Self, Error> {
+    pub(crate) fn of(config: &Config) -> Result<Self, Error> {
         Ok(Self {
             rules: config.rules,
             dns_ports: config.dns_ports,
@@ -22,10 +22,10 @@ impl LoadOptions {
             max_queries: MAX_QUERIES.min(config.max_flows),
             decap: config.decap,
             emit: config.emit(),
-            grouping: config.aggregation.grouping,
+            grouping: config.aggregation.grouping(),
             max_groups: config.aggregation.max_groups,
             excludes: !config.aggregation.exclude.is_empty(),
-            log: live.bpf_log,
+            log: config.live.bpf_log,
             max_series: None,
             without: Without::from_environment()?,
         })

@@ -1,17 +1,14 @@
 //! What pping would be told to do.
 
 use super::report::Check;
-use crate::{
-    cli::Arguments,
-    config::{self, Config, Reload},
-};
+use crate::config::{self, Arguments, Config, Loader};
 
 /// Makes the configuration. One with mistakes keeps pping from running, and the rest is looked at with what was typed.
 ///
 /// # Errors
 /// What is wrong with what was typed.
-pub(super) fn configuration(reload: &Reload, typed: Arguments) -> Result<(Config, Check), config::Error> {
-    match reload.sourceless() {
+pub(super) fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), config::Error> {
+    match loader.sourceless() {
         Ok((config, file)) => {
             let found = file.map_or_else(
                 || "no file is read".to_owned(),

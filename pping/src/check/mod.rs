@@ -20,9 +20,9 @@ use anstream::{AutoStream, ColorChoice};
 use self::report::{Report, Status};
 use crate::{
     Error,
-    cli::{Arguments, CheckArguments},
+    cli::CheckArguments,
     commands,
-    config::{self, Reload, Source},
+    config::{self, Arguments, Loader},
     kernel::inspect,
     set_verbosity,
 };
@@ -31,10 +31,10 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Unfit`] when pping could not run; otherwise what is wrong with what was typed, or kept it from looking.
-pub(crate) fn perform(reload: &Reload, asked: CheckArguments) -> Result<(), Error> {
+pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(), Error> {
     let CheckArguments { json, arguments } = asked;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let report = runtime.block_on(report(reload, arguments))?;
+    let report = runtime.block_on(report(loader, arguments))?;
     let text = if json {
         serde_json::to_string_pretty(&report).map_err(io::Error::other)? + "\n"
     } else {
@@ -53,7 +53,7 @@ fn columns() -> Option<usize> {
 }
 
 /// Looks at everything.
-async fn report(reload: &Reload, arguments: Arguments) -> Result<Report, Error> {
+async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> {
     let captures = config::Error::NotForCaptures {
         option: "check".to_owned(),
         reason: "captures are measured without the kernel's help",
@@ -61,16 +61,19 @@ async fn report(reload: &Reload, arguments: Arguments) -> Result<Report, Error> 
     if arguments.read.is_some() {
         return Err(captures.into());
     }
-    let (config, configuration) = configuration::configuration(reload, arguments)?;
+    let (config, configuration) = configuration::configuration(loader, arguments)?;
     set_verbosity(config.verbosity);
-    let Source::Interfaces(live) = &config.source else { return Err(captures.into()) };
+    if config.capture.is_some() {
+        return Err(captures.into());
+    }
+    let live = &config.live;
     let capabilities = privileges::capabilities();
     let may_load = capabilities.status == Status::Ok;
     let mut checks =
         vec![kernel::release(), capabilities, configuration, methods::methods(config.rules.methods)];
     let (features, found) = programs::features(may_load);
     checks.extend(features);
-    let loaded = programs::programs(&config, live, may_load);
+    let loaded = programs::programs(&config, may_load);
     checks.extend(loaded.checks);
     checks.extend([kernel::statistics(), memory::memory(loaded.memory, config.max_flows)]);
     checks.extend(memory::memlock(loaded.memory));

@@ -8,7 +8,7 @@ use rtnetlink::Handle;
 
 use super::{privileges, report::Check};
 use crate::{
-    cli::Ingress,
+    config::Ingress,
     kernel::{
         attach::AttachPoint,
         features::{Feature, Features},

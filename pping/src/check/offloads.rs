@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{quoted, report::Check};
-use crate::{cli::Ingress, kernel::inspect::ethtool};
+use crate::{config::Ingress, kernel::inspect::ethtool};
 
 /// What GRO is called in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).
 const GRO: [&str; 2] = ["rx-gro", "rx-gro-hw"];

@@ -4,8 +4,7 @@ use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
 use super::report::Check;
 use crate::{
-    cli::Ingress,
-    config::{Config, Live},
+    config::{Config, Ingress},
     kernel::{
         Error,
         features::{Feature, Features, Without},
@@ -68,12 +67,12 @@ pub(super) struct Loaded {
 }
 
 /// Loads the programs and lets go of them again.
-pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
+pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
     if !may_load {
         let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
         return Loaded { checks, memory: None };
     }
-    let real = match LoadOptions::of(config, live) {
+    let real = match LoadOptions::of(config) {
         Ok(settings) => settings,
         Err(error) => {
             let checks = ["programs", "jit"].map(|name| Check::unknown(name, error.to_string())).to_vec();
@@ -82,7 +81,7 @@ pub(super) fn programs(config: &Config, live: &Live, may_load: bool) -> Loaded {
     };
     let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
     let small = LoadOptions { max_flows: FEW_FLOWS, max_groups, ..real };
-    match load::load(&small, live.ingress != Ingress::Tc) {
+    match load::load(&small, config.live.ingress != Ingress::Tc) {
         Ok(kernel) => {
             let infos = infos(&kernel);
             let memory = maps::scaled(&small, &real);

@@ -4,9 +4,9 @@ use std::{fmt::Display, fs, path::Path};
 
 use super::{
     Config, Error,
+    definition::Definition,
     file::File,
-    option::Definition,
-    settings::{Setting, Settings},
+    layered::{Layered, Setting},
 };
 
 /// Checks a file, and has `check_groups` check the groups file that it names. Returns warnings.
@@ -19,31 +19,31 @@ pub fn check<E: Display>(
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
     let File { settings, mut mistakes } = File::read(path, &definitions)?;
-    let settings = Settings::of_file(settings, definitions);
+    let layered = Layered::of_file(settings, definitions);
     // Where an invalid value is missing, the others may seem to contradict each other.
     if mistakes.is_empty()
-        && let Err(found) = Config::new(settings.arguments()?)
+        && let Err(found) = Config::new(layered.arguments()?)
     {
-        mistakes.extend(settings.locate(found));
+        mistakes.extend(layered.locate(found));
     }
-    if let Some((setting, file)) = named(&settings, "groups")
+    if let Some((setting, file)) = named(&layered, "groups")
         && let Err(error) = check_groups(file)
     {
         mistakes.push(setting.mistake(error.to_string()));
     }
-    if mistakes.is_empty() { Ok(warnings(path, &settings)) } else { Err(Error::Invalid(mistakes)) }
+    if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }
 }
 
 /// What may be wrong, but cannot be known here and now.
-fn warnings(path: &Path, settings: &Settings) -> Vec<String> {
+fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !settings.has("interface") {
+    if !layered.has("interface") {
         warnings.push(format!(
             "{}: there is no `interface` in it: PPING_INTERFACE or the command line has to name one",
             path.display()
         ));
     }
-    if let Some((setting, file)) = named(settings, "web-config") {
+    if let Some((setting, file)) = named(layered, "web-config") {
         let reason = match fs::metadata(file) {
             Ok(_) => "the content of that file was not checked".to_owned(),
             Err(error) => error.to_string(),
@@ -51,7 +51,7 @@ fn warnings(path: &Path, settings: &Settings) -> Vec<String> {
         warnings.push(setting.mistake(reason).to_string());
     }
     for key in ["write", "hdr-log", "pin"] {
-        let Some((setting, file)) = named(settings, key) else { continue };
+        let Some((setting, file)) = named(layered, key) else { continue };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if folder.is_some_and(|folder| !folder.is_dir()) {
             warnings.push(setting.mistake("there is no such directory here and now").to_string());
@@ -61,7 +61,7 @@ fn warnings(path: &Path, settings: &Settings) -> Vec<String> {
 }
 
 /// The file that an option names.
-fn named<'a>(settings: &'a Settings, key: &str) -> Option<(&'a Setting, &'a Path)> {
-    let setting = settings.get(key)?;
+fn named<'a>(layered: &'a Layered, key: &str) -> Option<(&'a Setting, &'a Path)> {
+    let setting = layered.get(key)?;
     Some((setting, Path::new(setting.values.as_ref()?.first()?)))
 }

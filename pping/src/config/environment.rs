@@ -4,8 +4,9 @@ use std::ffi::{OsStr, OsString};
 
 use super::{
     Mistake, Origin,
-    option::{Definition, Kind, nearest},
-    settings::Setting,
+    definition::{Definition, Kind, nearest},
+    layered::Setting,
+    options::Scope,
 };
 
 /// What names of variables begin with.
@@ -42,7 +43,7 @@ impl Environment {
             let assignment = Some((definition.key.clone(), value.to_string_lossy().into_owned()));
             Mistake { origin: Origin::Variable(variable.clone()), assignment, reason }
         };
-        if let Some(reason) = Definition::refused(&definition.key) {
+        if let Scope::CommandLine(reason) = definition.facts.scope {
             return Err(mistake(value, reason.to_owned()));
         }
         let values = match (definition.kind, value.to_str()) {

@@ -9,8 +9,9 @@ use toml::{
 
 use super::{
     Error, Mistake, Origin,
-    option::{Definition, Kind, nearest},
-    settings::Setting,
+    definition::{Definition, Kind, nearest},
+    layered::Setting,
+    options::Scope,
 };
 use crate::text::{self, Position, ReadError};
 
@@ -96,12 +97,12 @@ impl Reader<'_> {
     ) -> Result<Setting, Vec<Found>> {
         let name = key.get_ref().as_ref();
         let refuse = |reason| Err(vec![(key.span().start, None, reason)]);
-        if let Some(reason) = refused(name) {
-            return refuse(format!("{name} cannot be in a file: {reason}"));
-        }
         let Some(definition) = definitions.iter().find(|definition| definition.key == name) else {
             return refuse(unknown(name, definitions));
         };
+        if let Scope::NotInFiles(reason) | Scope::CommandLine(reason) = definition.facts.scope {
+            return refuse(format!("{name} cannot be in a file: {reason}"));
+        }
         let (mut found, mut values) = (Vec::new(), Vec::new());
         for (value, text) in texts(definition, value) {
             match text.and_then(|text| definition.check(&text).map(|()| text)) {
@@ -120,12 +121,11 @@ impl Reader<'_> {
     }
 }
 
-fn refused(key: &str) -> Option<&'static str> {
-    if key == "config" { Some("it is what names the file") } else { Definition::refused(key) }
-}
-
 fn unknown(key: &str, definitions: &[Definition]) -> String {
     match nearest(key, definitions) {
+        _ if ["help", "version"].contains(&key) => {
+            format!("{key} cannot be in a file: it is for the command line alone")
+        }
         Some(known) if known.is_for_files() => {
             format!("`{key}` is not known; did you mean {}?", known.key)
         }

@@ -1,13 +1,13 @@
-//! What groups there are.
+//! `--group-by`.
 
 use pping_common::group::Grouping;
 
-use super::Contradiction;
+use super::{Aggregation, Contradiction};
 
-/// What groups a list of networks, ends and classes makes, and a file that has their prefixes if there is one.
-pub(super) fn grouping(list: &[String], has_file: bool) -> Result<Grouping, Contradiction> {
-    let refused = |value: &str, hint| Err(Contradiction::new("group-by", value, hint));
-    let mut grouping = Grouping { by_label: u8::from(has_file), ..Grouping::NONE };
+/// The groups that a list of networks, ends and classes makes, beside those of a groups file.
+pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Contradiction> {
+    let refused = |value: &str, reason| Err(Contradiction::new("group-by", value, reason));
+    let mut grouping = Grouping::NONE;
     let (mut lens, mut has_end) = (Vec::new(), false);
     for item in list {
         match item.as_str() {
@@ -20,27 +20,35 @@ pub(super) fn grouping(list: &[String], has_file: bool) -> Result<Grouping, Cont
                     return refused(item, "the prefixes are those of --groups; leave this out");
                 }
                 Some(len) => lens.push(len),
-                None => {
-                    return refused(item, "give `/24,/48`, `source`, `destination`, `both` or `dscp`");
-                }
+                None => return refused(item, "give `/24,/48`, `source`, `destination`, `both` or `dscp`"),
             },
         }
     }
+    let all = || list.join(",");
     match *lens {
         [] if !has_file && has_end => {
-            return refused(&list.join(","), "say how long the prefixes are too, as in `/24,/48,both`");
+            return refused(&all(), "say how long the prefixes are too, as in `/24,/48,both`");
         }
         [] => {}
-        [v4_len @ ..=32, v6_len @ ..=128] => (grouping.v4_len, grouping.v6_len) = (v4_len, v6_len),
+        [v4_len @ ..=32, v6_len @ ..=128] => {
+            (grouping.v4_len, grouping.v6_len) = (v4_len, v6_len);
+            grouping.by_source |= u8::from(!has_end);
+        }
         _ => {
-            return refused(
-                &list.join(","),
-                "give the bits of IPv4 prefixes, then those of IPv6 prefixes: `/24,/48`",
-            );
+            return refused(&all(), "give the bits of IPv4 prefixes, then those of IPv6 prefixes: `/24,/48`");
         }
     }
-    if !has_end && (has_file || !lens.is_empty()) {
-        grouping.by_source = 1;
-    }
     Ok(grouping)
+}
+
+impl Aggregation {
+    /// The groups that `--group-by` and `--groups` make together.
+    pub fn grouping(&self) -> Grouping {
+        let mut grouping = self.group_by;
+        if self.groups.is_some() {
+            grouping.by_label = 1;
+            grouping.by_source |= u8::from(grouping.by_destination == 0);
+        }
+        grouping
+    }
 }

@@ -5,8 +5,10 @@ use pping_common::{
     rtt::{Method, Methods},
 };
 
-use super::Contradiction;
-use crate::cli::{MethodName, TcpMethod};
+use super::{
+    Contradiction,
+    values::{MethodName, TcpMethod},
+};
 
 impl From<MethodName> for Method {
     fn from(name: MethodName) -> Self {
@@ -61,10 +63,10 @@ pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_
     sorted.sort_unstable();
     sorted.dedup();
     let mut ports = [0; MAX_DNS_PORTS];
-    let Some(places) = ports.get_mut(..sorted.len()) else {
+    let Some(used) = ports.get_mut(..sorted.len()) else {
         return refused("give seven ports at most");
     };
-    places.copy_from_slice(&sorted);
+    used.copy_from_slice(&sorted);
     Ok(ports)
 }
 
@@ -74,8 +76,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cli::Arguments,
-        config::{Config, Error},
+        config::{Arguments, Config, Error},
         records::method_name,
     };
 

@@ -1,25 +1,28 @@
-//! What the user asked for, checked.
+//! The configuration, from the command line, the environment and a file.
 //!
-//! [`Config`] is what the rest of the program knows. It is made of [`crate::cli::Arguments`], and those of what was
-//! typed, of the environment and of a file, by `settings`. [`Reload`] does all that again, as often as one likes.
+//! [`options`] defines each option. [`Loader`] makes a [`Config`] of what is set, as often as needed: [`layered`] decides
+//! between the three places, and [`Config`] is what the rest of the program knows. [`reload`] is what changes while pping
+//! runs.
 
 mod check;
-mod decisions;
+pub(crate) mod definition;
 mod environment;
 mod error;
 mod file;
 mod grouping;
+mod layered;
+mod loader;
 mod methods;
-mod offline;
-pub(crate) mod option;
+mod options;
 mod reload;
-mod settings;
 mod show;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::{io::IsTerminal, net::SocketAddr, path::PathBuf, time::Duration};
 
+use indexmap::IndexSet;
 use ipnet::IpNet;
 use pping_common::{
     abi::Emit,
@@ -29,24 +32,27 @@ use pping_common::{
     rtt::{Basis, Methods, Rules},
 };
 
+pub(crate) use self::values::interface;
 pub use self::{
     check::check,
-    decisions::unchangeable,
     error::{Error, Mistake, Origin},
-    reload::{Loaded, Reload},
-    settings::Settings,
+    layered::Layered,
+    loader::{Loaded, Loader},
+    options::Arguments,
+    reload::{Change, Changes},
+    values::{Format, Ingress, MethodName, RttType, TcpMethod, Tunnel},
 };
-use self::{decisions::on_reload, grouping::grouping};
-use crate::cli::{Arguments, Format, Ingress, RttType, TcpMethod, Tunnel};
 
 /// The file that is read where none is named.
 pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
 
-/// Everything [`crate::run()`] needs to know.
+/// Everything that [`crate::run()`] needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where packets come from.
-    pub source: Source,
+    /// The capture to read; `-` is standard input. Without one, interfaces are watched.
+    pub capture: Option<PathBuf>,
+    /// What matters only where interfaces are watched.
+    pub live: Live,
     /// Flows per address family.
     pub max_flows: u32,
     /// How to measure, and how often to record.
@@ -72,22 +78,22 @@ pub struct Config {
 /// What is aggregated, and how.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
-    /// How often to report, if at all.
+    /// The interval of reports, if there are any.
     pub interval: Option<Duration>,
-    /// What groups there are.
-    pub grouping: Grouping,
-    /// Where their labels are, if they have any.
+    /// The groups of `--group-by`. Those of a file are in [`Self::grouping`] too.
+    pub group_by: Grouping,
+    /// The file that lists groups.
     pub groups: Option<PathBuf>,
-    /// How many are told apart.
+    /// The number of groups that are kept apart.
     pub max_groups: u32,
-    /// How long one without traffic is kept.
+    /// The time for which a group without traffic is kept.
     pub group_timeout: Duration,
     /// Networks whose traffic is left out.
     pub exclude: Vec<IpNet>,
     /// Whether flows are reported at their end.
     pub flow_summary: bool,
-    /// Whether samples are reported one by one, and openings and closings of flows.
-    pub individual: bool,
+    /// Whether samples and flows are reported beside what is reported in their place; false if nothing is.
+    pub with_samples: bool,
     /// Where distributions are logged, if anywhere.
     pub hdr_log: Option<PathBuf>,
 }
@@ -96,27 +102,36 @@ impl Aggregation {
     /// One group, of which nothing is reported but samples.
     pub const NONE: Self = Self {
         interval: None,
-        grouping: Grouping::NONE,
+        group_by: Grouping::NONE,
         groups: None,
         max_groups: 1,
         group_timeout: Duration::from_mins(5),
         exclude: Vec::new(),
         flow_summary: false,
-        individual: true,
+        with_samples: false,
         hdr_log: None,
     };
+
+    /// Whether samples are reported one by one, and flows that open and close.
+    pub fn reports_individual(&self) -> bool {
+        self.with_samples || (self.interval.is_none() && !self.flow_summary)
+    }
 }
 
 impl Config {
-    /// Which events that takes.
+    /// The events that the kernel programs have to report for it.
     pub fn emit(&self) -> Emit {
-        let Aggregation { individual, flow_summary, .. } = self.aggregation;
+        let mut emit = Emit::NOTHING;
         if self.format == Format::None {
-            return Emit::NOTHING;
+            return emit;
         }
-        let individual = if individual { Emit::SAMPLES.and(Emit::FLOWS) } else { Emit::NOTHING };
-        let ends = if flow_summary { Emit::SAMPLES.and(Emit::ENDS) } else { Emit::NOTHING };
-        individual.and(ends)
+        if self.aggregation.reports_individual() {
+            emit = emit.and(Emit::SAMPLES).and(Emit::FLOWS);
+        }
+        if self.aggregation.flow_summary {
+            emit = emit.and(Emit::SAMPLES).and(Emit::ENDS);
+        }
+        emit
     }
 
     /// Whether no records go to standard output while that is a terminal.
@@ -125,23 +140,8 @@ impl Config {
     }
 }
 
-/// Where packets come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Interfaces of this host.
-    Interfaces(Live),
-    /// A capture; `-` is standard input.
-    Capture(PathBuf),
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self::Capture("-".into())
-    }
-}
-
-/// What matters only where packets are watched as they pass.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What matters only where interfaces are watched.
+#[derive(Clone, Debug)]
 pub struct Live {
     /// Names of the interfaces to watch, and patterns of such names, each once.
     pub interfaces: Vec<String>,
@@ -194,69 +194,112 @@ impl Contradiction {
 impl Config {
     /// Checks how values go together, each of which was checked by itself when it was parsed.
     fn new(arguments: Arguments) -> Result<Self, Vec<Contradiction>> {
-        let source = source(&arguments);
+        // Without `..`: an option that does nothing does not compile.
+        let Arguments {
+            interfaces,
+            read,
+            wait,
+            ingress,
+            max_flows,
+            methods,
+            tcp_method,
+            dns_ports,
+            include_local,
+            rate_limit,
+            rtt_rate,
+            rtt_type,
+            decap,
+            exclude,
+            aggregate,
+            group_by,
+            groups,
+            max_groups,
+            group_timeout,
+            flow_summary,
+            with_samples,
+            hdr_log,
+            format,
+            output,
+            listen,
+            web_config,
+            prometheus_groups,
+            baseline,
+            config: _,
+            pin,
+            verbose,
+            bpf_log,
+        } = arguments;
         let mut found = Vec::new();
-        let grouping = grouping(&arguments.group_by, arguments.groups.is_some());
-        let grouping = grouping.unwrap_or_else(|error| {
-            found.push(error);
-            Grouping::NONE
-        });
-        let methods = methods::listed(&arguments.methods);
-        let methods_in_force = methods::wanted(methods, arguments.tcp_method).unwrap_or_else(|error| {
-            found.push(error);
-            methods
-        });
-        let dns_ports = methods::dns_ports(&arguments.dns_ports, methods).unwrap_or_else(|error| {
-            found.push(error);
-            [0; MAX_DNS_PORTS]
-        });
-        let is_aggregate = arguments.aggregate.is_some() || arguments.flow_summary;
-        if arguments.format == Some(Format::Ppviz) && is_aggregate && !arguments.with_samples {
+        let group_by = or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
+        let methods = methods::listed(&methods);
+        let in_force = or_note(methods::wanted(methods, tcp_method), methods, &mut found);
+        let dns_ports = or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
+        let is_aggregate = aggregate.is_some() || flow_summary;
+        if format == Some(Format::Ppviz) && is_aggregate && !with_samples {
             let reason = "it has lines for samples only; add --with-samples";
             found.push(Contradiction::new("format", "ppviz", reason));
         }
-        if let (Some(file), None) = (&arguments.web_config, arguments.listen) {
+        if let (Some(file), None) = (&web_config, listen) {
             let reason = "nothing is served without --listen; give an address there";
             found.push(Contradiction::new("web-config", file.display().to_string(), reason));
         }
         if !found.is_empty() {
             return Err(found);
         }
-        let on_terminal = arguments.output.is_none() && std::io::stdout().is_terminal();
+        let on_terminal = output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
-            source,
-            max_flows: arguments.max_flows,
+            capture: read,
+            live: Live {
+                interfaces: IndexSet::<String>::from_iter(interfaces).into_iter().collect(),
+                wait,
+                ingress,
+                listen,
+                web_config,
+                pin,
+                prometheus_groups,
+                baseline,
+                bpf_log,
+            },
+            max_flows,
             rules: Rules {
-                rate_limit: arguments.rate_limit.as_nanos() as u64,
-                rtt_rate: (arguments.rtt_rate * 65_536.0).round() as u64,
-                rtt_basis: match arguments.rtt_type {
+                rate_limit: rate_limit.as_nanos() as u64,
+                rtt_rate: (rtt_rate * 65_536.0).round() as u64,
+                rtt_basis: match rtt_type {
                     RttType::Smoothed => Basis::Smoothed,
                     RttType::Min => Basis::Min,
                 },
-                include_local: arguments.include_local,
+                include_local,
                 reserved: 0,
-                methods: methods_in_force,
+                methods: in_force,
             },
             methods,
-            tcp_method: arguments.tcp_method,
+            tcp_method,
             dns_ports,
-            decap: arguments.decap.iter().fold(Decap::NONE, |decap, &tunnel| decap.and(tunnel.into())),
+            decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.and(tunnel.into())),
             aggregation: Aggregation {
-                interval: arguments.aggregate,
-                grouping,
-                groups: arguments.groups,
-                max_groups: arguments.max_groups,
-                group_timeout: arguments.group_timeout,
-                exclude: arguments.exclude,
-                flow_summary: arguments.flow_summary,
-                individual: arguments.with_samples || !is_aggregate,
-                hdr_log: arguments.hdr_log,
+                interval: aggregate,
+                group_by,
+                groups,
+                max_groups,
+                group_timeout,
+                exclude,
+                flow_summary,
+                with_samples: with_samples && is_aggregate,
+                hdr_log,
             },
-            format: arguments.format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
-            output: arguments.output,
-            verbosity: if arguments.bpf_log { arguments.verbose.max(2) } else { arguments.verbose },
+            format: format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
+            output,
+            verbosity: if bpf_log { verbose.max(2) } else { verbose },
         })
     }
+}
+
+/// A value, or another in its place once the contradiction is noted.
+fn or_note<T>(value: Result<T, Contradiction>, otherwise: T, found: &mut Vec<Contradiction>) -> T {
+    value.unwrap_or_else(|contradiction| {
+        found.push(contradiction);
+        otherwise
+    })
 }
 
 impl From<Tunnel> for Decap {
@@ -269,27 +312,4 @@ impl From<Tunnel> for Decap {
             Tunnel::GtpU => Self::GTP_U,
         }
     }
-}
-
-fn source(arguments: &Arguments) -> Source {
-    if let Some(file) = &arguments.read {
-        return Source::Capture(file.clone());
-    }
-    let mut interfaces: Vec<String> = Vec::new();
-    for name in &arguments.interfaces {
-        if !interfaces.contains(name) {
-            interfaces.push(name.clone());
-        }
-    }
-    Source::Interfaces(Live {
-        interfaces,
-        wait: arguments.wait,
-        ingress: arguments.ingress,
-        listen: arguments.listen,
-        web_config: arguments.web_config.clone(),
-        pin: arguments.pin.clone(),
-        prometheus_groups: arguments.prometheus_groups,
-        baseline: arguments.baseline,
-        bpf_log: arguments.bpf_log,
-    })
 }

@@ -1,159 +1,180 @@
-//! Making the configuration, once at the start and again whenever SIGHUP asks for it.
+//! What a reload does about options that have another value.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use super::{Config, definition::Definition};
 
-use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
-
-use super::{
-    Config, DEFAULT_FILE, Error, environment::Environment, file::File, option::Definition,
-    settings::Settings, show,
-};
-use crate::cli::Arguments;
-
-/// What a configuration is made from: what was typed, and the environment. The file is read anew each time.
-#[derive(Clone, Debug)]
-pub struct Reload {
-    matches: ArgMatches,
-    environment: Environment,
-}
-
-/// A configuration, and where it is from.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// The configuration.
-    pub config: Config,
-    /// Where it is from.
-    pub origins: Settings,
+/// What a reload does if an option has another value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reload {
+    /// It takes the value over, and has the agent make the change. The function returns whether there is one.
+    Follow(Change, fn(&mut Config, &Config) -> bool),
+    /// As `Follow`, while the option is set before and after, which the first function tells.
+    FollowWhileSet(Change, fn(&Config) -> bool, fn(&mut Config, &Config) -> bool),
+    /// Nothing: the kernel programs, their maps or the open files were made for the old value. The function returns whether
+    /// there is another.
+    Restart(fn(&Config, &Config) -> bool),
 }
 
 impl Reload {
-    /// From what the parser of [`Arguments`] made of the command line, and the variables of the environment.
-    pub fn new(matches: ArgMatches, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        Self { matches, environment: Environment::new(environment) }
-    }
+    /// The value cannot be another.
+    pub(super) const NEVER: Self = Self::Restart(|_, _| false);
 
-    /// As if these arguments, the first of which is the program, had been typed where the environment says nothing.
-    ///
-    /// # Errors
-    /// What is wrong with them.
-    pub fn typed(
-        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-    ) -> Result<Self, clap::Error> {
-        Ok(Self::new(Arguments::command().try_get_matches_from(arguments)?, []))
-    }
-
-    /// Makes the configuration.
-    ///
-    /// # Errors
-    /// All that is wrong with the environment and the file, or what does not go together.
-    pub fn load(&self) -> Result<Loaded, Error> {
-        let (origins, file) = self.settings()?;
-        if !origins.has("interface") && !origins.has("read") {
-            let was_read = file.is_some();
-            return Err(Error::NoSource { file: file.unwrap_or_else(|| DEFAULT_FILE.into()), was_read });
-        }
-        Ok(Loaded { config: origins.config()?, origins })
-    }
-
-    /// What wins for each option, and the file that was read for it.
-    fn settings(&self) -> Result<(Settings, Option<PathBuf>), Error> {
-        let definitions = Definition::all();
-        self.environment.warn_of_unknown(&definitions);
-        let (file, path) = self.file(&definitions)?;
-        Ok((Settings::layered(&self.matches, &self.environment, file, definitions)?, path))
-    }
-
-    /// Makes the configuration even where it names nothing to measure, and says which file was read for it.
-    ///
-    /// # Errors
-    /// As those of [`Self::load`], but for the lack of a source.
-    pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
-        let (origins, file) = self.settings()?;
-        Ok((origins.config()?, file))
-    }
-
-    /// Makes the configuration anew.
-    ///
-    /// # Errors
-    /// As those of [`Self::load`]. Nothing has changed then.
-    pub fn again(&self) -> Result<Config, Error> {
-        self.load().map(|loaded| loaded.config)
-    }
-
-    /// All options and where they are from, as a configuration file.
-    ///
-    /// # Errors
-    /// As those of [`Self::load`].
-    pub fn show(&self) -> Result<String, Error> {
-        let (settings, file) = self.settings()?;
-        settings.config()?;
-        Ok(show::show(&settings, file.as_deref()))
-    }
-
-    /// The file that is named, or that which is there for a service.
-    fn file(&self, definitions: &[Definition]) -> Result<(File, Option<PathBuf>), Error> {
-        let named = definitions.iter().find(|definition| definition.id() == "config");
-        let named = named.and_then(|definition| {
-            let typed = self.matches.get_raw(definition.id()).and_then(|mut values| values.next());
-            typed.or_else(|| self.environment.get(definition)).map(PathBuf::from)
-        });
-        if let Some(path) = named {
-            return File::read(&path, definitions).map(|file| (file, Some(path)));
-        }
-        // A run by hand: the service's port is taken, and what the service writes is not what is wanted here.
-        let is_typed = |id| self.matches.value_source(id) == Some(ValueSource::CommandLine);
-        if is_typed("interfaces") || is_typed("read") {
-            return Ok((File::default(), None));
-        }
-        match File::read(Path::new(DEFAULT_FILE), definitions) {
-            Ok(file) => Ok((file, Some(DEFAULT_FILE.into()))),
-            Err(Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-                Ok((File::default(), None))
+    /// In words, for people.
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Follow(..) => "A reload changes it.",
+            Self::FollowWhileSet(..) => {
+                "A reload changes it if there was one before and still is, else a change takes a restart."
             }
-            Err(error) => Err(error),
+            Self::Restart(_) => "A change takes a restart.",
         }
     }
+}
+
+/// What the agent has to change after a reload. It matches all of them, so that none can be forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The interfaces to watch, or whether to wait for them.
+    Interfaces,
+    /// The groups file.
+    Groups,
+    /// The time after which a group without traffic is forgotten.
+    GroupTimeout,
+    /// The file that records go to.
+    Output,
+    /// The address of metrics.
+    Listen,
+    /// The web configuration.
+    WebConfig,
+    /// The groups in metrics, or their baseline.
+    Metrics,
+    /// The level of the log.
+    Verbosity,
+}
+
+/// What a reload changes.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// What the agent has to change.
+    pub followed: Vec<Change>,
+    /// The options that have another value, and keep the old one until a restart.
+    pub restart: Vec<String>,
+}
+
+impl Config {
+    /// Takes over from `new` what a reload can change.
+    pub fn follow(&mut self, new: &Self) -> Changes {
+        let mut changes = Changes::default();
+        for definition in Definition::all() {
+            let change = match definition.facts.reload {
+                Reload::Follow(change, follow) => follow(self, new).then_some(change),
+                Reload::FollowWhileSet(change, is_set, follow) if is_set(self) && is_set(new) => {
+                    follow(self, new).then_some(change)
+                }
+                Reload::FollowWhileSet(_, is_set, _) if is_set(self) == is_set(new) => None,
+                Reload::Restart(differs) if !differs(self, new) => None,
+                Reload::FollowWhileSet(..) | Reload::Restart(_) => {
+                    changes.restart.push(definition.key);
+                    None
+                }
+            };
+            changes.followed.extend(change.filter(|change| !changes.followed.contains(change)));
+        }
+        changes
+    }
+}
+
+/// Replaces a value, and returns whether the new one differs.
+pub(super) fn replace<T: Clone + PartialEq>(value: &mut T, new: &T) -> bool {
+    let differs = value != new;
+    if differs {
+        value.clone_from(new);
+    }
+    differs
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
+    use crate::config::Loader;
 
-    #[test]
-    fn each_time_the_file_is_read_anew_and_what_was_typed_stays() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        let path = file.path().to_str().unwrap();
-        let reload = Reload::typed(["pping", "--config", path, "--max-flows", "7"]).unwrap();
-        fs::write(path, "interface = [\"eth0\"]\nverbose = 1\n").unwrap();
-        let old = reload.again().unwrap();
-        assert_eq!((old.max_flows, old.verbosity, old.rules.rate_limit), (7, 1, 100_000_000));
-
-        fs::write(path, "interface = [\"eth0\"]\nmax-flows = 9\nrate-limit = \"1s\"\n").unwrap();
-        let new = reload.again().unwrap();
-        assert_eq!((new.max_flows, new.verbosity, new.rules.rate_limit), (7, 0, 1_000_000_000));
-        assert_eq!(crate::config::unchangeable(&old, &new), ["rate-limit"]);
-
-        fs::write(path, "interface = [\"eth0\"]\nrate-limit = \"fast\"\n").unwrap();
-        let message = reload.again().unwrap_err().to_string();
-        assert!(message.starts_with(&format!("{path}:2:14: rate-limit = \"fast\": ")), "{message}");
-        fs::write(path, "").unwrap();
-        assert!(matches!(reload.again(), Err(Error::NoSource { .. })));
-        fs::remove_file(path).unwrap();
-        assert!(matches!(reload.again(), Err(Error::Open { .. })));
+    fn config(arguments: &[&str]) -> Config {
+        let typed = ["pping", "-i", "eth0"].iter().chain(arguments);
+        Loader::typed(typed.copied()).unwrap().load().unwrap().config
     }
 
     #[test]
-    fn the_environment_is_that_of_the_start() {
-        let matches = Arguments::command().try_get_matches_from(["pping", "-i", "eth0"]).unwrap();
-        let variables = [("PPING_MAX_FLOWS", "7"), ("PPING_BPF_LOG", "true"), ("OTHER_MAX_FLOWS", "8")];
-        let reload = Reload::new(matches, variables.map(|(name, value)| (name.into(), value.into())));
-        let config = reload.again().unwrap();
-        // The log of the kernel programs is worth nothing where it is not said.
-        assert_eq!((config.max_flows, config.verbosity), (7, 2));
+    fn a_reload_takes_over_each_option_that_it_follows() {
+        let new = config(&[
+            "-i",
+            "eth1",
+            "--wait",
+            "--groups",
+            "b.csv",
+            "--group-timeout",
+            "1m",
+            "--prometheus-groups",
+            "5",
+            "--baseline",
+            "1m",
+            "--listen",
+            "127.0.0.1:9464",
+            "--web-config",
+            "web.yml",
+            "-w",
+            "records",
+            "-v",
+        ]);
+        let mut in_force = config(&["--groups", "a.csv"]);
+        let Changes { followed, restart } = in_force.follow(&new);
+        assert_eq!(restart, [""; 0]);
+        assert_eq!(
+            followed,
+            [
+                Change::Interfaces,
+                Change::Groups,
+                Change::GroupTimeout,
+                Change::Output,
+                Change::Listen,
+                Change::WebConfig,
+                Change::Metrics,
+                Change::Verbosity
+            ]
+        );
+        assert_eq!(format!("{in_force:?}"), format!("{new:?}"));
+        let Changes { followed, restart } = in_force.follow(&new);
+        assert!(followed.is_empty() && restart.is_empty());
+    }
+
+    #[test]
+    fn a_reload_names_each_option_that_takes_a_restart_and_keeps_its_value() {
+        let old = config(&[]);
+        for (arguments, named) in [
+            (&["--ingress", "auto"][..], &["ingress"][..]),
+            (&["--max-flows", "5"], &["max-flows"]),
+            (&["--methods", "dns,tcp-ts"], &["methods"]),
+            (&["--tcp-method", "seq"], &["tcp-method"]),
+            (&["--dns-ports", "53,5353"], &["dns-ports"]),
+            (&["--include-local"], &["include-local"]),
+            (&["--rate-limit", "0"], &["rate-limit"]),
+            (&["--rtt-rate", "2", "--rtt-type", "min"], &["rtt-rate", "rtt-type"]),
+            (&["--decap", "gre"], &["decap"]),
+            (&["--exclude", "192.0.2.0/24"], &["exclude"]),
+            (&["--aggregate", "1s"], &["aggregate"]),
+            (&["--aggregate", "1s", "--with-samples"], &["aggregate", "with-samples"]),
+            (&["--group-by", "/24,/48"], &["group-by"]),
+            (&["--groups", "a.csv"], &["groups"]),
+            (&["--max-groups", "7"], &["max-groups"]),
+            (&["--flow-summary"], &["flow-summary"]),
+            (&["--hdr-log", "log"], &["hdr-log"]),
+            (&["--format", "none"], &["format"]),
+            (&["--pin", "/sys/fs/bpf/pping"], &["pin"]),
+            (&["--bpf-log"], &["bpf-log"]),
+        ] {
+            // Verbosity is followed, and --bpf-log implies some.
+            let (mut in_force, mut expected) = (old.clone(), old.clone());
+            expected.verbosity = config(arguments).verbosity;
+            assert_eq!(in_force.follow(&config(arguments)).restart, named, "{arguments:?}");
+            assert_eq!(format!("{in_force:?}"), format!("{expected:?}"), "{arguments:?}");
+        }
     }
 }

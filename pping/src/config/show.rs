@@ -1,23 +1,20 @@
-//! All options, what they are set to, and by whom.
+//! All options, their values, and where those are set.
 
 use std::{fmt::Write as _, path::Path};
 
-use super::settings::{Setting, Settings};
+use super::layered::{Layered, Setting};
 
 /// Columns of the longest assignment that the comments of others are aligned with.
 const WIDEST: usize = 60;
 
-/// Options that say what is read, and are no part of a file.
-const NOT_IN_FILES: [&str; 2] = ["config", "read"];
-
-/// Writes a configuration file that sets what is set, with a comment that says by whom.
-pub(super) fn show(settings: &Settings, file: Option<&Path>) -> String {
+/// Writes a configuration file that sets what is set, with a comment that says where.
+pub(super) fn show(layered: &Layered, file: Option<&Path>) -> String {
     let mut text = match file {
         Some(file) => format!("# {} is read\n", file.display()),
         None => "# no configuration file is read\n".to_owned(),
     };
     let (beside, inside): (Vec<&Setting>, Vec<&Setting>) =
-        settings.all.iter().partition(|setting| NOT_IN_FILES.contains(&setting.definition.key.as_str()));
+        layered.all.iter().partition(|setting| !setting.definition.is_for_files());
     for setting in beside.iter().filter(|setting| setting.values.is_some()) {
         // Writing to a string cannot fail.
         writeln!(text, "# {}   # {}", assignment(setting), setting.origin).ok();

@@ -49,8 +49,7 @@ fn wrong_values_name_the_option_and_what_would_be_right() {
 #[test]
 fn an_interface_given_twice_is_watched_once() {
     let given = ["-i", "eth1", "-i", "eth0", "-i", "a-pattern-is-longer-[0-3]"];
-    let Source::Interfaces(live) = config(&given).source else { panic!("no interfaces") };
-    assert_eq!(live.interfaces, ["eth0", "eth1", "a-pattern-is-longer-[0-3]"]);
+    assert_eq!(config(&given).live.interfaces, ["eth0", "eth1", "a-pattern-is-longer-[0-3]"]);
 }
 
 #[test]

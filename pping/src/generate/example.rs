@@ -2,24 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::config::option::Definition;
+use crate::config::definition::Definition;
 
-/// What a service needs, which is set in the example.
-const SERVICE: [(&str, &str); 4] =
-    [("interface", "[\"eth0\"]"), ("wait", "true"), ("listen", "\"127.0.0.1:9464\""), ("format", "\"none\"")];
-
-/// Options without a default. Together they are a configuration that could be.
-const EXAMPLES: [(&str, &str); 9] = [
-    ("decap", "[\"gre\", \"vxlan\"]"),
-    ("exclude", "[\"192.0.2.0/24\", \"2001:db8::/32\"]"),
-    ("aggregate", "\"10s\""),
-    ("group-by", "[\"dscp\"]"),
-    ("groups", "\"/etc/pping/groups.csv\""),
-    ("hdr-log", "\"/var/lib/pping/rtt.hlog\""),
-    ("write", "\"/var/lib/pping/records.jsonl\""),
-    ("web-config", "\"/etc/pping/web.yml\""),
-    ("pin", "\"/sys/fs/bpf/pping\""),
-];
+/// The options that a service needs. They are set in the example.
+const SERVICE: [&str; 4] = ["interface", "wait", "listen", "format"];
 
 const HEAD: &str = "\
 # /etc/pping/pping.toml: what the pping service does.
@@ -41,38 +27,28 @@ const WIDTH: usize = 100;
 
 /// Writes the file.
 pub(super) fn file() -> String {
-    let options: Vec<Definition> = Definition::all().into_iter().filter(Definition::is_for_files).collect();
+    let options = Definition::all().into_iter().filter(Definition::is_for_files);
+    let (service, others): (Vec<_>, Vec<_>) =
+        options.partition(|option| SERVICE.contains(&option.key.as_str()));
     let mut text = HEAD.to_owned();
     title(&mut text, "What a service needs");
-    for (key, value) in SERVICE {
-        if let Some(option) = options.iter().find(|option| option.key == key) {
+    for key in SERVICE {
+        for option in service.iter().filter(|option| option.key == key) {
             describe(&mut text, option);
             // Writing to a string cannot fail.
-            writeln!(text, "{key} = {value}").ok();
+            writeln!(text, "{key} = {}", option.example()).ok();
         }
     }
     let mut heading = "";
-    for option in &options {
-        if SERVICE.iter().any(|(key, _)| *key == option.key) {
-            continue;
-        }
+    for option in &others {
         if option.heading() != heading {
             heading = option.heading();
             title(&mut text, heading);
         }
         describe(&mut text, option);
-        writeln!(text, "#{} = {}", option.key, value(option)).ok();
+        writeln!(text, "#{} = {}", option.key, option.example()).ok();
     }
     text
-}
-
-/// The value an option is shown with.
-pub(super) fn value(option: &Definition) -> String {
-    let examples = EXAMPLES.iter().chain(&SERVICE);
-    match examples.into_iter().find(|(key, _)| *key == option.key) {
-        Some((_, value)) => (*value).to_owned(),
-        None => option.written(&option.default().unwrap_or_default()),
-    }
 }
 
 fn title(text: &mut String, title: &str) {
@@ -87,9 +63,7 @@ fn describe(text: &mut String, option: &Definition) {
     for (value, meaning) in option.possible_values() {
         comment(text, &format!("  \"{value}\": {meaning}"));
     }
-    if let Some(words) = option.on_reload() {
-        comment(text, words);
-    }
+    comment(text, option.on_reload());
 }
 
 /// Writes a comment, as many lines as it takes. It has two signs, so that options alone have one.
@@ -110,14 +84,14 @@ fn comment(text: &mut String, words: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::option::Kind;
+    use crate::config::definition::Kind;
 
     #[test]
     fn there_is_an_example_where_there_is_no_default() {
         let has_default = |option: &Definition| option.kind != Kind::List && option.default().is_some();
         for option in Definition::all().iter().filter(|option| option.is_for_files() && !has_default(option))
         {
-            let value = value(option);
+            let value = option.example();
             assert!(!["", "[]"].contains(&value.as_str()), "give {} an example", option.key);
         }
     }

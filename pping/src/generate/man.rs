@@ -6,7 +6,7 @@ use roff::{bold, italic, roman};
 use super::page::{Page, sentence, typed};
 use crate::{
     cli::{Cli, EXAMPLES},
-    config::{DEFAULT_FILE, option::Definition},
+    config::{DEFAULT_FILE, definition::Definition},
 };
 
 const DESCRIPTION: [&str; 4] = [

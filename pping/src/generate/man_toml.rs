@@ -2,11 +2,8 @@
 
 use roff::bold;
 
-use super::{
-    example,
-    page::{Page, written},
-};
-use crate::config::{DEFAULT_FILE, option::Definition};
+use super::page::{Page, written};
+use crate::config::{DEFAULT_FILE, definition::Definition};
 
 const DESCRIPTION: [&str; 4] = [
     "The configuration of `pping`(1) is a TOML file. Each of its lines sets an option, which is named as on the command \
@@ -94,8 +91,8 @@ fn more(option: &Definition) -> String {
         Some(default) if !default.is_empty() => {
             format!("The default is `{}`.", option.written(&default))
         }
-        _ => format!("It is not set by default. An example: `{}`.", example::value(option)),
+        _ => format!("It is not set by default. An example: `{}`.", option.example()),
     };
-    let reload = option.on_reload().unwrap_or_default();
+    let reload = option.on_reload();
     format!("{default} In the environment: `{}`. {reload}", option.variable())
 }

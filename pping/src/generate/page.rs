@@ -2,7 +2,7 @@
 
 use roff::{Inline, Roff, bold, italic, roman};
 
-use crate::config::option::{Definition, Kind};
+use crate::config::definition::{Definition, Kind};
 
 /// A page under way.
 pub(super) struct Page {
@@ -43,8 +43,8 @@ impl Page {
     /// A paragraph in which each of the texts has lines of its own.
     pub(super) fn lines(&mut self, texts: impl IntoIterator<Item = impl AsRef<str>>) {
         self.roff.control("PP", []);
-        for (place, text) in texts.into_iter().enumerate() {
-            if place > 0 {
+        for (index, text) in texts.into_iter().enumerate() {
+            if index > 0 {
                 self.roff.control("br", []);
             }
             self.text(text.as_ref());
@@ -67,8 +67,8 @@ impl Page {
     pub(super) fn item(&mut self, term: Vec<Inline>, about: impl IntoIterator<Item = impl AsRef<str>>) {
         self.roff.control("TP", []);
         self.roff.text(term);
-        for (place, paragraph) in about.into_iter().enumerate() {
-            if place > 0 {
+        for (index, paragraph) in about.into_iter().enumerate() {
+            if index > 0 {
                 self.roff.control("IP", []);
             }
             self.text(paragraph.as_ref());
@@ -96,8 +96,8 @@ impl Page {
     /// Text in which `words` in backticks, and options, are bold.
     fn text(&mut self, text: &str) {
         let mut inlines = Vec::new();
-        for (place, part) in text.split('`').enumerate() {
-            if place % 2 == 1 {
+        for (index, part) in text.split('`').enumerate() {
+            if index % 2 == 1 {
                 inlines.push(bold(part));
                 continue;
             }

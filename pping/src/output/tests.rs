@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{target::Target, *};
 use crate::{
-    cli::Format,
+    config::Format,
     records::{FlowRecord, Record, Tuple, format},
 };
 

@@ -55,7 +55,7 @@ impl Reporter {
         Ok(Self {
             interval: interval.map_or(0, |interval| interval.as_nanos() as u64),
             reports_aggregates: aggregation.interval.is_some(),
-            reports_individual: aggregation.individual,
+            reports_individual: aggregation.reports_individual(),
             flows: aggregation.flow_summary.then(|| FlowSamples::with_room_for(2 * max_flows as usize)),
             log,
             began: start,

@@ -267,7 +267,7 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
     };
     names.relabel(labels);
     let settings = Settings {
-        grouping: aggregation.grouping,
+        grouping: aggregation.grouping(),
         labels: Arc::new(Lookup::new(listed)),
         max_groups: aggregation.max_groups,
         exclude: aggregation.exclude.clone(),

@@ -6,7 +6,7 @@ mod standard;
 
 use super::Record;
 use crate::{
-    cli::Format,
+    config::Format,
     output::{Batch, Framing},
 };
 

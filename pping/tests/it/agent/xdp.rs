@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use aya::programs::{XdpMode, xdp::XdpLinkId};
 use clap::Parser as _;
 use pping::{
-    cli::Arguments,
-    config::Config,
+    config::{Arguments, Config},
     kernel::load::{self, Kernel, LoadOptions},
 };
 use pping_lab::{Process, Topology, run};

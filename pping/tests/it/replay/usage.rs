@@ -8,7 +8,7 @@ use super::{
 #[test]
 fn options_useless_with_a_capture_are_refused_with_a_reason() {
     for (option, reason) in [
-        ("--ingress tc", "hook"),
+        ("--ingress tc", "attach point"),
         ("--include-local", "all its packets are timed"),
         ("--listen 127.0.0.1:9464", "summary"),
         ("--bpf-log", "no kernel program"),

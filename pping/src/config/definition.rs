@@ -1,4 +1,4 @@
-//! An option as the environment and the file know it.
+//! An option as the environment, the file and the pages see it.
 
 use std::{
     any::TypeId,
@@ -10,17 +10,13 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::cli::Arguments;
+use super::{
+    Arguments,
+    options::{Capture, FACTS, Facts, Scope},
+};
 
 /// How many `-v` make a difference.
 const MAX_VERBOSITY: u8 = 3;
-
-/// Options that neither a file nor the environment can have, and why.
-const TYPED_ONLY: [(&str, &str); 3] = [
-    ("read", "a capture is read once, and by hand: give it as -r on the command line"),
-    ("help", "it is for the command line alone"),
-    ("version", "it is for the command line alone"),
-];
 
 /// What kind of value an option has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +33,7 @@ pub(crate) enum Kind {
     List,
 }
 
-/// An option, as defined by [`Arguments`].
+/// An option, as defined in [`super::options`].
 #[derive(Clone, Debug)]
 pub(crate) struct Definition {
     arg: Arg,
@@ -45,6 +41,7 @@ pub(crate) struct Definition {
     pub(crate) key: String,
     /// The kind of its value.
     pub(crate) kind: Kind,
+    pub(super) facts: &'static Facts,
 }
 
 impl Definition {
@@ -63,7 +60,8 @@ impl Definition {
             ArgAction::Set => Kind::Text,
             _ => return None,
         };
-        Some(Self { arg: arg.clone(), key: arg.get_long()?.to_owned(), kind })
+        let (_, facts) = FACTS.iter().find(|(field, _)| arg.get_id() == field)?;
+        Some(Self { arg: arg.clone(), key: arg.get_long()?.to_owned(), kind, facts })
     }
 
     /// What the parser calls it.
@@ -140,17 +138,23 @@ impl Definition {
 
     /// Whether a configuration file can have it.
     pub(crate) fn is_for_files(&self) -> bool {
-        self.key != "config" && Self::refused(&self.key).is_none()
+        matches!(self.facts.scope, Scope::Everywhere)
     }
 
     /// What a reload makes of it, in words.
-    pub(crate) fn on_reload(&self) -> Option<&'static str> {
-        super::on_reload(&self.key)
+    pub(crate) fn on_reload(&self) -> &'static str {
+        self.facts.reload.words()
     }
 
-    /// Why it can be on the command line only, if so.
-    pub(crate) fn refused(key: &str) -> Option<&'static str> {
-        TYPED_ONLY.iter().find(|(refused, _)| *refused == key).map(|(_, reason)| *reason)
+    /// A value as a file has it: an example, or the default.
+    pub(crate) fn example(&self) -> String {
+        let default = || self.written(&self.default().unwrap_or_default());
+        self.facts.example.map_or_else(default, ToOwned::to_owned)
+    }
+
+    /// Whether it means something for a capture.
+    pub(super) fn applies_to_captures(&self) -> bool {
+        matches!(self.facts.capture, Capture::Applies)
     }
 
     /// Whether the texts of a list are numbers.

@@ -1,4 +1,4 @@
-//! What the values of options can be, and what would be right where they cannot.
+//! The values of options.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -27,13 +27,15 @@ const MAX_RTT_RATE: f64 = 255.0;
 /// What makes a name of an interface a pattern.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
-// The standard library's errors say what is wrong with the text; these say what would be right.
+// The standard library's errors say what is wrong with the text; these say what to write instead.
 
-pub(super) fn interface(text: &str) -> Result<String, String> {
+pub(crate) fn interface(text: &str) -> Result<String, String> {
     if text.contains(WILDCARDS) {
         return match Pattern::new(text) {
             Ok(_) => Ok(text.to_owned()),
-            Err(error) => Err(format!("this is no pattern ({}); give one like ppp* or eth[0-3]", error.msg)),
+            Err(error) => {
+                Err(format!("this is not a pattern ({}); give one like ppp* or eth[0-3]", error.msg))
+            }
         };
     }
     if text.is_empty() || text.len() > MAX_INTERFACE_NAME || text.contains(['/', ' ']) {
@@ -82,18 +84,18 @@ pub(super) fn rate_limit(text: &str) -> Result<Duration, &'static str> {
     duration(text).ok_or("give a number with its unit, like 100ms or 2s, or 0")
 }
 
-/// A time that is not nothing.
+/// A time that is not 0.
 pub(super) fn time(text: &str) -> Result<Duration, &'static str> {
     duration(text).filter(|time| !time.is_zero()).ok_or("give a number with its unit, like 10s or 5m")
 }
 
-/// A time that flows can be looked at in.
+/// An interval of reports.
 pub(super) fn aggregate(text: &str) -> Result<Duration, &'static str> {
     time(text)
         .and_then(|time| if time < MIN_INTERVAL { Err("give 10ms or more, like 10s") } else { Ok(time) })
 }
 
-/// A time of which the nanoseconds can be counted in 64 bits.
+/// A time whose nanoseconds fit into 64 bits.
 fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -101,7 +103,7 @@ fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text).ok().filter(|time| u64::try_from(time.as_nanos()).is_ok())
 }
 
-/// Where packets coming in are seen.
+/// Where incoming packets are seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ingress {
     /// As the network stack gets them

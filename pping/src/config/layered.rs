@@ -1,19 +1,18 @@
-//! What each option is set to, and by whom: the command line, else the environment, else the file, else nobody.
+//! The value of each option and where it is set: on the command line, else in the environment, else in the file.
 
 use std::ffi::OsString;
 
 use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
 
 use super::{
-    Config, Contradiction, Error, Mistake, Origin,
+    Arguments, Config, Contradiction, Error, Mistake, Origin,
+    definition::{Definition, Kind},
     environment::Environment,
     file::File,
-    offline,
-    option::{Definition, Kind},
+    options::Capture,
 };
-use crate::cli::Arguments;
 
-/// An option, what it is set to, and by whom.
+/// An option, its value, and where that is set.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) definition: Definition,
@@ -45,18 +44,18 @@ impl Setting {
     }
 }
 
-/// All options, what they are set to, and by whom.
+/// All options, their values, and where those are set.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct Layered {
     pub(super) all: Vec<Setting>,
 }
 
-impl Settings {
-    /// Takes for each option what wins.
+impl Layered {
+    /// Takes for each option the value that wins.
     ///
     /// # Errors
-    /// All that is wrong with the environment and the file, or the first option typed that makes no sense with `--read`.
-    pub(super) fn layered(
+    /// All mistakes of the environment and the file, or the first typed option that is rejected with `--read`.
+    pub(super) fn new(
         matches: &ArgMatches,
         environment: &Environment,
         file: File,
@@ -68,25 +67,22 @@ impl Settings {
         let (mut from_file, mut mistakes) = (file.settings, Vec::new());
         let mut all = Vec::new();
         for definition in definitions {
-            let needless = offline::refused(&definition.key);
             if is_typed(&definition) {
-                match needless {
-                    Some((option, reason)) if reads => {
-                        return Err(Error::NotForCaptures { option: option.to_owned(), reason });
-                    }
-                    _ => all.push(Setting::typed(definition, matches)),
+                if let (Capture::Rejected(reason), true) = (definition.facts.capture, reads) {
+                    return Err(Error::NotForCaptures { option: format!("--{}", definition.key), reason });
                 }
+                all.push(Setting::typed(definition, matches));
                 continue;
             }
             // What a service is told about interfaces does not matter to somebody who reads a capture.
-            if reads && (needless.is_some() || definition.key == "interface") {
+            if reads && !definition.applies_to_captures() {
                 all.push(Setting::default(definition));
                 continue;
             }
             match environment.setting(&definition) {
                 Ok(Some(setting)) => all.push(setting),
                 Ok(None) => match from_file.iter().position(|it| it.definition.key == definition.key) {
-                    Some(place) => all.push(from_file.swap_remove(place)),
+                    Some(index) => all.push(from_file.swap_remove(index)),
                     None => all.push(Setting::default(definition)),
                 },
                 Err(mistake) => mistakes.push(mistake),
@@ -99,8 +95,8 @@ impl Settings {
     /// Those of a file alone.
     pub(super) fn of_file(mut settings: Vec<Setting>, definitions: Vec<Definition>) -> Self {
         let mut take = |definition: Definition| {
-            let place = settings.iter().position(|it| it.definition.key == definition.key);
-            place.map_or_else(|| Setting::default(definition), |place| settings.swap_remove(place))
+            let index = settings.iter().position(|it| it.definition.key == definition.key);
+            index.map_or_else(|| Setting::default(definition), |index| settings.swap_remove(index))
         };
         Self { all: definitions.into_iter().map(&mut take).collect() }
     }

@@ -1,0 +1,122 @@
+//! The commands of pping. The options are those of [`crate::config`].
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{Arguments, interface};
+
+/// Examples, and what they do.
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  pping -i eth0                            samples of all flows, pings and DNS queries that pass eth0
+  pping -i eth0 --rate-limit 0             every sample there is
+  pping -i eth0 --format jsonl | jq .rtt   one JSON record a line
+  pping -i eth0 --methods tcp-handshake,dns
+                                           how long connections and names take to begin with
+  pping -r trace.pcapng                    samples of a capture, without root
+  ssh gw tcpdump -w - | pping -r -         samples of a capture that is being made
+  pping -i eth0 --aggregate 10s --group-by /24,/48
+                                           percentiles of each network every ten seconds
+  pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
+                                           nothing but metrics for Prometheus, by customer
+  pping check -i eth0                      check that pping can run here, and list what limits its accuracy
+  pping config show                        what is set, and where: by an option, a PPING_* variable or
+                                           /etc/pping/pping.toml, which is read without -i and -r";
+
+/// Continuous passive round-trip times of every flow that passes, without sending a packet.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "pping", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(disable_help_subcommand = true)]
+pub struct Cli {
+    /// The options.
+    #[command(flatten)]
+    pub arguments: Arguments,
+
+    /// The command, if pping is not to measure.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Check a configuration file, or show what is in effect
+    Config {
+        /// The command.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Check that pping can run here, and list what limits its accuracy
+    ///
+    /// This takes the options that pping would be given, and checks the kernel, privileges, memory and interfaces for
+    /// them: all interfaces that are up, if neither `-i` nor the configuration names one. Each line of the table is `ok`,
+    /// `degraded`, `missing` or `unknown`, with what helps. Nothing is attached, changed or left behind.
+    /// `--json` writes a JSON document instead. The exit status is 0 if pping can run, and 1 if it cannot.
+    Check(Box<CheckArguments>),
+    /// Remove everything that --pin left behind, which ends its measuring
+    Unpin {
+        /// The directory that was given to --pin
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Remove from interfaces what a killed pping left there
+    ///
+    /// Only a kernel without TCX (before Linux 6.6) keeps anything: tc filters that measure nothing any more. The next
+    /// pping removes them from the interfaces that it watches. This command removes them from all interfaces of this network
+    /// namespace, or from those that -i names. It leaves alone what belongs to a running pping or to other programs. What
+    /// --pin keeps is removed by `pping unpin`.
+    Cleanup {
+        /// Clean up this interface, or all that match this pattern (may be given several times)
+        #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface)]
+        interfaces: Vec<String>,
+    },
+    /// Write a man page, a completion or the example configuration to standard output
+    Generate {
+        /// What to write
+        #[arg(value_enum)]
+        page: Page,
+    },
+}
+
+/// The options of `pping check`.
+#[derive(Clone, Debug, Args)]
+pub struct CheckArguments {
+    /// Write a JSON document instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// The options that pping would be given.
+    #[command(flatten)]
+    pub arguments: Arguments,
+}
+
+/// The commands of `pping config`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Report every mistake in a configuration file, without starting anything
+    Check {
+        /// The file [default: /etc/pping/pping.toml]
+        file: Option<PathBuf>,
+    },
+    /// Show the configuration that these options, the environment and the file make, and where each value is set
+    ///
+    /// The output is a configuration file itself.
+    Show(Box<Arguments>),
+}
+
+/// What can be generated from the options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Page {
+    /// The man page pping(1)
+    Man,
+    /// The man page pping.toml(5)
+    ManToml,
+    /// Completions for bash
+    CompleteBash,
+    /// Completions for zsh
+    CompleteZsh,
+    /// Completions for fish
+    CompleteFish,
+    /// The example configuration, with every option in it
+    Config,
+}

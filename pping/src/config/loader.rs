@@ -1,0 +1,150 @@
+//! Making the configuration: at the start, and again at each SIGHUP.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
+
+use super::{
+    Arguments, Config, DEFAULT_FILE, Error, definition::Definition, environment::Environment, file::File,
+    layered::Layered, show,
+};
+
+/// Makes the configuration from the command line, the environment and the file, which is read again each time.
+#[derive(Clone, Debug)]
+pub struct Loader {
+    matches: ArgMatches,
+    environment: Environment,
+}
+
+/// A configuration, and where it is from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Where it is from.
+    pub layered: Layered,
+}
+
+impl Loader {
+    /// From what the parser of [`Arguments`] made of the command line, and the variables of the environment.
+    pub fn new(matches: ArgMatches, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        Self { matches, environment: Environment::new(environment) }
+    }
+
+    /// As if these arguments, the first of which is the program, had been typed where the environment says nothing.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn typed(
+        arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Self, clap::Error> {
+        Ok(Self::new(Arguments::command().try_get_matches_from(arguments)?, []))
+    }
+
+    /// Makes the configuration.
+    ///
+    /// # Errors
+    /// All that is wrong with the environment and the file, or what does not go together.
+    pub fn load(&self) -> Result<Loaded, Error> {
+        let (layered, file) = self.settings()?;
+        if !layered.has("interface") && !layered.has("read") {
+            let was_read = file.is_some();
+            return Err(Error::NoSource { file: file.unwrap_or_else(|| DEFAULT_FILE.into()), was_read });
+        }
+        Ok(Loaded { config: layered.config()?, layered })
+    }
+
+    /// What wins for each option, and the file that was read for it.
+    fn settings(&self) -> Result<(Layered, Option<PathBuf>), Error> {
+        let definitions = Definition::all();
+        self.environment.warn_of_unknown(&definitions);
+        let (file, path) = self.file(&definitions)?;
+        Ok((Layered::new(&self.matches, &self.environment, file, definitions)?, path))
+    }
+
+    /// Makes the configuration even where it names nothing to measure, and says which file was read for it.
+    ///
+    /// # Errors
+    /// As those of [`Self::load`], but for the lack of a source.
+    pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
+        let (layered, file) = self.settings()?;
+        Ok((layered.config()?, file))
+    }
+
+    /// All options and where they are from, as a configuration file.
+    ///
+    /// # Errors
+    /// As those of [`Self::load`].
+    pub fn show(&self) -> Result<String, Error> {
+        let (settings, file) = self.settings()?;
+        settings.config()?;
+        Ok(show::show(&settings, file.as_deref()))
+    }
+
+    /// The file that is named, or that which is there for a service.
+    fn file(&self, definitions: &[Definition]) -> Result<(File, Option<PathBuf>), Error> {
+        let named = definitions.iter().find(|definition| definition.id() == "config");
+        let named = named.and_then(|definition| {
+            let typed = self.matches.get_raw(definition.id()).and_then(|mut values| values.next());
+            typed.or_else(|| self.environment.get(definition)).map(PathBuf::from)
+        });
+        if let Some(path) = named {
+            return File::read(&path, definitions).map(|file| (file, Some(path)));
+        }
+        // A run by hand: the service's port is taken, and what the service writes is not what is wanted here.
+        let is_typed = |id| self.matches.value_source(id) == Some(ValueSource::CommandLine);
+        if is_typed("interfaces") || is_typed("read") {
+            return Ok((File::default(), None));
+        }
+        match File::read(Path::new(DEFAULT_FILE), definitions) {
+            Ok(file) => Ok((file, Some(DEFAULT_FILE.into()))),
+            Err(Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok((File::default(), None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn each_time_the_file_is_read_anew_and_what_was_typed_stays() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().to_str().unwrap();
+        let loader = Loader::typed(["pping", "--config", path, "--max-flows", "7"]).unwrap();
+        fs::write(path, "interface = [\"eth0\"]\nverbose = 1\n").unwrap();
+        let mut old = loader.load().unwrap().config;
+        assert_eq!((old.max_flows, old.verbosity, old.rules.rate_limit), (7, 1, 100_000_000));
+
+        fs::write(path, "interface = [\"eth0\"]\nmax-flows = 9\nrate-limit = \"1s\"\n").unwrap();
+        let new = loader.load().unwrap().config;
+        assert_eq!((new.max_flows, new.verbosity, new.rules.rate_limit), (7, 0, 1_000_000_000));
+        assert_eq!(old.follow(&new).restart, ["rate-limit"]);
+
+        fs::write(path, "interface = [\"eth0\"]\nrate-limit = \"fast\"\n").unwrap();
+        let message = loader.load().unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{path}:2:14: rate-limit = \"fast\": ")), "{message}");
+        fs::write(path, "").unwrap();
+        assert!(matches!(loader.load(), Err(Error::NoSource { .. })));
+        fs::remove_file(path).unwrap();
+        assert!(matches!(loader.load(), Err(Error::Open { .. })));
+    }
+
+    #[test]
+    fn the_environment_is_that_of_the_start() {
+        let matches = Arguments::command().try_get_matches_from(["pping", "-i", "eth0"]).unwrap();
+        let variables = [("PPING_MAX_FLOWS", "7"), ("PPING_BPF_LOG", "true"), ("OTHER_MAX_FLOWS", "8")];
+        let loader = Loader::new(matches, variables.map(|(name, value)| (name.into(), value.into())));
+        let config = loader.load().unwrap().config;
+        // The log of the kernel programs is worth nothing where it is not said.
+        assert_eq!((config.max_flows, config.verbosity), (7, 2));
+    }
+}

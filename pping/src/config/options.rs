@@ -1,0 +1,390 @@
+//! The options: the one definition of each.
+//!
+//! The parser of the command line, the environment, the file, `pping config show`, the man pages, the completions, the
+//! example file and reloads are all made from it. [`super::definition`] is how they see it.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use clap::{ArgAction, ArgGroup, Parser};
+use ipnet::IpNet;
+use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
+
+use super::{
+    reload::{Change, Reload, replace},
+    values::{
+        Format, Ingress, MethodName, RttType, TcpMethod, Tunnel, address, aggregate, interface, max_flows,
+        max_groups, port, prefix, prometheus_groups, rate_limit, rtt_rate, time,
+    },
+};
+
+/// What the parser of the command line does not need to know of an option.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// Where it can be set.
+    pub(super) scope: Scope,
+    /// What it does to a capture.
+    pub(super) capture: Capture,
+    /// What a reload does if its value is another.
+    pub(super) reload: Reload,
+    /// A value as a file has it, for an option without a default.
+    pub(super) example: Option<&'static str>,
+}
+
+impl Facts {
+    const DEFAULT: Self =
+        Self { scope: Scope::Everywhere, capture: Applies, reload: Reload::NEVER, example: None };
+}
+
+/// Where an option can be set.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scope {
+    /// On the command line, in the environment and in a file.
+    Everywhere,
+    /// Not in a file, for this reason.
+    NotInFiles(&'static str),
+    /// On the command line only, for this reason.
+    CommandLine(&'static str),
+}
+
+/// What an option does to a capture.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Capture {
+    /// The same as to packets of interfaces.
+    Applies,
+    /// Nothing: the environment and the file may set it all the same.
+    Ignored,
+    /// Nothing, as `Ignored`; for this reason it is rejected on the command line.
+    Rejected(&'static str),
+}
+
+use Capture::{Applies, Ignored, Rejected};
+
+/// Why an option that is about metrics is rejected with a capture.
+const NO_METRICS: &str = "a capture has no metrics";
+/// Why an option that is about the kernel programs is.
+const NO_PROGRAM: &str = "no kernel program is involved";
+
+/// Defines the struct that the command line is parsed into, and [`FACTS`]. Each option has to say what it does to a capture
+/// and what a reload does.
+macro_rules! options {
+    ($(
+        $(#[$attribute:meta])*
+        $field:ident: $type:ty {
+            $(scope: $scope:expr,)?
+            capture: $capture:expr,
+            reload: $reload:expr,
+            $(example: $example:literal,)?
+        }
+    )*) => {
+        /// Continuous passive round-trip times of every flow that passes, without sending a packet.
+        ///
+        /// The options by themselves, without the commands.
+        #[derive(Clone, Debug, Parser)]
+        #[command(name = "pping", group(ArgGroup::new("source").args(["interfaces", "read"])))]
+        pub struct Arguments {
+            $($(#[$attribute])* pub $field: $type,)*
+        }
+
+        /// The facts of each option, by the name of its field.
+        pub(super) static FACTS: &[(&str, Facts)] = &[$((stringify!($field), Facts {
+            $(scope: $scope,)?
+            capture: $capture,
+            reload: $reload,
+            $(example: Some($example),)?
+            ..Facts::DEFAULT
+        })),*];
+    };
+}
+
+/// A reload takes over this field of [`super::Config`], and has the agent make this change.
+macro_rules! follow {
+    ($change:ident, $($field:ident).+) => {
+        Reload::Follow(Change::$change, |config, new| replace(&mut config.$($field).+, &new.$($field).+))
+    };
+}
+
+/// As [`follow!`] while the field is set before and after. To set or to unset it takes a restart.
+macro_rules! follow_while_set {
+    ($change:ident, $($field:ident).+) => {
+        Reload::FollowWhileSet(
+            Change::$change,
+            |config| config.$($field).+.is_some(),
+            |config, new| replace(&mut config.$($field).+, &new.$($field).+),
+        )
+    };
+}
+
+/// Another value of this field of [`super::Config`] takes a restart.
+macro_rules! restart {
+    ($($field:ident).+) => {
+        Reload::Restart(|config, new| config.$($field).+ != new.$($field).+)
+    };
+}
+
+options! {
+    /// Watch this interface, or all that match this pattern (may be given several times)
+    ///
+    /// A pattern has `*` for anything, `?` for one character, or `[0-3]` for one of several: `ppp*`.
+    #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface, help_heading = "Source")]
+    interfaces: Vec<String> {
+        capture: Ignored,
+        reload: follow!(Interfaces, live.interfaces),
+        example: r#"["eth0"]"#,
+    }
+
+    /// Read this capture instead (`-` is standard input)
+    ///
+    /// This takes a pcap or pcapng file, plain or compressed by gzip or zstd, and no privileges.
+    #[arg(short, long, value_name = "FILE", help_heading = "Source")]
+    read: Option<PathBuf> {
+        scope: Scope::CommandLine("a capture is read once, and by hand: give it as -r on the command line"),
+        capture: Applies,
+        reload: restart!(capture),
+    }
+
+    /// Wait for interfaces that do not exist yet, instead of failing
+    #[arg(long, help_heading = "Source")]
+    wait: bool {
+        capture: Rejected("a capture is there or not"),
+        reload: follow!(Interfaces, live.wait),
+        example: "true",
+    }
+
+    /// Attach at this point to see incoming packets
+    ///
+    /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where the driver runs
+    /// it natively and the interface has no other XDP program, else tc.
+    #[arg(long, value_enum, value_name = "POINT", default_value = "tc", help_heading = "Source")]
+    ingress: Ingress {
+        capture: Rejected("the packets of a capture pass no attach point"),
+        reload: restart!(live.ingress),
+    }
+
+    /// Follow at most this many flows of each address family at a time
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
+        help_heading = "Source")]
+    max_flows: u32 {
+        capture: Applies,
+        reload: restart!(max_flows),
+    }
+
+    /// Measure by these methods only, separated by commas; by all of them, unless given
+    ///
+    /// Methods that are left out are not in the kernel programs, and cost nothing.
+    #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::ALL,
+        hide_default_value = true, help_heading = "Measuring")]
+    methods: Vec<MethodName> {
+        capture: Applies,
+        reload: restart!(methods),
+    }
+
+    /// Choose between `tcp-ts` and `tcp-seq` for a TCP flow
+    #[arg(long, value_enum, value_name = "METHOD", default_value = "auto", help_heading = "Measuring")]
+    tcp_method: TcpMethod {
+        capture: Applies,
+        reload: restart!(tcp_method),
+    }
+
+    /// Look for DNS servers at these UDP ports, separated by commas; up to seven
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', default_values_t = [DNS_PORT], value_parser = port,
+        help_heading = "Measuring")]
+    dns_ports: Vec<u16> {
+        capture: Applies,
+        reload: restart!(dns_ports),
+    }
+
+    /// Measure packets to this host itself too, which shows little but its own processing time
+    #[arg(long, help_heading = "Measuring")]
+    include_local: bool {
+        capture: Rejected("a capture does not tell which addresses were local, so all its packets are timed"),
+        reload: restart!(rules.include_local),
+    }
+
+    /// Record at most once per flow direction in this time (`0` is no limit)
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rate_limit, help_heading = "Measuring")]
+    rate_limit: Duration {
+        capture: Applies,
+        reload: restart!(rules.rate_limit),
+    }
+
+    /// Record at most once per flow direction in this many of its RTTs (`0` is no limit)
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rtt_rate, help_heading = "Measuring")]
+    rtt_rate: f64 {
+        capture: Applies,
+        reload: restart!(rules.rtt_rate),
+    }
+
+    /// Choose the RTT of a flow direction that `--rtt-rate` counts in
+    #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
+    rtt_type: RttType {
+        capture: Applies,
+        reload: restart!(rules.rtt_basis),
+    }
+
+    /// Measure the flows inside these tunnels, separated by commas
+    ///
+    /// One level of tunnel is decoded. VLAN tags, PPPoE sessions and MPLS labels always are.
+    #[arg(long, value_enum, value_name = "TUNNELS", value_delimiter = ',', help_heading = "Measuring")]
+    decap: Vec<Tunnel> {
+        capture: Applies,
+        reload: restart!(decap),
+        example: r#"["gre", "vxlan"]"#,
+    }
+
+    /// Leave out traffic of these networks (may be given several times, or separated by commas)
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = prefix, help_heading = "Measuring")]
+    exclude: Vec<IpNet> {
+        capture: Applies,
+        reload: restart!(aggregation.exclude),
+        example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
+    }
+
+    /// Report percentiles of each group instead of samples, at the end of each interval of this time (`10s`)
+    #[arg(short, long, value_name = "TIME", value_parser = aggregate, help_heading = "Aggregating")]
+    aggregate: Option<Duration> {
+        capture: Applies,
+        reload: restart!(aggregation.interval),
+        example: r#""10s""#,
+    }
+
+    /// Group by network, host or class of service: `/24,/48`, `destination`, `both`, `dscp`
+    ///
+    /// This takes a list, separated by commas. `/24,/48` makes a group of each IPv4 network of 24 bits and each IPv6
+    /// network of 48 bits. The network is that of the host that replied (`source`, the default), of the host whose packets
+    /// are timed (`destination`), or of the two (`both`). `dscp` separates classes of service, alone or beside the others.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Aggregating")]
+    group_by: Vec<String> {
+        capture: Applies,
+        reload: restart!(aggregation.group_by),
+        example: r#"["dscp"]"#,
+    }
+
+    /// Make the groups that this file lists: `prefix,group` lines (CSV), or TOML; SIGHUP reads it again
+    ///
+    /// The longest matching prefix wins. A host that matches none is in the group `unlisted`.
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    groups: Option<PathBuf> {
+        capture: Applies,
+        reload: follow_while_set!(Groups, aggregation.groups),
+        example: r#""/etc/pping/groups.csv""#,
+    }
+
+    /// Keep at most this many groups; the rest is `other`
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_GROUPS, value_parser = max_groups,
+        help_heading = "Aggregating")]
+    max_groups: u32 {
+        capture: Applies,
+        reload: restart!(aggregation.max_groups),
+    }
+
+    /// Forget a group that had no packet for this time, and make room for another
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time, help_heading = "Aggregating")]
+    group_timeout: Duration {
+        capture: Applies,
+        reload: follow!(GroupTimeout, aggregation.group_timeout),
+    }
+
+    /// Report each flow once, at its end, instead of its samples
+    #[arg(long, help_heading = "Aggregating")]
+    flow_summary: bool {
+        capture: Applies,
+        reload: restart!(aggregation.flow_summary),
+    }
+
+    /// Report samples, and flows that open and close, beside --aggregate or --flow-summary
+    #[arg(long, help_heading = "Aggregating")]
+    with_samples: bool {
+        capture: Applies,
+        reload: restart!(aggregation.with_samples),
+    }
+
+    /// Write the distribution of each group and interval to this file, as an interval log of `HdrHistogram`, version 2
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    hdr_log: Option<PathBuf> {
+        capture: Applies,
+        reload: restart!(aggregation.hdr_log),
+        example: r#""/var/lib/pping/rtt.hlog""#,
+    }
+
+    /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
+    format: Option<Format> {
+        capture: Applies,
+        reload: restart!(format),
+        example: r#""none""#,
+    }
+
+    /// Write records to this file instead of standard output; SIGHUP opens it again
+    #[arg(short = 'w', long = "write", value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf> {
+        capture: Applies,
+        reload: follow!(Output, output),
+        example: r#""/var/lib/pping/records.jsonl""#,
+    }
+
+    /// Serve Prometheus metrics at this address, for instance 127.0.0.1:9464
+    #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
+    listen: Option<SocketAddr> {
+        capture: Rejected(
+            "a capture is over before anybody can scrape it; see the summary at the end, or --format jsonl"
+        ),
+        reload: follow!(Listen, live.listen),
+        example: r#""127.0.0.1:9464""#,
+    }
+
+    /// Take TLS and passwords for --listen from this file, as in Prometheus' web configuration
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    web_config: Option<PathBuf> {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(WebConfig, live.web_config),
+        example: r#""/etc/pping/web.yml""#,
+    }
+
+    /// Show this many groups in metrics: those with the most samples; the rest is `other`
+    #[arg(long, value_name = "N", default_value = "100", value_parser = prometheus_groups, help_heading = "Output")]
+    prometheus_groups: u32 {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Metrics, live.prometheus_groups),
+    }
+
+    /// Compare RTTs with the lowest of this time, in metrics of inflation
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time, help_heading = "Output")]
+    baseline: Duration {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Metrics, live.baseline),
+    }
+
+    /// Take options that are not given here from this file, unless the environment has them
+    ///
+    /// A file named here or by `PPING_CONFIG` is always read. Without one, /etc/pping/pping.toml is read if it exists and
+    /// neither -i nor -r is given. SIGHUP reads it again.
+    #[arg(long, value_name = "FILE", help_heading = "Service")]
+    config: Option<PathBuf> {
+        scope: Scope::NotInFiles("it is what names the file"),
+        capture: Applies,
+        // The process keeps the command line and the environment that it was started with.
+        reload: Reload::NEVER,
+    }
+
+    /// Keep measuring while pping is stopped or upgraded: pin programs, links and maps in this directory of a bpffs
+    #[arg(long, value_name = "DIR", help_heading = "Service")]
+    pin: Option<PathBuf> {
+        capture: Rejected(NO_PROGRAM),
+        reload: restart!(live.pin),
+        example: r#""/sys/fs/bpf/pping""#,
+    }
+
+    /// Say more on standard error (`-vv`: even more)
+    #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
+    verbose: u8 {
+        capture: Applies,
+        reload: follow!(Verbosity, verbosity),
+    }
+
+    /// Have the kernel programs log what they do (implies `-vv`)
+    #[arg(long, help_heading = "Diagnosis")]
+    bpf_log: bool {
+        capture: Rejected(NO_PROGRAM),
+        reload: restart!(live.bpf_log),
+    }
+}
