@@ -259,33 +259,45 @@ fn room(rig: &Rig) -> [u32; 2] {
 
 #[test]
 fn the_latest_of_too_many_queries_are_matched() {
-    const EACH: u32 = MAX_QUERIES + 8000;
+    /// A busy machine may take longer than queries wait, and then nothing can be said.
+    const ATTEMPTS: usize = 5;
     for pair in Pair::both() {
-        let mut rig = Rig::new();
-        let numbered =
-            |number: u32| (Pair { ports: [4000 + (number >> 15) as u16, 53], ..pair }, number as u16);
-        for number in 0..EACH {
-            let (pair, id) = numbered(number);
-            run(&mut rig.kernel, Program::Egress, &pair.message(0, id, QUERY, 12));
-        }
-        let mut answered = vec![0];
-        for number in (0..EACH).rev() {
-            let (pair, id) = numbered(number);
-            run(&mut rig.kernel, Program::Ingress, &pair.message(1, id, RESPONSE, 12));
-            if number % 4000 == 0 {
-                answered.push(samples(&rig::events(&mut rig.kernel)).len());
-            }
-        }
-        let total: usize = answered.iter().sum();
-        assert!(total <= MAX_QUERIES as usize, "{total}");
-        assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
-        // Each CPU keeps some for itself.
-        assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
-        let counters = counters(&rig.kernel, rig.twin.interface_id);
-        assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
-        assert_eq!(counters.dns_responses[0], total as u64);
-        assert_eq!(counters.dns_unanswered, 0, "nobody knows what became of them");
+        let is_in_time = (0..ATTEMPTS).any(|_| too_many_queries(pair));
+        assert!(is_in_time, "each attempt took longer than a query waits for its response");
     }
+}
+
+/// Asks more than there is room for, and answers all; `false` if that took too long to say anything.
+fn too_many_queries(pair: Pair) -> bool {
+    const EACH: u32 = MAX_QUERIES + 8000;
+    let mut rig = Rig::new();
+    let numbered = |number: u32| (Pair { ports: [4000 + (number >> 15) as u16, 53], ..pair }, number as u16);
+    let began = Instant::now();
+    for number in 0..EACH {
+        let (pair, id) = numbered(number);
+        run(&mut rig.kernel, Program::Egress, &pair.message(0, id, QUERY, 12));
+    }
+    let mut answered = vec![0];
+    for number in (0..EACH).rev() {
+        let (pair, id) = numbered(number);
+        run(&mut rig.kernel, Program::Ingress, &pair.message(1, id, RESPONSE, 12));
+        if number % 4000 == 0 {
+            answered.push(samples(&rig::events(&mut rig.kernel)).len());
+        }
+    }
+    if began.elapsed() >= Duration::from_secs(DNS_TIMEOUT_SECONDS) {
+        return false;
+    }
+    let total: usize = answered.iter().sum();
+    assert!(total <= MAX_QUERIES as usize, "{total}");
+    assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
+    // Each CPU keeps some for itself.
+    assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
+    let counters = counters(&rig.kernel, rig.twin.interface_id);
+    assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
+    assert_eq!(counters.dns_responses[0], total as u64);
+    assert_eq!(counters.dns_unanswered, 0, "nobody knows what became of them");
+    true
 }
 
 #[test]
@@ -339,7 +351,7 @@ fn a_query_waits_for_its_timeout_and_no_longer() {
 fn queries_and_responses_of_excluded_hosts_are_ignored() {
     for pair in Pair::both() {
         for host in pair.hosts {
-            let mut kernel = load::load(&LoadOptions { excludes: true, ..SETTINGS }, true).unwrap();
+            let mut kernel = load::load(&LoadOptions { excludes: true, ..SETTINGS }, false).unwrap();
             let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
             labels::add(&mut kernel.excluded, 0, &[(host.into(), 1)]).unwrap();
             run(&mut kernel, Program::Egress, &pair.message(0, 1, QUERY, 12));

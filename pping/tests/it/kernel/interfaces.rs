@@ -23,7 +23,7 @@ fn ethernet(ifindex: u32) -> Link {
 
 #[test]
 fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
-    let mut kernel = load::load(&SETTINGS, true).unwrap();
+    let mut kernel = load::load(&SETTINGS, false).unwrap();
     // Its entries in the table are those of others, as far as they are anybody's.
     for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
@@ -41,7 +41,7 @@ fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
 
 #[test]
 fn an_interface_whose_entry_is_taken_has_the_next() {
-    let mut kernel = load::load(&SETTINGS, true).unwrap();
+    let mut kernel = load::load(&SETTINGS, false).unwrap();
     for turn in 1..INTERFACE_PROBES {
         ethernet(LOOPBACK + turn * INTERFACE_TABLE).register(&mut kernel).unwrap();
     }
@@ -68,7 +68,7 @@ fn the_same_addresses_on_another_interface_are_another_flow() {
             text.lines().next().unwrap().trim_start_matches("ifIndex").trim().parse().unwrap()
         };
         let [left, right] = ["left", "right"].map(ifindex);
-        let mut kernel = load::load(&SETTINGS, true).unwrap();
+        let mut kernel = load::load(&SETTINGS, false).unwrap();
         let ids = [left, right].map(|ifindex| ethernet(ifindex).register(&mut kernel).unwrap());
         for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
             for ingress in [Program::Xdp, Program::Ingress] {

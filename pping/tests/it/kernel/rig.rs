@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    env,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -140,6 +141,12 @@ pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
     events.iter().filter_map(flow).collect()
 }
 
+/// Set by `cargo xtask everything`: every combination of what has each value beside each other one otherwise. Most of the time of
+/// these tests is the verifier's.
+pub(super) fn is_exhaustive() -> bool {
+    env::var_os("PPING_EXHAUSTIVE").is_some()
+}
+
 /// Has the kernel run a program on a packet, and asserts what must always hold: the packet passes, and as
 /// it was. `false` when the kernel does not take such a packet for a test run.
 pub(super) fn run(kernel: &mut Kernel, program: Program, bytes: &[u8]) -> bool {
@@ -158,7 +165,14 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     };
     let programs = &mut kernel.programs;
     let result = match program {
-        Program::Xdp => load::xdp(programs).unwrap().test_run(options),
+        Program::Xdp => {
+            let xdp = load::xdp(programs).unwrap();
+            // Not before it is needed: verifying takes longer than most tests.
+            if xdp.fd().is_err() {
+                xdp.load().unwrap();
+            }
+            xdp.test_run(options)
+        }
         Program::Ingress => load::classifier(programs, "pping_ingress").unwrap().test_run(options),
         Program::Egress => load::classifier(programs, "pping_egress").unwrap().test_run(options),
     };
@@ -215,7 +229,7 @@ impl Rig {
     }
 
     pub(super) fn with(settings: LoadOptions, link: LinkType) -> Self {
-        let mut kernel = load::load(&settings, true).unwrap();
+        let mut kernel = load::load(&settings, false).unwrap();
         let interface_id = loopback(link).register(&mut kernel).unwrap();
         Self {
             kernel,

@@ -19,7 +19,7 @@ const BY_HOST: LoadOptions = LoadOptions {
 };
 
 fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
-    let mut kernel = load::load(settings, true).unwrap();
+    let mut kernel = load::load(settings, false).unwrap();
     let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     (kernel, interface_id)
 }
