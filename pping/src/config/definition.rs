@@ -230,7 +230,7 @@ impl Definition {
     }
 }
 
-/// What the command line's parser would have, without the sentence about the command line that it is part of.
+/// The reason in an error of the command line's parser, without the sentence about the command line around it.
 fn reason(error: &clap::Error) -> String {
     if let Some(source) = std::error::Error::source(error) {
         return source.to_string();
@@ -239,8 +239,8 @@ fn reason(error: &clap::Error) -> String {
         (ErrorKind::InvalidValue, Some(ContextValue::Strings(valid))) => {
             format!("give one of {}", valid.join(", "))
         }
-        (ErrorKind::InvalidUtf8, _) => "this is no UTF-8".to_owned(),
-        _ => error.kind().as_str().unwrap_or("this is no value of it").to_owned(),
+        (ErrorKind::InvalidUtf8, _) => "this is not UTF-8".to_owned(),
+        _ => error.kind().as_str().unwrap_or("this is not a value of it").to_owned(),
     }
 }
 

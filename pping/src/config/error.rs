@@ -71,6 +71,14 @@ pub enum Origin {
     },
 }
 
+impl Mistake {
+    /// An option that does not go with the others, as if all had been typed.
+    pub(super) fn contradiction(option: &str, value: impl Into<String>, reason: &str) -> Self {
+        let assignment = Some((option.to_owned(), value.into()));
+        Self { origin: Origin::Flag, assignment, reason: reason.to_owned() }
+    }
+}
+
 impl fmt::Display for Mistake {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, assignment, reason } = self;

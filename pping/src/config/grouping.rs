@@ -2,11 +2,11 @@
 
 use pping_common::group::Grouping;
 
-use super::{Aggregation, Contradiction};
+use super::{Aggregation, Mistake};
 
 /// The groups that a list of networks, ends and classes makes, beside those of a groups file.
-pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Contradiction> {
-    let refused = |value: &str, reason| Err(Contradiction::new("group-by", value, reason));
+pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Mistake> {
+    let refused = |value: &str, reason| Err(Mistake::contradiction("group-by", value, reason));
     let mut grouping = Grouping::NONE;
     let (mut lens, mut has_end) = (Vec::new(), false);
     for item in list {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
 
 use super::{
-    Arguments, Config, Contradiction, Error, Mistake, Origin,
+    Arguments, Config, Error, Mistake, Origin,
     definition::{Definition, Kind},
     environment::Environment,
     file::File,
@@ -120,7 +120,7 @@ impl Layered {
         });
         let command = <Arguments as clap::CommandFactory>::command().no_binary_name(true);
         let arguments = command.try_get_matches_from(typed).and_then(|it| Arguments::from_arg_matches(&it));
-        // Each value was looked at by itself before, so that this cannot find much.
+        // Each value was checked by itself before, so this finds next to nothing.
         arguments.map_err(|error| Error::Arguments(error.to_string()))
     }
 
@@ -135,24 +135,28 @@ impl Layered {
         (!matches!(origin, Origin::Default | Origin::Flag)).then_some(origin)
     }
 
-    /// The mistakes that contradictions are, each at the option that would have to change.
-    pub(super) fn locate(&self, found: Vec<Contradiction>) -> Vec<Mistake> {
-        let locate = |Contradiction { option, value, reason }: Contradiction| match self.get(option) {
-            Some(setting) if matches!(setting.origin, Origin::File { .. }) => setting.mistake(reason),
-            setting => Mistake {
-                origin: setting.map_or(Origin::Flag, |setting| setting.origin.clone()),
-                assignment: Some((option.to_owned(), value)),
-                reason: reason.to_owned(),
-            },
-        };
-        found.into_iter().map(locate).collect()
+    /// Has contradictions say where the option is set.
+    pub(super) fn locate(&self, mut found: Vec<Mistake>) -> Vec<Mistake> {
+        for mistake in &mut found {
+            let option = mistake.assignment.as_ref().map(|(option, _)| option.as_str());
+            if let Some(setting) = option.and_then(|option| self.get(option)) {
+                mistake.origin = setting.origin.clone();
+                if matches!(setting.origin, Origin::File { .. }) {
+                    mistake.assignment = Some(setting.assignment());
+                }
+            }
+        }
+        found
     }
 }
 
 impl Setting {
     /// A mistake in this setting of a file.
     pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
-        let assignment = Some((self.definition.key.clone(), self.written().unwrap_or_default()));
-        Mistake { origin: self.origin.clone(), assignment, reason: reason.into() }
+        Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
+    }
+
+    fn assignment(&self) -> (String, String) {
+        (self.definition.key.clone(), self.written().unwrap_or_default())
     }
 }

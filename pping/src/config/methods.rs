@@ -6,7 +6,7 @@ use pping_common::{
 };
 
 use super::{
-    Contradiction,
+    Mistake,
     values::{MethodName, TcpMethod},
 };
 
@@ -30,9 +30,9 @@ pub(super) fn listed(names: &[MethodName]) -> Methods {
 }
 
 /// What is left of those that were listed, by what measures a TCP flow.
-pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Contradiction> {
+pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Mistake> {
     let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
-    let refused = |value, hint| Err(Contradiction::new("tcp-method", value, hint));
+    let refused = |value, hint| Err(Mistake::contradiction("tcp-method", value, hint));
     match tcp_method {
         TcpMethod::Ts if !has_ts => refused("ts", "tcp-ts is not among --methods; add it there"),
         TcpMethod::Seq if !has_seq => refused("seq", "tcp-seq is not among --methods; add it there"),
@@ -49,10 +49,10 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
 }
 
 /// The ports of a list, each once and in order.
-pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Contradiction> {
+pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Mistake> {
     let refused = |hint| {
         let value: Vec<String> = list.iter().map(u16::to_string).collect();
-        Err(Contradiction::new("dns-ports", value.join(","), hint))
+        Err(Mistake::contradiction("dns-ports", value.join(","), hint))
     };
     if list != [DNS_PORT] && !methods.has(Method::Dns) {
         return refused(

@@ -168,32 +168,13 @@ impl TryFrom<Arguments> for Config {
 
     /// The configuration that options on the command line alone make.
     fn try_from(arguments: Arguments) -> Result<Self, Error> {
-        let flag = |Contradiction { option, value, reason }: Contradiction| Mistake {
-            origin: Origin::Flag,
-            assignment: Some((option.to_owned(), value)),
-            reason: reason.to_owned(),
-        };
-        Self::new(arguments).map_err(|found| Error::Invalid(found.into_iter().map(flag).collect()))
-    }
-}
-
-/// An option that does not go with the others.
-#[derive(Debug)]
-struct Contradiction {
-    option: &'static str,
-    value: String,
-    reason: &'static str,
-}
-
-impl Contradiction {
-    fn new(option: &'static str, value: impl Into<String>, reason: &'static str) -> Self {
-        Self { option, value: value.into(), reason }
+        Self::new(arguments).map_err(Error::Invalid)
     }
 }
 
 impl Config {
     /// Checks how values go together, each of which was checked by itself when it was parsed.
-    fn new(arguments: Arguments) -> Result<Self, Vec<Contradiction>> {
+    fn new(arguments: Arguments) -> Result<Self, Vec<Mistake>> {
         // Without `..`: an option that does nothing does not compile.
         let Arguments {
             interfaces,
@@ -237,11 +218,11 @@ impl Config {
         let is_aggregate = aggregate.is_some() || flow_summary;
         if format == Some(Format::Ppviz) && is_aggregate && !with_samples {
             let reason = "it has lines for samples only; add --with-samples";
-            found.push(Contradiction::new("format", "ppviz", reason));
+            found.push(Mistake::contradiction("format", "ppviz", reason));
         }
         if let (Some(file), None) = (&web_config, listen) {
             let reason = "nothing is served without --listen; give an address there";
-            found.push(Contradiction::new("web-config", file.display().to_string(), reason));
+            found.push(Mistake::contradiction("web-config", file.display().to_string(), reason));
         }
         if !found.is_empty() {
             return Err(found);
@@ -294,10 +275,10 @@ impl Config {
     }
 }
 
-/// A value, or another in its place once the contradiction is noted.
-fn or_note<T>(value: Result<T, Contradiction>, otherwise: T, found: &mut Vec<Contradiction>) -> T {
-    value.unwrap_or_else(|contradiction| {
-        found.push(contradiction);
+/// A value, or another in its place once the mistake is noted.
+fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
+    value.unwrap_or_else(|mistake| {
+        found.push(mistake);
         otherwise
     })
 }
