@@ -1,5 +1,7 @@
 //! Writing a man page.
 
+use std::borrow::Borrow;
+
 use roff::{Inline, Roff, bold, italic, roman};
 
 use crate::config::definition::{Definition, Kind};
@@ -21,23 +23,34 @@ impl Page {
         Self { roff }
     }
 
-    pub(super) fn section(&mut self, title: &str) {
-        self.roff.control("SH", [title]);
-    }
-
-    pub(super) fn subsection(&mut self, title: &str) {
-        self.roff.control("SS", [title]);
-    }
-
-    pub(super) fn paragraph(&mut self, text: &str) {
-        self.roff.control("PP", []);
-        self.text(text);
-    }
-
-    pub(super) fn paragraphs(&mut self, texts: &[&str]) {
-        for text in texts {
-            self.paragraph(text);
+    /// Writes blocks of text, with an empty line between any two: `# SECTION`, `## Subsection`, `- term` with a text below
+    /// it, `| line` for lines of their own, four spaces before lines that stay as they are, `@part` for what `insert` adds,
+    /// or a paragraph.
+    pub(super) fn prose(&mut self, text: &str, mut insert: impl FnMut(&mut Self, &str)) {
+        for block in text.trim_end().split("\n\n") {
+            let mark = block.find(|letter: char| !"#-|@ ".contains(letter)).unwrap_or_default();
+            match block.split_at(mark) {
+                ("# ", title) => {
+                    self.roff.control("SH", [title]);
+                }
+                ("## ", title) => self.subsection(title),
+                ("- ", item) => {
+                    let (term, about) = item.split_once('\n').unwrap_or((item, ""));
+                    self.item(inlines(term), [about.replace('\n', " ")]);
+                }
+                ("| ", _) => self.lines(block.lines().map(|line| line.trim_start_matches("| "))),
+                ("    ", _) => self.literal(block),
+                ("@", part) => insert(self, part),
+                _ => {
+                    self.roff.control("PP", []);
+                    self.text(&block.replace('\n', " "));
+                }
+            }
         }
+    }
+
+    fn subsection(&mut self, title: &str) {
+        self.roff.control("SS", [title]);
     }
 
     /// A paragraph in which each of the texts has lines of its own.
@@ -52,12 +65,12 @@ impl Page {
     }
 
     /// Lines that stay as they are.
-    pub(super) fn literal(&mut self, text: &str) {
+    fn literal(&mut self, text: &str) {
         self.roff.control("PP", []);
         self.roff.control("RS", ["4"]);
         self.roff.control("nf", []);
         for line in text.lines() {
-            self.roff.text([roman(line)]);
+            self.roff.text([roman(line.trim_start())]);
         }
         self.roff.control("fi", []);
         self.roff.control("RE", []);
@@ -75,48 +88,66 @@ impl Page {
         }
     }
 
-    /// What an option means, below its term, and then `more`.
-    pub(super) fn option(&mut self, term: Vec<Inline>, option: &Definition, more: &str) {
-        let help: Vec<String> = option.help().iter().map(|paragraph| sentence(paragraph)).collect();
-        self.item(term, &help);
-        let values = option.possible_values();
-        if !values.is_empty() {
-            self.roff.control("RS", []);
-            for (value, meaning) in &values {
-                self.item(vec![bold(value)], [sentence(meaning)]);
+    /// All options under their headings: a term for each, what it means, and what `more` says.
+    pub(super) fn options(
+        &mut self,
+        options: impl IntoIterator<Item = impl Borrow<Definition>>,
+        term: impl Fn(&Definition) -> Vec<Inline>,
+        more: impl Fn(&Definition) -> String,
+    ) {
+        let mut heading = String::new();
+        for option in options {
+            let option = option.borrow();
+            if option.heading() != heading {
+                option.heading().clone_into(&mut heading);
+                self.subsection(&heading);
             }
-            self.roff.control("RE", []);
-        }
-        if !more.is_empty() {
-            self.roff.control("IP", []);
-            self.text(more);
+            let help: Vec<String> = option.help().iter().map(|paragraph| sentence(paragraph)).collect();
+            self.item(term(option), &help);
+            let values = option.possible_values();
+            if !values.is_empty() {
+                self.roff.control("RS", []);
+                for (value, meaning) in &values {
+                    self.item(vec![bold(value)], [sentence(meaning)]);
+                }
+                self.roff.control("RE", []);
+            }
+            let more = more(option);
+            if !more.is_empty() {
+                self.roff.control("IP", []);
+                self.text(&more);
+            }
         }
     }
 
-    /// Text in which `words` in backticks, and options, are bold.
     fn text(&mut self, text: &str) {
-        let mut inlines = Vec::new();
-        for (index, part) in text.split('`').enumerate() {
-            if index % 2 == 1 {
-                inlines.push(bold(part));
-                continue;
-            }
-            for word in part.split_inclusive(' ') {
-                let is_option = word.starts_with("--") || (word.starts_with('-') && word.len() > 2);
-                let end = word.trim_end_matches([' ', '.', ',', ';', ':', ')']).len();
-                if is_option {
-                    inlines.extend([bold(&word[..end]), roman(&word[end..])]);
-                } else {
-                    inlines.push(roman(word));
-                }
-            }
-        }
-        self.roff.text(inlines);
+        self.roff.text(inlines(text));
     }
 
     pub(super) fn render(&self) -> String {
         self.roff.render()
     }
+}
+
+/// Text in which `words` in backticks, and options, are bold.
+fn inlines(text: &str) -> Vec<Inline> {
+    let mut inlines = Vec::new();
+    for (index, part) in text.split('`').enumerate() {
+        if index % 2 == 1 {
+            inlines.push(bold(part));
+            continue;
+        }
+        for word in part.split_inclusive(' ') {
+            let is_option = word.starts_with("--") || (word.starts_with('-') && word.len() > 2);
+            let end = word.trim_end_matches([' ', '.', ',', ';', ':', ')']).len();
+            if is_option {
+                inlines.extend([bold(&word[..end]), roman(&word[end..])]);
+            } else {
+                inlines.push(roman(word));
+            }
+        }
+    }
+    inlines
 }
 
 /// How an option is typed.
