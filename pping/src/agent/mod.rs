@@ -1,14 +1,14 @@
 //! Watching interfaces.
 
-mod answers;
 mod counting;
-mod ending;
+mod cycle;
 pub mod events;
 mod groups;
+mod interfaces;
 mod memory;
-mod reloading;
+mod reload;
 mod settings;
-mod watching;
+mod shutdown;
 
 use std::{
     collections::BTreeSet,
@@ -25,11 +25,10 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep},
 };
 
-use self::{answers::Aggregator, counting::Warned, groups::GroupsFile, watching::Watching};
+use self::{counting::Warned, cycle::Aggregator, groups::GroupsFile, interfaces::Watching};
 use crate::{
     Error, Summary, capabilities,
-    config::Ingress,
-    config::{Config, Live, Loader},
+    config::{Config, Ingress, Live, Loader},
     groups::Labels,
     http::{Readiness, Server},
     kernel::{
@@ -37,12 +36,12 @@ use crate::{
         attach::{AttachPoint, leftovers},
         clock,
         features::{Feature, Features, Without},
-        interfaces::{self, Netlink},
+        interfaces::{Netlink, set_local_addresses},
         labels,
         load::{self, Kernel, LoadOptions},
         pins::{self, Pins},
+        selection::Wanted,
         series::SeriesTable,
-        wanted::Wanted,
     },
     metrics::{Ledger, Metrics},
     notify::Notify,
@@ -111,7 +110,7 @@ pub(crate) async fn run(
     }
     memory::log();
     let mut local = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
-    interfaces::set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
+    set_local_addresses(&mut kernel, &mut local, netlink.addresses().await?)?;
     let mut watching = Watching::new(wanted, attach_points(config.live.ingress));
     watching.begin(&mut kernel, pins.as_ref(), &links)?;
     give_up_privileges();

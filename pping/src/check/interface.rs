@@ -9,7 +9,7 @@ use crate::{
         Error,
         inspect::{ethtool, links::Interface},
         interfaces::Link,
-        wanted::Wanted,
+        selection::Wanted,
     },
 };
 

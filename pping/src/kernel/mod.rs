@@ -18,8 +18,8 @@ mod memory;
 mod objects;
 pub mod pins;
 pub mod runs;
+pub mod selection;
 pub mod series;
 pub mod sweep;
-pub mod wanted;
 
 pub use error::Error;

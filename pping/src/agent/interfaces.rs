@@ -17,7 +17,7 @@ use crate::{
         interfaces::{self, Change, Link, Netlink},
         load::Kernel,
         pins::Pins,
-        wanted::Wanted,
+        selection::Wanted,
     },
 };
 

@@ -5,7 +5,7 @@ use crate::{
     Error,
     config::{Change, Changes, Config, Live},
     http::Server,
-    kernel::{interfaces::Netlink, wanted::Wanted},
+    kernel::{interfaces::Netlink, selection::Wanted},
     set_verbosity,
 };
 
