@@ -234,8 +234,9 @@ impl Rounds {
         let figure = self.measure(subtracted, program, packet, || {
             drain::drain(events, |_| reported += 1);
             // A failure shows below.
-            series.turn(|_, tally| samples += tally.count()).ok();
-            series.clear().ok();
+            series.rotate();
+            series.take(|_, tally| samples += tally.count()).ok();
+            series.commit().ok();
         })?;
         let runs = u64::from(self.repeat) * u64::from(self.rounds);
         anyhow::ensure!(
@@ -266,8 +267,9 @@ impl Rounds {
         let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
         let mut samples = 0;
         let figure = rounds.measure(subtracted, program, &packet, || {
-            series.turn(|_, tally| samples += tally.count()).ok();
-            series.clear().ok();
+            series.rotate();
+            series.take(|_, tally| samples += tally.count()).ok();
+            series.commit().ok();
         })?;
         let runs = u64::from(rounds.repeat) * u64::from(rounds.rounds);
         anyhow::ensure!(

@@ -101,8 +101,9 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 /// Has the programs tell of samples.
 fn fill(kernel: &mut Kernel) -> Result<()> {
     // What the agent does once a second: it then knows the series by its places.
-    kernel.series.turn(|_, _| ())?;
-    kernel.series.clear()?;
+    kernel.series.rotate();
+    kernel.series.take(|_, _| ())?;
+    kernel.series.commit()?;
     measure::run((&kernel.programs, "bench_exchange"), &frames::tcp(1, 2, 1400), EVENTS)?;
     Ok(())
 }

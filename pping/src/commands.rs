@@ -34,7 +34,7 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         }
         Some(Command::Check(asked)) => {
             let typed = matches.subcommand_matches("check").unwrap_or(matches);
-            agent::check(&loader(typed), *asked)
+            crate::check::perform(&loader(typed), *asked)
         }
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),

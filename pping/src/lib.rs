@@ -13,6 +13,8 @@ pub mod agent;
 #[cfg(not(feature = "live"))]
 #[path = "not_live.rs"]
 mod agent;
+#[cfg(not(feature = "live"))]
+use agent as check;
 pub mod aggregate;
 #[cfg(feature = "live")]
 mod capabilities;

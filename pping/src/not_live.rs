@@ -31,6 +31,6 @@ pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error
 }
 
 /// Says that there is nothing to look at.
-pub(crate) fn check(_loader: &Loader, _asked: CheckArguments) -> Result<(), Error> {
+pub(crate) fn perform(_loader: &Loader, _asked: CheckArguments) -> Result<(), Error> {
     Err(Error::NotLive("check".to_owned()))
 }

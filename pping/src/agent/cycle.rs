@@ -1,166 +1,103 @@
-//! Once a second, and at the end of each interval: what the kernel programs have aggregated.
+//! The loop of a running agent, and what it does once a second.
 
-use std::{
-    mem,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use pping_common::{
-    abi::{SeriesKey, Tally},
-    limits::SECOND,
+    abi::Emit,
+    limits::{DRAIN_INTERVAL_MS, SECOND},
 };
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::Agent;
+use super::{Agent, Inputs, groups::GroupsFile};
 use crate::{
     Error,
-    config::Aggregation,
-    groups::{Names, SeriesName},
-    kernel::{clock, load::Kernel, sweep::sweep},
+    groups::Labels,
+    kernel::{
+        clock,
+        interfaces::{Change, Netlink, set_local_addresses},
+        series::SeriesTable,
+        sweep::sweep,
+    },
     output::Batch,
-    records::{Record, Reporter},
+    records::Record,
 };
 
-/// How often there may be room for groups that there was none for before.
-const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How far the wall clock may be set back without ending the interval, in ns.
+const MAX_SETBACK: u64 = SECOND;
 
-/// How far the wall clock may go back, ns, and it is only being put right.
-const SETBACK: u64 = SECOND;
-
-/// Names of what the kernel programs have aggregated, and what is told of it.
-pub(super) struct Aggregator {
-    pub(super) reporter: Reporter,
-    pub(super) names: Names,
-    /// Turns without traffic after which a group is forgotten.
-    idle_turns: u32,
-    /// Flow directions that were refused a group, when room was last made.
-    refused: u64,
-    resolved: Instant,
-    /// When the last turn was, by the wall clock.
-    turned: u64,
-}
-
-impl Aggregator {
-    pub(super) fn new(reporter: Reporter, aggregation: &Aggregation) -> Self {
-        let mut aggregator = Self {
-            reporter,
-            names: Names::default(),
-            idle_turns: 0,
-            refused: 0,
-            resolved: Instant::now(),
-            turned: 0,
-        };
-        aggregator.set_group_timeout(aggregation);
-        aggregator
-    }
-
-    /// Forgets groups after another time without traffic from now on.
-    pub(super) fn set_group_timeout(&mut self, aggregation: &Aggregation) {
-        let turn = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
-        let turns = aggregation.group_timeout.as_nanos() / turn.as_nanos().max(1);
-        self.idle_turns = u32::try_from(turns).unwrap_or(u32::MAX).max(1);
-    }
-
-    /// The records of what is over at `now`. Should the wall clock have been set back, that ends an interval too.
-    fn records(&mut self, now: u64) -> Result<Vec<Record>, Error> {
-        let last = mem::replace(&mut self.turned, now);
-        if now >= last.saturating_sub(SETBACK) {
-            return Ok(self.reporter.tick(now)?);
+impl Agent {
+    /// Runs until `shutdown` resolves, or the output ends: by an error, or because its reader closed it.
+    pub(super) async fn run_until(
+        &mut self,
+        Inputs { netlink, ring, hangup, output_ended }: &mut Inputs,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
+        drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tokio::pin!(shutdown);
+        let next_cycle = sleep(self.until_next_cycle()?);
+        tokio::pin!(next_cycle);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return Ok(()),
+                Ok(reason) = &mut *output_ended => return reason.map_or(Ok(()), |error| Err(error.into())),
+                _ = hangup.recv() => self.reload(netlink).await?,
+                labels = new_labels(&mut self.groups, &self.kernel.series) => {
+                    if let Some(labels) = labels {
+                        self.names.relabel(labels);
+                    }
+                }
+                change = netlink.changed() => self.follow(netlink, change).await?,
+                () = &mut next_cycle => {
+                    self.cycle(netlink).await?;
+                    next_cycle.set(sleep(self.until_next_cycle()?));
+                }
+                ready = ring.readable() => {
+                    ready?.clear_ready();
+                    self.drain()?;
+                }
+                _ = drain.tick(), if self.kernel.options.emit != Emit::NOTHING => self.drain()?,
+            }
         }
-        let records = self.reporter.finish(last)?;
-        self.reporter.restart(now);
-        Ok(records)
     }
 
-    /// How long it is until the next turn: at the next second of the wall clock, or the end of the interval.
-    pub(super) fn until_next(&self) -> Result<Duration, Error> {
+    /// What happens at each full second of the wall clock, and at the end of each interval of `--aggregate`.
+    async fn cycle(&mut self, netlink: &Netlink) -> Result<(), Error> {
+        // Events name series by index, and an index may be given to another series below.
+        self.drain()?;
+        let now = clock::wall()?;
+        let last = std::mem::replace(&mut self.last_cycle, now);
+        if now / SECOND != last / SECOND {
+            sweep(&mut self.kernel)?;
+        }
+        let tallies = self.rotate()?;
+        self.commit(&tallies)?;
+        let records = self.end_interval(last, now)?;
+        self.write(&records);
+        self.count()?;
+        self.notify.alive();
+        if self.interfaces.is_retry_due() {
+            self.update_interfaces(netlink).await?;
+        }
+        Ok(())
+    }
+
+    /// The time until the next full second of the wall clock, or the end of the interval.
+    fn until_next_cycle(&self) -> Result<Duration, Error> {
         let now = clock::wall()?;
         let second = now - now % SECOND + SECOND;
         let next = self.reporter.next().map_or(second, |interval| interval.min(second));
         Ok(Duration::from_nanos(next.saturating_sub(now)))
     }
-}
 
-impl Agent {
-    /// Takes what was aggregated since the last turn, and writes what is due.
-    pub(super) fn turn(&mut self) -> Result<(), Error> {
-        // Events name places of series, which are given away below.
-        self.drain()?;
-        let now = clock::wall()?;
-        if now / SECOND != self.swept {
-            self.swept = now / SECOND;
-            sweep(&mut self.kernel)?;
+    /// The records of the interval of `--aggregate`, if it is over: at its end, or because the wall clock was set back.
+    fn end_interval(&mut self, last: u64, now: u64) -> Result<Vec<Record>, Error> {
+        if now >= last.saturating_sub(MAX_SETBACK) {
+            return Ok(self.reporter.tick(now)?);
         }
-        self.take_series()?;
-        let records = self.aggregator.records(now)?;
-        self.write(&records);
-        self.count()?;
-        self.notify.alive();
-        Ok(())
-    }
-
-    /// Takes what series got.
-    pub(super) fn take_series(&mut self) -> Result<(), Error> {
-        self.take_turn(false)
-    }
-
-    /// Goes on from where a run before this one stopped, whichever way it did: what it told is told again, and what it did
-    /// not come to book is booked.
-    pub(super) fn adopt(&mut self) -> Result<(), Error> {
-        let Self { kernel, aggregator: Aggregator { names, .. }, metrics, .. } = self;
-        if self.pins.is_none() {
-            return Ok(());
-        }
-        let name = |key| names.series(key, kernel.interface_ids.name(key.interface).cloned());
-        let series: Vec<SeriesName> = kernel.series.keys().filter_map(name).collect();
-        metrics.resume(&series, kernel.series.booked(), Instant::now());
-        if kernel.series.booked() == kernel.series.turns() {
-            kernel.series.skip_turn();
-            kernel.series.clear()?;
-        } else {
-            self.take_turn(true)?;
-        }
-        // Flows remember where their series are by settings that may have been others.
-        self.kernel.series.resolve_again();
-        Ok(())
-    }
-
-    /// Ends the interval and takes what it had, or what the one that ended last had.
-    fn take_turn(&mut self, is_again: bool) -> Result<(), Error> {
-        let Self { kernel, aggregator: Aggregator { reporter, names, idle_turns, .. }, metrics, .. } = self;
-        let Kernel { series, interface_ids, .. } = kernel;
-        let mut slices: Vec<(SeriesName, Tally)> = Vec::new();
-        let mut take = |key: &SeriesKey, tally: &Tally| {
-            if let Some(name) = names.series(key, interface_ids.name(key.interface).cloned()) {
-                reporter.take(&name, tally);
-                slices.push((name, *tally));
-            }
-        };
-        if is_again {
-            series.turn_again(&mut take)?;
-        } else {
-            series.turn(&mut take)?;
-        }
-        metrics.add(&slices, Instant::now());
-        metrics.commit(series.turns());
-        for key in series.clear()? {
-            if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
-                metrics.forget(&name);
-            }
-            names.forget(&key.group);
-        }
-        Ok(series.expire(*idle_turns)?)
-    }
-
-    /// Makes room for groups that were refused, where others have left some.
-    pub(super) fn make_room(&mut self, refused: u64) -> Result<(), Error> {
-        let Self { kernel, aggregator, .. } = self;
-        if refused > aggregator.refused && aggregator.resolved.elapsed() >= RESOLVE_INTERVAL {
-            kernel.series.forget_empty_groups()?;
-            kernel.series.resolve_again();
-            aggregator.refused = refused;
-            aggregator.resolved = Instant::now();
-        }
-        Ok(())
+        let records = self.reporter.finish(last)?;
+        self.reporter.restart(now);
+        Ok(records)
     }
 
     pub(super) fn write(&mut self, records: &[Record]) {
@@ -169,5 +106,32 @@ impl Agent {
             self.encoder.append(record, &mut batch);
         }
         self.output.write(batch);
+    }
+
+    /// Follows a change of the kernel's interfaces or addresses.
+    async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
+        if change.links {
+            let before = self.status();
+            self.update_interfaces(netlink).await?;
+            // Metrics show it at once, not at the next second.
+            self.count()?;
+            let status = self.status();
+            if status != before {
+                self.notify.status(&status);
+            }
+        }
+        if change.addresses {
+            let addresses = netlink.addresses().await?;
+            set_local_addresses(&mut self.kernel, &mut self.local_addresses, addresses)?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits for new labels of a groups file that is being reloaded; forever if there is none.
+async fn new_labels(groups: &mut Option<GroupsFile>, series: &SeriesTable) -> Option<Labels> {
+    match groups {
+        Some(groups) => groups.changed(series).await,
+        None => std::future::pending().await,
     }
 }

@@ -41,9 +41,8 @@ impl Agent {
     /// Writes the records of the events in the ring.
     pub(super) fn drain(&mut self) -> Result<(), Error> {
         let clock = WallClock::now()?;
-        let Self { kernel, encoder, aggregator, .. } = self;
+        let Self { kernel, reporter, names, encoder, .. } = self;
         let mut batch = Batch::default();
-        let (reporter, names) = (&mut aggregator.reporter, &mut aggregator.names);
         records(kernel, reporter, names, clock, |record| encoder.append(record, &mut batch));
         self.output.write(batch);
         Ok(())

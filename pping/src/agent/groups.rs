@@ -1,4 +1,4 @@
-//! The groups that a file lists: read at start, and again whenever somebody asks.
+//! The groups file: read at the start, and again at each SIGHUP. See docs/architecture.md, A SIGHUP.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,26 +18,26 @@ use crate::{
     },
 };
 
-/// The groups file, and what is in force of it.
+/// The groups that are in force.
 pub(super) struct GroupsFile {
+    /// The file that was read last.
     path: PathBuf,
     labels: Labels,
     prefixes: Vec<(IpNet, u32)>,
-    /// Whoever is at the kernel's prefixes has them.
+    /// The kernel's map of prefixes, unless a task has it.
     map: Option<Prefixes>,
-    /// The task that has them at present.
-    busy: Option<JoinHandle<Busy>>,
+    task: Option<JoinHandle<Done>>,
 }
 
-/// What came of a task that had the prefixes.
-enum Busy {
-    /// The file was read, and its prefixes are in the kernel beside the old, or it was not.
-    Read(Prefixes, Box<Result<Loaded, Error>>),
-    /// The old ones are gone.
-    Cleaned(Prefixes),
+/// What a task has done; it returns the map.
+enum Done {
+    /// The file was read, and its prefixes added beside those in force; or it had a mistake.
+    Loaded(Prefixes, Box<Result<Loaded, Error>>),
+    /// The prefixes that were in force before are removed.
+    Removed(Prefixes),
 }
 
-/// A file that was read.
+/// A file that was read, and the generation of its prefixes in the kernel.
 struct Loaded {
     labels: Labels,
     prefixes: Vec<(IpNet, u32)>,
@@ -51,35 +51,30 @@ impl GroupsFile {
     /// What is wrong with it.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let (labels, prefixes) = read(&path, Labels::default())?;
-        Ok(Self { path, labels, prefixes, map: None, busy: None })
+        Ok(Self { path, labels, prefixes, map: None, task: None })
     }
 
-    /// Still knows the labels of a run before this one, should the file have others now.
-    pub(super) fn know(&mut self, labels: &[String]) {
+    /// Adds the labels of the run before this one, which the file may not have any more.
+    pub(super) fn remember(&mut self, labels: &[String]) {
         for label in labels {
             self.labels.know(label);
         }
     }
 
-    /// Puts it into force for the first time.
+    /// Puts the file in force for the first time.
     ///
     /// # Errors
     /// When the kernel has no room for its prefixes.
-    pub(super) fn put_into(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
+    pub(super) fn put_in_force(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
         let generation = labels::next(kernel.series.generation());
         if let Some(mut map) = kernel.labels.take() {
             labels::add(&mut map, generation, &self.prefixes)?;
             kernel.series.set_generation(generation);
-            // Where maps are pinned there may be those of a run before this one.
-            labels::keep_generation(&mut map, generation)?;
+            // A pinned map may have the prefixes of the run before this one.
+            labels::retain_generation(&mut map, generation)?;
             self.map = Some(map);
         }
         Ok(())
-    }
-
-    /// Has the next reload read this file.
-    pub(super) fn set_path(&mut self, path: &Path) {
-        path.clone_into(&mut self.path);
     }
 
     /// The labels in force.
@@ -87,43 +82,43 @@ impl GroupsFile {
         self.labels.clone()
     }
 
-    /// Begins to read the file again, while packets go on being counted by the old one.
-    pub(super) fn reload(&mut self, series: &SeriesTable) {
+    /// Starts reading this file, while packets are still counted by the groups in force.
+    pub(super) fn reload(&mut self, path: &Path, series: &SeriesTable) {
+        path.clone_into(&mut self.path);
         let Some(mut map) = self.map.take() else {
-            tracing::warn!("--groups {}: still busy with the last change; ask again", self.path.display());
+            tracing::warn!("--groups {}: still busy with the last change; ask again", path.display());
             return;
         };
         let (path, labels) = (self.path.clone(), self.labels.clone());
         let generation = labels::next(series.generation());
-        self.busy = Some(task::spawn_blocking(move || {
+        self.task = Some(task::spawn_blocking(move || {
             let loaded = load(&path, labels, &mut map, generation);
-            Busy::Read(map, Box::new(loaded))
+            Done::Loaded(map, Box::new(loaded))
         }));
     }
 
-    /// Waits until the kernel's prefixes are back; for ever, when nobody has them. Returns new labels, once they are in
-    /// force.
+    /// Waits for the task, forever if there is none. Returns the new labels if others are in force now.
     pub(super) async fn changed(&mut self, series: &SeriesTable) -> Option<Labels> {
-        let Some(busy) = &mut self.busy else { return std::future::pending().await };
-        let done = busy.await;
-        self.busy = None;
+        let Some(task) = &mut self.task else { return std::future::pending().await };
+        let done = task.await;
+        self.task = None;
         match done {
-            Ok(Busy::Cleaned(map)) => self.map = Some(map),
-            Ok(Busy::Read(map, loaded)) => match *loaded {
-                Ok(loaded) => return Some(self.put(map, loaded, series)),
+            Ok(Done::Removed(map)) => self.map = Some(map),
+            Ok(Done::Loaded(map, loaded)) => match *loaded {
+                Ok(loaded) => return Some(self.switch_to(loaded, map, series)),
                 Err(error) => {
                     tracing::error!("{error}; the groups stay as they were");
                     self.map = Some(map);
                 }
             },
-            // It panicked, and the prefixes are lost to it. Those in force stay.
+            // The task panicked, and the map is lost. The groups in force stay.
             Err(error) => tracing::error!("--groups {}: {error}", self.path.display()),
         }
         None
     }
 
-    /// Puts what was read into force, and has what was in force removed.
-    fn put(&mut self, mut map: Prefixes, loaded: Loaded, series: &SeriesTable) -> Labels {
+    /// Puts a loaded file in force, and starts removing the prefixes that were.
+    fn switch_to(&mut self, loaded: Loaded, mut map: Prefixes, series: &SeriesTable) -> Labels {
         let old_generation = series.generation();
         series.set_generation(loaded.generation);
         let old = std::mem::replace(&mut self.prefixes, loaded.prefixes);
@@ -134,9 +129,9 @@ impl GroupsFile {
             self.prefixes.len(),
             old.len()
         );
-        self.busy = Some(task::spawn_blocking(move || {
+        self.task = Some(task::spawn_blocking(move || {
             labels::remove(&mut map, old_generation, &old);
-            Busy::Cleaned(map)
+            Done::Removed(map)
         }));
         self.labels.clone()
     }

@@ -1,17 +1,20 @@
-//! SIGHUP: the configuration is made anew, and files are read and opened again.
+//! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
 use super::Agent;
 use crate::{
     Error,
-    config::{Change, Changes, Config, Live},
+    config::{Change, Changes, Config},
     http::Server,
-    kernel::{interfaces::Netlink, selection::Wanted},
+    kernel::{
+        interfaces::{Link, Netlink},
+        selection::Selection,
+    },
     set_verbosity,
 };
 
 impl Agent {
-    /// Follows a configuration that may have changed, while packets go on being measured by the programs that are
-    /// attached. One that cannot be changes nothing.
+    /// Makes the configuration again, and follows it while the programs that are attached go on measuring. A configuration
+    /// with a mistake changes nothing.
     pub(super) async fn reload(&mut self, netlink: &Netlink) -> Result<(), Error> {
         self.notify.reloading();
         match self.loader.load() {
@@ -22,11 +25,11 @@ impl Agent {
             }
             Err(error) => tracing::error!("{error}; the configuration stays as it was"),
         }
-        // Whether it changed or not: log rotation asks in the same way.
+        // Whether or not anything changed: log rotation sends the same signal.
         self.output.reopener().reopen();
-        self.aggregator.reporter.reopen();
-        if let Some(groups) = &mut self.groups {
-            groups.reload(&self.kernel.series);
+        self.reporter.reopen();
+        if let (Some(groups), Some(path)) = (&mut self.groups, &self.config.aggregation.groups) {
+            groups.reload(path, &self.kernel.series);
         }
         if let Some(server) = &self.server {
             server.reload(self.config.live.web_config.as_deref());
@@ -38,17 +41,10 @@ impl Agent {
     /// Follows a configuration. The inner error is a mistake in it, found before anything is changed.
     async fn change(&mut self, netlink: &Netlink, new: Config) -> Result<Result<(), Error>, Error> {
         let links = netlink.links().await?;
-        let wanted = match Wanted::new(&new.live.interfaces) {
-            Ok(wanted) => wanted,
-            Err(error) => return Ok(Err(error.into())),
-        };
-        let server = match self.another_server(&new.live) {
+        let mut server = match self.prepare(&new, &links) {
             Ok(server) => server,
             Err(error) => return Ok(Err(error)),
         };
-        if let Err(error) = self.watching.want(wanted, &links, new.live.wait) {
-            return Ok(Err(error.into()));
-        }
         let Changes { followed, restart } = self.config.follow(&new);
         if !restart.is_empty() {
             tracing::warn!(
@@ -57,9 +53,8 @@ impl Agent {
                 if self.pins.is_some() { ", of which no packet will be missed" } else { "" }
             );
         }
-        self.watch_wanted(netlink).await?;
-        let Config { live, aggregation, .. } = &self.config;
-        let mut server = server;
+        self.update_interfaces(netlink).await?;
+        let Config { live, .. } = &self.config;
         for change in followed {
             match change {
                 Change::Listen => {
@@ -68,29 +63,25 @@ impl Agent {
                     }
                 }
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
-                Change::GroupTimeout => self.aggregator.set_group_timeout(aggregation),
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
-                Change::Groups => {
-                    if let (Some(groups), Some(path)) = (&mut self.groups, &aggregation.groups) {
-                        groups.set_path(path);
-                    }
-                }
-                // Done above, and by every reload.
-                Change::Interfaces | Change::WebConfig => {}
+                // Selected above; read again by every reload; looked up in each cycle.
+                Change::Interfaces | Change::Groups | Change::WebConfig | Change::GroupTimeout => {}
             }
         }
         Ok(Ok(()))
     }
 
-    /// The server at another address, if that is what is wanted: it is there before the old one goes.
-    fn another_server(&self, live: &Live) -> Result<Option<Server>, Error> {
-        match live.listen {
-            Some(address) if self.config.live.listen != live.listen => {
-                let (metrics, readiness) = (self.metrics.clone(), self.readiness.clone());
-                Ok(Some(Server::start(address, live.web_config.as_deref(), metrics, readiness)?))
-            }
-            _ => Ok(None),
-        }
+    /// Selects the interfaces, and starts a server at the new address if that changed: it listens before the old one stops.
+    fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<Option<Server>, Error> {
+        let selection = Selection::new(&new.live.interfaces)?;
+        let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
+        let start = |address| {
+            let (metrics, readiness) = (self.metrics.clone(), self.readiness.clone());
+            Server::start(address, new.live.web_config.as_deref(), metrics, readiness)
+        };
+        let server = address.map(start).transpose()?;
+        self.interfaces.select(selection, links, new.live.wait)?;
+        Ok(server)
     }
 }

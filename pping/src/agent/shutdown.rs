@@ -1,4 +1,4 @@
-//! The end of a run: what is left is taken and written, and summed up.
+//! Stopping: detach, write what is left, and sum up.
 
 use pping_common::abi::{Control, Emit};
 
@@ -9,40 +9,55 @@ use crate::{
 };
 
 impl Agent {
+    /// Stops the agent, which `ended` in this way.
+    ///
+    /// # Errors
+    /// The error of `ended`, or else of stopping.
+    pub(super) async fn shut_down(mut self: Box<Self>, ended: Result<(), Error>) -> Result<Summary, Error> {
+        let server = self.server.take();
+        let summary = self.finish();
+        // Last: packets do not wait for scrapes.
+        if let Some(server) = server {
+            server.stop().await;
+        }
+        ended.and(summary)
+    }
+
     /// Detaches, writes what is left, and sums up.
-    pub(super) fn finish(mut self) -> Result<Summary, Error> {
+    fn finish(mut self: Box<Self>) -> Result<Summary, Error> {
         self.notify.stopping();
-        self.watching.end();
+        self.interfaces.detach_all();
         let duration = self.started.elapsed();
-        // Unless pinned, packets do not come any more. What they brought is in the tally that was written to, or already in
-        // the other.
         sweep::sweep_all(&mut self.kernel)?;
         if self.pins.is_none() {
-            self.cut_off()?;
+            self.end_open_flows()?;
         }
         self.drain()?;
-        self.take_series()?;
-        self.take_series()?;
-        let records = self.aggregator.reporter.finish(clock::wall()?)?;
+        // Both histograms of each series: the last packets may have been counted in either.
+        for _ in 0..2 {
+            let tallies = self.rotate()?;
+            self.commit(&tallies)?;
+        }
+        let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = counters::read(&self.kernel, &self.watching.watched)?.total();
+        let counters = counters::read(&self.kernel, &self.interfaces.watched)?.total();
         let lines_lost = self.output.finish();
-        let totals = self.aggregator.reporter.into_totals();
+        let totals = self.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
     }
 
-    /// Has flows reported that are still open, where flows are reported at their end.
-    fn cut_off(&mut self) -> Result<(), Error> {
-        if !self.emit.has(Emit::ENDS) {
+    /// Has open flows reported, if `--flow-summary` reports flows at their end.
+    fn end_open_flows(&mut self) -> Result<(), Error> {
+        if !self.kernel.options.emit.has(Emit::ENDS) {
             return Ok(());
         }
         self.kernel.series.cut_off(Control::OVER);
         let mut left = u64::MAX;
         loop {
-            // As many as the ring has room for.
+            // Each sweep reports as many as the ring has room for.
             self.drain()?;
             sweep::sweep(&mut self.kernel)?;
-            let total = counters::read(&self.kernel, &self.watching.watched)?.total();
+            let total = counters::read(&self.kernel, &self.interfaces.watched)?.total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());
             if still == 0 || still >= left {

@@ -9,7 +9,7 @@ use crate::{
         Error,
         inspect::{ethtool, links::Interface},
         interfaces::Link,
-        selection::Wanted,
+        selection::Selection,
     },
 };
 
@@ -29,18 +29,18 @@ pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
         });
         return Ok((chosen, none.into_iter().collect()));
     }
-    let wanted = Wanted::new(&live.interfaces)?;
+    let selection = Selection::new(&live.interfaces)?;
     let links: Vec<Link> = all.iter().map(|it| it.link.clone()).collect();
     let mut absent: Vec<Check> =
-        wanted.missing(&links).map(|name| missing(name, &links, live.wait).of(name)).collect();
+        selection.missing(&links).map(|name| missing(name, &links, live.wait).of(name)).collect();
     for pattern in live.interfaces.iter().filter(|text| text.contains(['*', '?', '['])) {
-        let alone = Wanted::new(std::slice::from_ref(pattern))?;
-        if !links.iter().any(|link| alone.has(&link.name)) {
+        let alone = Selection::new(std::slice::from_ref(pattern))?;
+        if !links.iter().any(|link| alone.includes(&link.name)) {
             let remedy = "none is needed if they come later: pping waits for those of a pattern";
             absent.push(Check::degraded("interface", "no interface is called so now", remedy).of(pattern));
         }
     }
-    Ok((all.into_iter().filter(|it| wanted.has(&it.link.name)).collect(), absent))
+    Ok((all.into_iter().filter(|it| selection.includes(&it.link.name)).collect(), absent))
 }
 
 fn missing(name: &str, links: &[Link], wait: bool) -> Check {
@@ -48,7 +48,7 @@ fn missing(name: &str, links: &[Link], wait: bool) -> Check {
         let remedy = "none is needed if it comes later: pping waits for it";
         return Check::degraded("interface", "there is no such interface now", remedy);
     }
-    let hint = match Wanted::unknown(name, links) {
+    let hint = match Selection::unknown(name, links) {
         Error::UnknownInterface { hint, .. } => hint,
         error => error.to_string(),
     };

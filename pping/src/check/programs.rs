@@ -4,6 +4,7 @@ use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
 use super::report::Check;
 use crate::{
+    agent::load_options,
     config::{Config, Ingress},
     kernel::{
         Error,
@@ -72,8 +73,8 @@ pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
         let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
         return Loaded { checks, memory: None };
     }
-    let real = match LoadOptions::of(config) {
-        Ok(settings) => settings,
+    let real = match load_options(config) {
+        Ok(options) => options,
         Err(error) => {
             let checks = ["programs", "jit"].map(|name| Check::unknown(name, error.to_string())).to_vec();
             return Loaded { checks, memory: None };

@@ -156,12 +156,12 @@ impl Link {
         let full = || Error::TooManyInterfaces { name: self.name.clone() };
         let Taken { id, is_second_hand } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
         if is_second_hand {
-            kernel.series.let_go(id)?;
+            kernel.series.remove_interface(id)?;
             let cpus = kernel.counters.get(&u32::from(id), 0)?.len();
             let nothing = PerCpuValues::try_from(vec![Counters::ZERO; cpus])?;
             kernel.counters.set(u32::from(id), nothing, 0)?;
         }
-        kernel.series.keep(id)?;
+        kernel.series.add_interface(id)?;
         if kernel.interface_ids.enter(self.ifindex, link_type, id, &self.name)? {
             Ok(id)
         } else {

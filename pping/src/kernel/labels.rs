@@ -36,7 +36,7 @@ pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Re
 ///
 /// # Errors
 /// When the kernel has no room for them, or does not say what is there.
-pub fn keep(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
+pub fn replace(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
     add(map, generation, prefixes)?;
     let kept: HashSet<_> = prefixes.iter().map(|(prefix, _)| parts(&key(generation, *prefix))).collect();
     retain(map, |key| kept.contains(&parts(key)))
@@ -46,7 +46,7 @@ pub fn keep(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> R
 ///
 /// # Errors
 /// When the kernel does not say what is there.
-pub fn keep_generation(map: &mut Prefixes, generation: u32) -> Result<(), MapError> {
+pub fn retain_generation(map: &mut Prefixes, generation: u32) -> Result<(), MapError> {
     let kept = LabelKey::new(generation, IpAddress::from_bytes([0; 16])).generation;
     retain(map, |key| key.data().generation == kept)
 }

@@ -64,6 +64,8 @@ pub struct Kernel {
     pub sweeper: Sweeper,
     /// What the kernel can do.
     pub features: Features,
+    /// What the programs were loaded with.
+    pub options: LoadOptions,
 }
 
 /// What is fixed when the programs are loaded.
@@ -306,6 +308,7 @@ fn open_with(
         sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), options.has_dns(), buckets)?,
         programs,
         features,
+        options: *options,
     })
 }
 

@@ -2,73 +2,73 @@
 
 use glob::Pattern;
 
+use super::Error;
 use super::interfaces::Link;
-use crate::kernel::Error;
 
-/// Names that are like enough to what was typed to be what was meant.
-const LIKENESS: f64 = 0.6;
+/// The similarity from which an existing name is suggested for one that does not exist.
+const SIMILAR: f64 = 0.6;
 
 /// Names and patterns, as in `eth0` and `ppp*`.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct Selection {
     names: Vec<String>,
     patterns: Vec<Pattern>,
 }
 
-impl Wanted {
-    /// Takes names and patterns.
+impl Selection {
+    /// Selects the interfaces that one of `texts` names or matches.
     ///
     /// # Errors
-    /// [`Error::InterfacePattern`] when a pattern is malformed.
+    /// [`Error::InterfacePattern`] for a malformed pattern.
     pub fn new(texts: &[String]) -> Result<Self, Error> {
-        let mut wanted = Self::default();
+        let mut selection = Self::default();
         for text in texts {
             if text.contains(['*', '?', '[']) {
                 let pattern =
                     Pattern::new(text).map_err(|_| Error::InterfacePattern { pattern: text.clone() })?;
-                wanted.patterns.push(pattern);
+                selection.patterns.push(pattern);
             } else {
-                wanted.names.push(text.clone());
+                selection.names.push(text.clone());
             }
         }
-        Ok(wanted)
+        Ok(selection)
     }
 
-    /// Whether an interface of this name is to be watched.
-    pub fn has(&self, name: &str) -> bool {
-        self.has_name(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
+    /// Whether an interface of this name is selected.
+    pub fn includes(&self, name: &str) -> bool {
+        self.names(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
     }
 
-    /// Whether it is to be watched by its very name, and not only since it is like others.
-    pub fn has_name(&self, name: &str) -> bool {
-        self.names.iter().any(|wanted| wanted == name)
+    /// Whether an interface is selected by its full name, not only by a pattern.
+    pub fn names(&self, name: &str) -> bool {
+        self.names.iter().any(|selected| selected == name)
     }
 
-    /// The names that none of `links` has.
+    /// The selected names that none of `links` has.
     pub fn missing(&self, links: &[Link]) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str).filter(|name| links.iter().all(|link| link.name != *name))
     }
 
-    /// Says that there is no interface of this name, but some that are called alike.
+    /// The error for a name that none of `links` has. It suggests similar names.
     pub fn unknown(name: &str, links: &[Link]) -> Error {
         Error::UnknownInterface {
             name: name.to_owned(),
-            hint: nearest(name, links.iter().map(|link| link.name.as_str())),
+            hint: suggestion(name, links.iter().map(|link| link.name.as_str())),
         }
     }
 }
 
-fn nearest<'a>(name: &'a str, names: impl Iterator<Item = &'a str>) -> String {
+fn suggestion<'a>(name: &'a str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<(f64, &str)> =
         names.map(|other| (strsim::normalized_damerau_levenshtein(name, other), other)).collect();
     names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let like: Vec<&str> =
-        names.iter().take_while(|(likeness, _)| *likeness >= LIKENESS).map(|(_, name)| *name).collect();
-    if like.is_empty() {
+    let similar: Vec<&str> =
+        names.iter().take_while(|(similarity, _)| *similarity >= SIMILAR).map(|(_, name)| *name).collect();
+    if similar.is_empty() {
         let all: Vec<&str> = names.iter().take(8).map(|(_, name)| *name).collect();
         format!("there are {}", all.join(", "))
     } else {
-        format!("did you mean {}?", like.join(" or "))
+        format!("did you mean {}?", similar.join(" or "))
     }
 }
 
@@ -77,16 +77,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_names_are_offered_and_else_those_there_are() {
+    fn similar_names_are_suggested_or_else_all_names() {
         let names = ["lo", "eth0", "eth1", "wlan0"];
-        assert_eq!(nearest("eht0", names.into_iter()), "did you mean eth0?");
-        assert_eq!(nearest("ppp7", names.into_iter()).matches(", ").count(), 3);
+        assert_eq!(suggestion("eht0", names.into_iter()), "did you mean eth0?");
+        assert_eq!(suggestion("ppp7", names.into_iter()).matches(", ").count(), 3);
     }
 
     #[test]
-    fn names_are_taken_as_they_are_and_patterns_as_a_shell_does() {
-        let wanted = Wanted::new(&["eth0".into(), "ppp*".into(), "wan[0-3]".into()]).unwrap();
-        for (name, is_wanted) in [
+    fn names_match_exactly_and_patterns_as_in_a_shell() {
+        let selection = Selection::new(&["eth0".into(), "ppp*".into(), "wan[0-3]".into()]).unwrap();
+        for (name, is_included) in [
             ("eth0", true),
             ("eth01", false),
             ("ppp", true),
@@ -95,10 +95,10 @@ mod tests {
             ("wan4", false),
             ("xppp0", false),
         ] {
-            assert_eq!(wanted.has(name), is_wanted, "{name}");
+            assert_eq!(selection.includes(name), is_included, "{name}");
         }
-        assert!(wanted.has_name("eth0") && !wanted.has_name("ppp0"));
-        let message = Wanted::new(&["wan[0-".into()]).unwrap_err().to_string();
+        assert!(selection.names("eth0") && !selection.names("ppp0"));
+        let message = Selection::new(&["wan[0-".into()]).unwrap_err().to_string();
         assert!(message.contains("--interface wan[0-") && message.contains("'ppp*'"), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! What the maps of this process take.
 
-use std::fs;
+use std::{cmp::Reverse, collections::HashMap, fs};
 
 use pping_common::table::buckets;
 
@@ -8,6 +8,8 @@ use super::super::load::LoadOptions;
 
 /// `BPF_F_NO_PREALLOC` of linux/bpf.h.
 const NO_PREALLOC: u32 = 1;
+
+const MEBIBYTE: u64 = 1 << 20;
 
 /// A map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +51,25 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
         taken: maps.iter().filter(|map| !map.grows).map(scaled).sum(),
         charged: maps.iter().map(scaled).sum(),
     })
+}
+
+/// Describes how much memory the maps of this process take, naming the large ones. Maps of prefixes are left out: they take
+/// memory as they fill, and before Linux 6.4 the kernel reports them as if they were full.
+pub(crate) fn describe() -> String {
+    let in_mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MEBIBYTE as f64);
+    let names: HashMap<u32, String> = aya::maps::loaded_maps()
+        .filter_map(Result::ok)
+        .map(|map| (map.id(), map.name_as_str().unwrap_or("?").to_owned()))
+        .collect();
+    let mut maps: Vec<Map> = own().into_iter().filter(|map| !map.grows).collect();
+    maps.sort_unstable_by_key(|map| Reverse(map.bytes));
+    let total: u64 = maps.iter().map(|map| map.bytes).sum();
+    let largest: Vec<String> = maps
+        .iter()
+        .take_while(|map| map.bytes >= MEBIBYTE)
+        .map(|map| format!("{} {}", names.get(&map.id).map_or("?", String::as_str), in_mebibytes(map.bytes)))
+        .collect();
+    format!("maps take {} of kernel memory: {}", in_mebibytes(total), largest.join(", "))
 }
 
 /// The maps that this process has open.

@@ -10,13 +10,13 @@ use pping_common::abi::Control;
 use super::{SeriesTable, shared::wait_for_programs};
 
 impl SeriesTable {
-    /// How many intervals have ended.
-    pub fn turns(&self) -> u32 {
+    /// How many epochs have ended.
+    pub fn rotations(&self) -> u32 {
         self.number(offset_of!(Control, phase)).load(Ordering::Relaxed)
     }
 
-    /// How many of them are booked, all or all but the last: so many times has [`SeriesTable::clear`] begun.
-    pub fn booked(&self) -> u32 {
+    /// How many of them are committed: all, or all but the last.
+    pub fn committed(&self) -> u32 {
         self.number(offset_of!(Control, booked)).load(Ordering::Relaxed)
     }
 

@@ -147,7 +147,7 @@ impl SeriesTable {
     ///
     /// # Errors
     /// When the kernel does not take them.
-    pub(super) fn keep(&mut self, interface: u16) -> Result<(), Error> {
+    pub(super) fn add_interface(&mut self, interface: u16) -> Result<(), Error> {
         for method in Method::ALL {
             for direction in Direction::ALL {
                 let key = SeriesKey::new(self.rest, interface, method, direction);
@@ -178,7 +178,7 @@ impl SeriesTable {
     ///
     /// # Errors
     /// When the map cannot be written.
-    pub(super) fn let_go(&mut self, interface: u16) -> Result<(), Error> {
+    pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
             if matches!(slot.stage, Stage::Kept | Stage::Idle(_)) {
                 self.index.remove(&slot.key).or_else(absent_is_fine)?;
@@ -188,31 +188,18 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Ends the interval, and hands over what each series got in it. [`SeriesTable::clear`] has to follow.
-    ///
-    /// # Errors
-    /// When the memory of a series is not to be had.
-    pub fn turn(&mut self, take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
-        let ended = self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
+    /// Exchanges the tallies, which ends an epoch. [`SeriesTable::take`] has to follow.
+    pub fn rotate(&mut self) {
+        self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
         wait_for_programs();
-        self.take(ended, take)
     }
 
-    /// Hands over what the last interval had, should whoever ended it not have got any further.
+    /// Passes each tally of the last epoch to `take`, if there is something in it. [`SeriesTable::commit`] has to follow.
     ///
     /// # Errors
-    /// As of [`SeriesTable::turn`].
-    pub fn turn_again(&mut self, take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
-        let ended = self.turns().wrapping_sub(1);
-        self.take(ended, take)
-    }
-
-    /// Has [`SeriesTable::clear`] empty all that the last interval had.
-    pub fn skip_turn(&mut self) {
-        self.taken = (0..self.made()).collect();
-    }
-
-    fn take(&mut self, ended: u32, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
+    /// When the memory of a series cannot be mapped.
+    pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
+        let ended = self.rotations().wrapping_sub(1);
         for index in 0..self.made() {
             let Some(series) = self.series.get(index)? else { continue };
             if used(series).load(Ordering::Acquire) == 0 {
@@ -243,14 +230,19 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Empties what was handed over, as it is booked. Returns the series that are no more.
+    /// Has [`SeriesTable::commit`] empty all tallies of the last epoch.
+    pub fn discard_last_epoch(&mut self) {
+        self.taken = (0..self.made()).collect();
+    }
+
+    /// Marks the last epoch as committed, and empties its tallies. Returns the series that were removed.
     ///
     /// # Errors
-    /// When a map cannot be written, or as of [`SeriesTable::turn`].
-    pub fn clear(&mut self) -> Result<Vec<SeriesKey>, Error> {
-        let turns = self.turns();
-        self.number(offset_of!(Control, booked)).store(turns, Ordering::SeqCst);
-        let ended = turns.wrapping_sub(1);
+    /// When a map cannot be written, or the memory of a series not be mapped.
+    pub fn commit(&mut self) -> Result<Vec<SeriesKey>, Error> {
+        let rotations = self.rotations();
+        self.number(offset_of!(Control, booked)).store(rotations, Ordering::SeqCst);
+        let ended = rotations.wrapping_sub(1);
         for index in mem::take(&mut self.taken) {
             if let Some(series) = self.series.get(index)? {
                 *tally(series, ended) = Tally::EMPTY;

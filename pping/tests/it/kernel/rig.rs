@@ -277,8 +277,9 @@ impl Rig {
             let before = kernel.insert(format!("{key:?}"), count(tally));
             assert_eq!(before, None, "{what}: two of the same");
         };
-        self.kernel.series.turn(take).unwrap();
-        self.kernel.series.clear().unwrap();
+        self.kernel.series.rotate();
+        self.kernel.series.take(take).unwrap();
+        self.kernel.series.commit().unwrap();
         let twin = &mut self.twin.tracker;
         twin.fold();
         let aggregated = twin.take_series(0, u64::MAX).into_iter();

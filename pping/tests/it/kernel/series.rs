@@ -28,8 +28,9 @@ impl Sums {
 
     /// Ends the interval.
     fn end_interval(&mut self, kernel: &mut Kernel) {
-        kernel.series.turn(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
-        kernel.series.clear().unwrap();
+        kernel.series.rotate();
+        kernel.series.take(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
+        kernel.series.commit().unwrap();
     }
 
     /// Samples by the label of their group, of all methods and hooks.

@@ -145,16 +145,17 @@ fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     // Half as many as the ring has room for.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
+        kernel.series.rotate();
         kernel
             .series
-            .turn(|key, tally| {
+            .take(|key, tally| {
                 // Whole: as many as there are, none is shorter than the shortest nor longer than the longest.
                 let (count, min, max) = (tally.count(), tally.min().unwrap(), tally.max().unwrap());
                 assert!(min * count <= tally.sum && tally.sum <= max * count, "{tally:?}");
                 sums.0.entry(*key).or_default().add(tally);
             })
             .unwrap();
-        kernel.series.clear().unwrap();
+        kernel.series.commit().unwrap();
         while !drain(&mut kernel.events, |event| match event {
             Event::Rtt(event) => {
                 told.sample(event.rtt);

@@ -1,0 +1,98 @@
+//! The kernel's counters: handed to the metrics, and new losses logged.
+
+use std::time::{Duration, Instant};
+
+use pping_common::{abi::Account, parse::Untracked};
+
+use super::Agent;
+use crate::{
+    Error,
+    kernel::{counters, ledger::LedgerMap, runs::runs},
+    metrics::{self, Fill},
+};
+
+/// How often groups that were refused are looked up again.
+const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The losses that were logged, or acted on, last.
+#[derive(Default)]
+pub(super) struct Losses {
+    are_groups_logged: bool,
+    flows: u64,
+    records: u64,
+    groups: u64,
+    groups_resolved: Option<Instant>,
+}
+
+impl Agent {
+    /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
+    pub(super) fn count(&mut self) -> Result<(), Error> {
+        let snapshot = counters::read(&self.kernel, &self.interfaces.watched)?;
+        let total = snapshot.total();
+        let series = self.kernel.series.fill();
+        let options = &self.kernel.options;
+        let fill = Fill {
+            lines_lost: self.output.lines_lost(),
+            max_flows: options.max_flows,
+            groups: series.groups as u32,
+            max_groups: options.max_groups,
+            series: series.series as u32,
+            max_series: series.max_series as u32,
+        };
+        self.metrics.counted(snapshot, fill);
+        self.metrics.programs(runs(&self.kernel.programs));
+        // Once is enough: a metric counts them.
+        if total.groups_refused > 0 && !self.losses.are_groups_logged {
+            tracing::warn!(
+                "there are more than {} groups: the rest is `other`; raise --max-groups",
+                options.max_groups
+            );
+            self.losses.are_groups_logged = true;
+        }
+        self.resolve_refused_groups(total.groups_refused)?;
+        let flows = total.untracked[Untracked::MapFull as usize];
+        if flows > self.losses.flows {
+            let packets = flows - self.losses.flows;
+            tracing::warn!(
+                "a flow map is full: {packets} packets of new flows were not measured; raise --max-flows"
+            );
+            self.losses.flows = flows;
+        }
+        // The writer has logged itself why it dropped lines.
+        let records = total.lost.iter().sum::<u64>() + self.output.lines_refused();
+        if records > self.losses.records {
+            let more = records - self.losses.records;
+            tracing::warn!(
+                "{more} records were lost: there are more than can be read or written; raise --rate-limit"
+            );
+            self.losses.records = records;
+        }
+        Ok(())
+    }
+
+    /// Has flows look up their groups again if some were refused, since others may have been removed meanwhile.
+    fn resolve_refused_groups(&mut self, refused: u64) -> Result<(), Error> {
+        let Losses { groups, groups_resolved, .. } = &mut self.losses;
+        let since = groups_resolved.get_or_insert(self.started);
+        if refused > *groups && since.elapsed() >= RESOLVE_INTERVAL {
+            self.kernel.series.forget_empty_groups()?;
+            self.kernel.series.resolve_again();
+            (*groups, *since) = (refused, Instant::now());
+        }
+        Ok(())
+    }
+}
+
+impl metrics::Storage for LedgerMap {
+    fn entries(&self) -> usize {
+        self.entries()
+    }
+
+    fn read(&self, index: usize) -> Option<Account> {
+        self.read(index)
+    }
+
+    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut Account)) {
+        self.write(index, change);
+    }
+}

@@ -1,0 +1,75 @@
+//! Taking what the kernel programs have aggregated: see docs/architecture.md, Series and rotation.
+
+use std::time::{Duration, Instant};
+
+use pping_common::abi::Tally;
+
+use super::Agent;
+use crate::{Error, config::Aggregation, groups::SeriesName, kernel::load::Kernel};
+
+impl Agent {
+    /// Exchanges the histograms, and returns those of the epoch that ended. [`Agent::commit`] has to follow.
+    pub(super) fn rotate(&mut self) -> Result<Vec<(SeriesName, Tally)>, Error> {
+        self.kernel.series.rotate();
+        self.take_last_epoch()
+    }
+
+    fn take_last_epoch(&mut self) -> Result<Vec<(SeriesName, Tally)>, Error> {
+        let Self { kernel: Kernel { series, interface_ids, .. }, names, .. } = self;
+        let mut tallies = Vec::new();
+        series.take(|key, tally| {
+            let name = names.series(key, interface_ids.name(key.interface).cloned());
+            tallies.extend(name.map(|name| (name, *tally)));
+        })?;
+        Ok(tallies)
+    }
+
+    /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the ledger. Then the kernel's copy
+    /// is emptied, and series without traffic come one step closer to being removed.
+    pub(super) fn commit(&mut self, tallies: &[(SeriesName, Tally)]) -> Result<(), Error> {
+        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, .. } = self;
+        for (name, tally) in tallies {
+            reporter.take(name, tally);
+        }
+        metrics.add(tallies, Instant::now());
+        metrics.commit(series.rotations());
+        for key in series.commit()? {
+            if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
+                metrics.forget(&name);
+            }
+            names.forget(&key.group);
+        }
+        Ok(series.expire(idle_rotations(&self.config.aggregation))?)
+    }
+
+    /// Continues from where the run before this one stopped, if its maps are pinned: its metrics are served again, and an
+    /// epoch that it did not commit is committed.
+    pub(super) fn adopt_series(&mut self) -> Result<(), Error> {
+        if self.pins.is_none() {
+            return Ok(());
+        }
+        let Self { kernel: Kernel { series, interface_ids, .. }, names, metrics, .. } = self;
+        let known: Vec<SeriesName> = series
+            .keys()
+            .filter_map(|key| names.series(key, interface_ids.name(key.interface).cloned()))
+            .collect();
+        metrics.resume(&known, series.committed(), Instant::now());
+        if series.committed() == series.rotations() {
+            series.discard_last_epoch();
+            series.commit()?;
+        } else {
+            let tallies = self.take_last_epoch()?;
+            self.commit(&tallies)?;
+        }
+        // Flows remember series that other options may have chosen.
+        self.kernel.series.resolve_again();
+        Ok(())
+    }
+}
+
+/// Rotations without traffic after which a series is removed.
+fn idle_rotations(aggregation: &Aggregation) -> u32 {
+    let rotation = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
+    let rotations = aggregation.group_timeout.as_nanos() / rotation.as_nanos().max(1);
+    u32::try_from(rotations).unwrap_or(u32::MAX).max(1)
+}

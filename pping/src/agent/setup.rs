@@ -1,0 +1,197 @@
+//! Starting: everything that can fail for a mistake of the user comes before the programs are loaded, and the service manager
+//! hears that pping is ready last.
+
+use std::{os::fd::AsFd as _, time::Instant};
+
+use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Agent, Inputs, count::Losses, groups::GroupsFile, interfaces::Interfaces, readable};
+use crate::{
+    Error, capabilities,
+    config::{Config, Ingress, Live, Loader},
+    groups::Names,
+    http::{Readiness, Server},
+    kernel::{
+        self,
+        attach::AttachPoint,
+        clock,
+        features::{Feature, Features, Without},
+        inspect::maps,
+        interfaces::{Netlink, set_local_addresses},
+        labels,
+        load::{self, Kernel, LoadOptions},
+        pins::Pins,
+        selection::Selection,
+    },
+    metrics::{Ledger, Metrics},
+    notify::Notify,
+    output::{OnFailure, Output},
+    records::{Reporter, format},
+};
+
+/// Loads and attaches the programs, opens the output, and begins to serve.
+pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>, Inputs), Error> {
+    let live = &config.live;
+    capabilities::gain_no_more()?;
+    // Before pping says that it is ready: until it is caught, SIGHUP ends the process.
+    let hangup = signal(SignalKind::hangup())?;
+    let netlink = Netlink::connect()?;
+    let selection = Selection::new(&live.interfaces)?;
+    let links = netlink.links().await?;
+    if let Some(name) = selection.missing(&links).next().filter(|_| !live.wait) {
+        return Err(Selection::unknown(name, &links).into());
+    }
+    capabilities::check()?;
+
+    let mut options = load_options(&config)?;
+    let pins = take_pins(live, options.without)?;
+    let metrics = Metrics::new(live.prometheus_groups, live.baseline);
+    let readiness = Readiness::default();
+    let serve =
+        |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
+    let server = live.listen.map(serve).transpose()?;
+    let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
+    let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
+    reporter.tolerate_failures();
+    let encoder = format::encoder(config.format);
+    let (output, output_ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
+
+    let notify = Notify::from_environment();
+    notify.status("loading the kernel programs");
+    if let Some(pins) = &pins {
+        pins.fit(&mut options)?;
+    }
+    let mut kernel = load::load_with(&options, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let mut pinned_labels = Vec::new();
+    if let Some(map) = kernel.ledger.take() {
+        let ledger = Ledger::new(Box::new(map));
+        pinned_labels = ledger.labels();
+        metrics.persist_in(ledger);
+    }
+    if live.bpf_log {
+        forward_log(&mut kernel)?;
+    }
+    let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
+    labels::replace(&mut kernel.excluded, 0, &excluded)?;
+    let mut names = Names::default();
+    if let Some(groups) = &mut groups {
+        groups.remember(&pinned_labels);
+        groups.put_in_force(&mut kernel)?;
+        names.relabel(groups.labels());
+    }
+    if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!("{}", maps::describe());
+    }
+
+    let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
+    set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
+    let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
+    interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
+    give_up_privileges();
+
+    let mut agent = Box::new(Agent {
+        config,
+        loader,
+        kernel,
+        pins,
+        interfaces,
+        local_addresses,
+        groups,
+        names,
+        reporter,
+        encoder,
+        output,
+        metrics,
+        server,
+        readiness,
+        losses: Losses::default(),
+        last_cycle: 0,
+        notify,
+        started: Instant::now(),
+    });
+    agent.adopt_series()?;
+    // Some may have come since they were listed.
+    agent.update_interfaces(&netlink).await?;
+    agent.count()?;
+    let ring = readable(agent.kernel.events.as_fd().try_clone_to_owned()?)?;
+    agent.readiness.set();
+    agent.notify.ready(&agent.status());
+    Ok((agent, Inputs { netlink, ring, hangup, output_ended }))
+}
+
+/// What the kernel programs are loaded with for this configuration.
+///
+/// # Errors
+/// [`Error::Usage`] if the environment excludes a feature that does not exist.
+pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
+    Ok(LoadOptions {
+        rules: config.rules,
+        dns_ports: config.dns_ports,
+        max_flows: config.max_flows,
+        max_unanswered: config.max_flows / UNANSWERED_SHARE,
+        max_queries: MAX_QUERIES.min(config.max_flows),
+        decap: config.decap,
+        emit: config.emit(),
+        grouping: config.aggregation.grouping(),
+        max_groups: config.aggregation.max_groups,
+        excludes: !config.aggregation.exclude.is_empty(),
+        log: config.live.bpf_log,
+        max_series: None,
+        without: Without::from_environment()?,
+    })
+}
+
+/// The attach points of `--ingress`, in order of preference.
+fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
+    match ingress {
+        Ingress::Tc => &[AttachPoint::Tcx],
+        Ingress::Xdp => &[AttachPoint::XdpNative, AttachPoint::XdpGeneric],
+        Ingress::Auto => &[AttachPoint::XdpNative, AttachPoint::Tcx],
+    }
+}
+
+/// Takes the directory of `--pin`. Kernels that cannot pin links measure without.
+fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
+    let Some(directory) = live.pin.as_deref() else { return Ok(None) };
+    if Features::probe(without)?.has(Feature::Tcx) {
+        return Ok(Some(Pins::take(directory)?));
+    }
+    tracing::warn!(
+        "going on without --pin {}: only links can be pinned, which at tc takes Linux 6.6 or newer; packets that pass \
+         while pping restarts are not measured",
+        directory.display()
+    );
+    Ok(None)
+}
+
+/// Gives up the capabilities that only loading the programs takes.
+fn give_up_privileges() {
+    let [bpf, net_admin] = capabilities::FOR_INTERFACES;
+    let [files] = capabilities::FOR_FILES;
+    match capabilities::keep(&[bpf, net_admin, files]) {
+        Ok(kept) => {
+            let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            tracing::info!(
+                "keeping {}, for interfaces that come and files that are opened again, and nothing else",
+                kept.join(", ")
+            );
+        }
+        // A sandbox may forbid it.
+        Err(error) => tracing::warn!("keeping capabilities that are not needed any more: {error}"),
+    }
+}
+
+/// Passes on what the kernel programs log.
+fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
+    let log = aya_log::EbpfLogger::init(&mut kernel.programs)
+        .map_err(|error| kernel::Error::Load { what: "the log".to_owned(), source: error.into() })?;
+    let mut log = readable(log)?;
+    tokio::spawn(async move {
+        while let Ok(mut ready) = log.readable_mut().await {
+            ready.get_inner_mut().flush();
+            ready.clear_ready();
+        }
+    });
+    Ok(())
+}
