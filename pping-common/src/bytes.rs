@@ -64,3 +64,23 @@ impl Bytes for Captured<'_> {
         self.frame_len
     }
 }
+
+/// A word of memory with these numbers in it, one behind the other, each of so many bits.
+#[inline(always)]
+pub(crate) fn in_memory(numbers: &[(u64, u32)]) -> u64 {
+    let (mut word, mut at) = (0, 0);
+    for &(number, bits) in numbers {
+        word |= number << if cfg!(target_endian = "big") { u64::BITS - at - bits } else { at };
+        at += bits;
+    }
+    word
+}
+
+/// Takes 64 bits into a hash: a product, whose high half is its best, folded back.
+#[inline(always)]
+pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
+    /// An odd number without a pattern: 2^64 over the golden ratio.
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = (hash ^ bits).wrapping_mul(FACTOR);
+    product ^ product >> 32
+}

@@ -4,9 +4,8 @@
 //! [`DNS_TIMEOUT_SECONDS`] is not answered any more, whoever comes by first to notice.
 
 use crate::{
-    flow::{Address, Ipv4, Ipv6},
     limits::{DNS_TIMEOUT_SECONDS, SECOND},
-    parse::Frame,
+    parse::{Address, Frame, Ipv4, Ipv6},
 };
 
 /// Nanoseconds that a query waits.

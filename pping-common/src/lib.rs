@@ -22,8 +22,10 @@ pub mod flow;
 pub mod group;
 pub mod hist;
 pub mod limits;
+pub mod method;
 pub mod parse;
 pub mod rtt;
+pub mod series;
 pub mod table;
 #[cfg(test)]
 mod testing;

@@ -74,7 +74,7 @@ pub const SERIES_PER_GROUP: u32 = 4;
 
 /// Series that there is room for beside: those of no group, or of the group of what there was no room for, for all methods
 /// at both hooks.
-pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::rtt::Method::ALL.len() as u32 * 2;
+pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::method::Method::ALL.len() as u32 * 2;
 
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
 /// the other's place.

@@ -6,7 +6,11 @@
 //! Those are handed out in a row, and what was given back last is handed out first: few flows are in few pages of memory,
 //! whose addresses a processor can keep.
 
-use crate::flow::{Address, Flow, FlowKey};
+use crate::{
+    bytes::mix,
+    flow::{Flow, FlowKey},
+    parse::Address,
+};
 
 /// Candidates in a bucket.
 pub const WAYS: usize = 6;
@@ -157,15 +161,6 @@ impl Candidates {
         let choose = |hash: u64| (((hash >> 32) * u64::from(buckets)) >> 32) as u32;
         Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
     }
-}
-
-/// Takes 64 bits into a hash: a product, whose high half is its best, folded back.
-#[inline(always)]
-pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
-    /// An odd number without a pattern: 2^64 over the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let product = (hash ^ bits).wrapping_mul(FACTOR);
-    product ^ product >> 32
 }
 
 const _: () = {

@@ -2,32 +2,9 @@
 
 use crate::{
     flow::Reason,
+    method::Method,
     parse::{Protocol, Untracked},
-    rtt::Method,
 };
-
-/// Where a packet is seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Direction {
-    /// Coming in, on XDP or tc.
-    Ingress,
-    /// Going out, on tc.
-    Egress,
-}
-
-impl Direction {
-    /// Both, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
-
-    /// The name in labels, records and file names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ingress => "ingress",
-            Self::Egress => "egress",
-        }
-    }
-}
 
 /// What the ring buffer had no room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

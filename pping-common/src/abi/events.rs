@@ -1,10 +1,9 @@
 //! Events on the ring buffer. Each begins with its kind.
 
-use super::Direction;
 use crate::{
     flow::{FlowDirection, Reason},
-    parse::{Protocol, Vlan},
-    rtt::Method,
+    method::Method,
+    parse::{Direction, Protocol, Vlan},
 };
 
 /// What an event is.

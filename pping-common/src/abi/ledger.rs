@@ -1,7 +1,7 @@
 //! What an agent has told in metrics so far, kept by the kernel for the agent after it. The kernel programs do not look at
 //! it.
 
-use super::Traffic;
+use crate::series::Traffic;
 
 /// Buckets of a histogram of metrics: no longer than 2^0 us to 2^24 us, and everything.
 pub const BUCKETS: usize = 26;

@@ -3,26 +3,34 @@
 //! Fields only ever hold what the kernel programs put there, but the agent reads them as plain numbers
 //! and turns them into names by lookup, so that no value is undefined behaviour.
 
+mod control;
 mod counters;
 mod events;
 mod interface;
 mod ledger;
-mod series;
 mod sweep;
 
-pub use counters::{Counters, Direction, Lost};
+pub use control::Control;
+pub use counters::{Counters, Lost};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{Account, BUCKETS, Balance, LABEL_BYTES};
-pub use series::{Control, Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic};
 pub use sweep::SweepRequest;
+
+pub use crate::{
+    parse::Direction,
+    series::{Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic},
+};
 
 /// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
 /// Whoever changes the meaning of something in them, but no size, counts the first number up.
 pub const LAYOUT: u64 = {
-    use crate::flow::{Flow, FlowKey, Ipv4, Ipv6};
+    use crate::{
+        flow::{Flow, FlowKey},
+        parse::{Ipv4, Ipv6},
+    };
     let parts = [
         6,
         size_of::<FlowKey<Ipv4>>(),
@@ -58,9 +66,9 @@ mod pod {
     use super::{Control, Counters, Emit, Interface, InterfaceName, SeriesKey};
     use crate::{
         dns::{Query, QueryKey},
-        flow::{FlowKey, Ipv4, Ipv6},
+        flow::FlowKey,
         group::{GroupKey, Grouping, LabelKey},
-        parse::{Decap, Scope},
+        parse::{Decap, Ipv4, Ipv6, Scope},
         rtt::Rules,
         table::Table,
     };

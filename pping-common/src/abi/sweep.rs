@@ -2,7 +2,7 @@
 
 use crate::{
     dns::QueryKey,
-    flow::{Ipv4, Ipv6},
+    parse::{Ipv4, Ipv6},
 };
 
 /// What the next run of the sweep is for. The agent writes it.

@@ -2,8 +2,8 @@
 
 use super::{Latest, Lifecycle, Reason};
 use crate::{
-    abi::{SeriesRef, Traffic},
     rtt::{Leg, Pending, Spin, TsvalState},
+    series::{SeriesRef, Traffic},
 };
 
 /// What is kept of the packets that one endpoint sends. What most packets touch is first, in a cache line: up to whether anything

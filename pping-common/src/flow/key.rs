@@ -3,94 +3,9 @@
 use core::cmp::Ordering;
 
 use crate::{
-    parse::{Family, Frame, IpAddress, Kind, Protocol},
-    table::mix,
+    bytes::{in_memory, mix},
+    parse::{Address, Frame, Ipv4, Ipv6, Kind},
 };
-
-/// An endpoint's address in a flow key.
-pub trait Address: Copy {
-    /// Its family.
-    const FAMILY: Family;
-
-    /// How an echo between such addresses is counted.
-    const ECHO: Protocol;
-
-    /// The part of an address that is not the same for the whole family.
-    fn of(address: IpAddress) -> Self;
-
-    /// The whole address.
-    fn to_address(self) -> IpAddress;
-
-    /// Two addresses as they are in a key, in words of memory: the first [`Address::WORDS`].
-    fn words(low: Self, high: Self) -> [u64; 4];
-
-    /// How many words two addresses have.
-    const WORDS: usize;
-}
-
-/// An IPv4 address in a flow key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Ipv4(u32);
-
-/// An IPv6 address in a flow key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(transparent)]
-pub struct Ipv6(IpAddress);
-
-impl Ipv4 {
-    /// All zeroes.
-    pub const ZERO: Self = Self(0);
-}
-
-impl Ipv6 {
-    /// All zeroes.
-    pub const ZERO: Self = Self(IpAddress([0; 2]));
-}
-
-impl Address for Ipv4 {
-    const FAMILY: Family = Family::V4;
-    const ECHO: Protocol = Protocol::Icmp;
-
-    #[inline(always)]
-    fn of(IpAddress([_, low]): IpAddress) -> Self {
-        Self(low as u32)
-    }
-
-    #[inline(always)]
-    fn to_address(self) -> IpAddress {
-        IpAddress([0, 0xffff << 32 | u64::from(self.0)])
-    }
-
-    #[inline(always)]
-    fn words(low: Self, high: Self) -> [u64; 4] {
-        [in_memory(&[(low.0.into(), 32), (high.0.into(), 32)]), 0, 0, 0]
-    }
-
-    const WORDS: usize = 1;
-}
-
-impl Address for Ipv6 {
-    const FAMILY: Family = Family::V6;
-    const ECHO: Protocol = Protocol::Icmpv6;
-
-    #[inline(always)]
-    fn of(address: IpAddress) -> Self {
-        Self(address)
-    }
-
-    #[inline(always)]
-    fn to_address(self) -> IpAddress {
-        self.0
-    }
-
-    #[inline(always)]
-    fn words(Self(IpAddress(low)): Self, Self(IpAddress(high)): Self) -> [u64; 4] {
-        [low[0], low[1], high[0], high[1]]
-    }
-
-    const WORDS: usize = 4;
-}
 
 /// One of a flow's two endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,17 +102,6 @@ impl<A: Address> FlowKey<A> {
         ]);
         (A::words(self.low, self.high), rest)
     }
-}
-
-/// A word of memory with these numbers in it, one behind the other, each of so many bits.
-#[inline(always)]
-fn in_memory(numbers: &[(u64, u32)]) -> u64 {
-    let (mut word, mut at) = (0, 0);
-    for &(number, bits) in numbers {
-        word |= number << if cfg!(target_endian = "big") { u64::BITS - at - bits } else { at };
-        at += bits;
-    }
-    word
 }
 
 const _: () = {

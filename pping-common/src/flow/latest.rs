@@ -18,7 +18,7 @@ pub struct Latest {
     pub sequence_end: u32,
     /// Whether a segment was seen that consumes sequence space.
     pub has_sequence: bool,
-    /// Where packets pass, as the number of a [`crate::abi::Direction`].
+    /// Where packets pass, as the number of a [`crate::parse::Direction`].
     pub direction: u8,
     /// Their differentiated services codepoint (RFC 2474).
     pub dscp: u8,

@@ -8,14 +8,16 @@ mod lifecycle;
 mod tests;
 
 pub use direction::FlowDirection;
-pub use key::{Address, Endpoint, FlowKey, Ipv4, Ipv6};
+pub use key::{Endpoint, FlowKey};
 pub use latest::{Latest, Noted, Progress};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 
+pub use crate::parse::{Address, Ipv4, Ipv6};
 use crate::{
-    abi::{Direction, SeriesKey},
-    parse::{Datagram, Kind, Segment, Transport},
-    rtt::{self, Connection, Effect, Measured, Method, Methods, Options, Part, Pass, Rules, Work},
+    method::{Method, Methods},
+    parse::{Datagram, Direction, Kind, Segment, Transport},
+    rtt::{self, Connection, Effect, Measured, Options, Part, Pass, Rules, Work},
+    series::SeriesKey,
 };
 
 /// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.

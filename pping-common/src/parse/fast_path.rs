@@ -5,13 +5,10 @@
 //! of a walk from header to header. So is, behind such headers, a UDP datagram.
 
 use super::{
-    Datagram, Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
+    Address, Datagram, Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
     options::USUAL_OPTIONS,
 };
-use crate::{
-    bytes::{Bytes, part},
-    flow::Address,
-};
+use crate::bytes::{Bytes, part};
 
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;

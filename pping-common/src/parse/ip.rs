@@ -1,6 +1,6 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport.
 
-use super::{Frame, Protocol, Untracked};
+use super::{Frame, IpAddress, Protocol, Untracked};
 use crate::{bytes::Bytes, limits::MAX_EXTENSION_HEADERS};
 
 pub(super) const ICMP: u8 = 1;
@@ -24,77 +24,6 @@ const IPV6_HEADER: usize = 40;
 const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 /// The same in an IPv6 fragment header, where the low bits are flags.
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
-
-/// An IP version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    /// Both, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
-}
-
-/// An IP address in two halves, the first byte the most significant of the first half. An IPv4 address
-/// is mapped into IPv6 (RFC 4291, 2.5.5.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(transparent)]
-pub struct IpAddress(pub [u64; 2]);
-
-impl IpAddress {
-    /// An IPv4 address, mapped.
-    #[inline(always)]
-    pub(super) fn mapped(bytes: [u8; 4]) -> Self {
-        Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(bytes))])
-    }
-
-    /// The address as 16 bytes.
-    #[inline(always)]
-    pub fn to_bytes(self) -> [u8; 16] {
-        let [high, low] = self.0;
-        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
-    }
-
-    /// The address with these bytes.
-    #[inline(always)]
-    pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        let number = u128::from_be_bytes(bytes);
-        Self([(number >> 64) as u64, number as u64])
-    }
-
-    /// Whether it is an IPv4 address.
-    #[inline(always)]
-    pub fn is_mapped(self) -> bool {
-        let [high, low] = self.0;
-        high == 0 && low >> 32 == 0xffff
-    }
-
-    /// The first `len` of its 128 bits, the others 0.
-    #[inline(always)]
-    #[must_use]
-    pub fn prefix(self, len: u8) -> Self {
-        let [high, low] = self.0;
-        match len {
-            0 => Self([0; 2]),
-            1..=63 => Self([high & !(u64::MAX >> len), 0]),
-            64 => Self([high, 0]),
-            65..=127 => Self([high, low & !(u64::MAX >> (len - 64))]),
-            _ => self,
-        }
-    }
-
-    /// Whether the address always means the host itself.
-    #[inline(always)]
-    pub fn is_loopback(self) -> bool {
-        let [high, low] = self.0;
-        high == 0 && (low == 1 || low >> 24 == 0x00ff_ff7f)
-    }
-}
 
 #[inline(always)]
 pub(super) fn parse_v4<O: Bytes + ?Sized>(

@@ -3,6 +3,8 @@
 //! Every length and offset is the sender's word and is treated as such: a read that would leave the
 //! frame ends the parse with a reason, loops are bounded, and nothing is believed that was not read.
 
+mod address;
+mod class;
 mod dns;
 mod fast_path;
 mod icmp;
@@ -17,9 +19,10 @@ mod tests;
 mod tunnel;
 mod udp;
 
+pub use address::{Address, Family, IpAddress, Ipv4, Ipv6};
+pub use class::{Direction, Protocol, Untracked};
 pub use dns::Dns;
 pub use icmp::Echo;
-pub use ip::{Family, IpAddress};
 pub use link::{LinkType, Vlan};
 pub use quic::{Quic, QuicForm};
 pub use scope::Scope;
@@ -29,80 +32,8 @@ pub use udp::Datagram;
 
 use crate::{
     bytes::Bytes,
-    rtt::{Method, Methods},
+    method::{Method, Methods},
 };
-
-/// What a packet carries, as far as counting goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Protocol {
-    /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
-    NonIp,
-    /// IP with a payload that has no name here.
-    Other,
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// ICMP.
-    Icmp,
-    /// `ICMPv6`.
-    Icmpv6,
-}
-
-impl Protocol {
-    /// How many protocols are told apart, rounded up to a power of two.
-    pub const COUNT: usize = 8;
-
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
-}
-
-/// Why a packet's flow is not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Untracked {
-    /// No IP packet.
-    NonIp,
-    /// A fragment other than the first, so without ports.
-    Fragment,
-    /// The frame ends inside a header.
-    Truncated,
-    /// A header contradicts itself: a version, a header length or a data offset that cannot be.
-    Malformed,
-    /// Nothing here measures this: another protocol, an ICMP message other than echo, more VLAN tags, MPLS
-    /// labels or extension headers than are followed.
-    Unsupported,
-    /// TCP without timestamps.
-    NoTimestamp,
-    /// The flow would be new, but its packet is none that begins one: an echo reply, a RST.
-    NoFlow,
-    /// The flow would be new, but the flow map is full.
-    MapFull,
-    /// There is a tunnel inside the tunnel.
-    NestedTunnel,
-    /// One of its hosts is to be left out.
-    Excluded,
-}
-
-impl Untracked {
-    /// How many reasons are told apart, rounded up to a power of two.
-    pub const COUNT: usize = 16;
-
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
-        Self::NonIp,
-        Self::Fragment,
-        Self::Truncated,
-        Self::Malformed,
-        Self::Unsupported,
-        Self::NoTimestamp,
-        Self::NoFlow,
-        Self::MapFull,
-        Self::NestedTunnel,
-        Self::Excluded,
-    ];
-}
 
 /// No header begins so far into a frame. A link header with all tags and labels is at most 54 bytes, an IP header
 /// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two

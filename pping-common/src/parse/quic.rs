@@ -1,7 +1,7 @@
 //! QUIC packets, as far as their invariants (RFC 8999) and the first byte tell.
 
 use super::Untracked;
-use crate::bytes::Bytes;
+use crate::bytes::{Bytes, mix};
 
 /// Bytes of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).
 const SHORTEST: usize = 21;
@@ -164,16 +164,9 @@ fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32
     let part = !(u64::MAX >> (8 * (len & 7)));
     let masks = [first_is_full | part, second_is_full | first_is_full & part, second_is_full & part];
     let mut digest = len;
-    digest = mixed(digest ^ words[0] & masks[0]);
-    digest = mixed(digest ^ words[1] & masks[1]);
-    digest = mixed(digest ^ words[2] & masks[2]);
+    digest = mix(digest, words[0] & masks[0]);
+    digest = mix(digest, words[1] & masks[1]);
+    digest = mix(digest, words[2] & masks[2]);
     let digest = (digest >> 32) as u32 | 1;
     Some(if len == 0 { 0 } else { digest })
-}
-
-/// One round of Fibonacci hashing. Nobody gains anything from a collision but samples of his own connection.
-#[inline(always)]
-fn mixed(value: u64) -> u64 {
-    let product = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    product ^ product >> 32
 }

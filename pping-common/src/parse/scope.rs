@@ -1,6 +1,6 @@
 //! Which packets are looked into.
 
-use crate::{limits::MAX_DNS_PORTS, rtt::Methods};
+use crate::{limits::MAX_DNS_PORTS, method::Methods};
 
 /// Which packets are looked into, fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

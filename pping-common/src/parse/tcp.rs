@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     bytes::Bytes,
-    rtt::{Method, Methods},
+    method::{Method, Methods},
 };
 
 const HEADER: usize = 20;

@@ -1,7 +1,7 @@
 //! UDP datagrams (RFC 768), as far as something in them can be timed.
 
 use super::{Dns, Kind, Quic, Scope, Transport, Untracked, dns, quic};
-use crate::{bytes::Bytes, rtt::Method};
+use crate::{bytes::Bytes, method::Method};
 
 const HEADER: usize = 8;
 

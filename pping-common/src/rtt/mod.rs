@@ -7,7 +7,6 @@
 
 mod icmp_echo;
 mod leg;
-mod method;
 mod pending;
 mod quic;
 mod rules;
@@ -19,13 +18,13 @@ mod tcp_ts;
 mod tests;
 
 pub use leg::Leg;
-pub use method::{Method, Methods};
 pub use pending::{Part, Pending};
 pub use quic::{Connection, Spin};
 pub use rules::{Basis, Rules};
 pub use tcp_seq::Options;
 pub use tcp_ts::{TsvalState, is_newer};
 
+pub use crate::method::{Method, Methods};
 use crate::{
     flow::{Endpoint, Flow, FlowDirection, Noted},
     parse::{Kind, Transport},

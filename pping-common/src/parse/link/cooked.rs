@@ -1,8 +1,8 @@
 //! Linux cooked captures: what libpcap puts in place of a link header when it captures on all interfaces at
 //! once (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of <https://www.tcpdump.org/linktypes.html>).
 
-use super::{Frame, Untracked, follow};
-use crate::{abi::Direction, bytes::Bytes};
+use super::{super::Direction, Frame, Untracked, follow};
+use crate::bytes::Bytes;
 
 /// Packet type, ARPHRD, address length, address, protocol.
 const HEADER: usize = 16;

@@ -8,8 +8,8 @@ mod vlan;
 pub use vlan::Vlan;
 
 pub(super) use self::ethernet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, follow, parse as ethernet};
-use super::{Family, Frame, Untracked};
-use crate::{abi::Direction, bytes::Bytes};
+use super::{Direction, Family, Frame, Untracked};
+use crate::bytes::Bytes;
 
 /// What the frames of an interface, or of a capture file, begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,10 @@
 //! Series: what is aggregated of the samples that belong together.
 
-use super::Direction;
 use crate::{
     group::GroupKey,
     hist::{self, BINS},
-    rtt::Method,
+    method::Method,
+    parse::Direction,
 };
 
 /// What the samples of a series have in common.
@@ -137,40 +137,8 @@ pub struct Series {
     pub busy: u32,
     /// Fills up to a multiple of 64.
     pub reserved: u32,
-    /// The two tallies, one for each [`Control::phase`].
+    /// The two tallies, one for each phase of the control block (`abi::Control`).
     pub tallies: [Tally; 2],
-}
-
-/// What the agent tells the programs while they run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Control {
-    /// Counts the turns of the agent. Its lowest bit says which of the two tallies of a series is written to.
-    pub phase: u32,
-    /// Which set of prefixes has the labels in force.
-    pub generation: u32,
-    /// Another number makes each flow look for its series again.
-    pub epoch: u32,
-    /// The first place in the array of series that was never used. The programs count it up.
-    pub unused: u32,
-    /// [`Control::OVER`] or [`Control::ANEW`] to have the next sweep report and delete all flows; else 0.
-    pub cut_off: u32,
-    /// How many of the turns the agent has booked in its ledger: all, or all but the last.
-    pub booked: u32,
-    /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
-    pub lease_end: u64,
-    /// Not 0 once a sweep found that it had run out.
-    pub lapsed: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
-}
-
-impl Control {
-    /// Cuts flows off as no more packets come: those that there is no room for on the ring stay for the next sweep.
-    pub const OVER: u32 = 1;
-
-    /// Cuts flows off as packets went by unseen: all of them, whether there is room or not.
-    pub const ANEW: u32 = 2;
 }
 
 /// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
@@ -222,7 +190,7 @@ pub struct Purpose(u64);
 
 impl Purpose {
     /// Samples of a method that match in a direction, with echoes of `dscp` (0, where that makes no difference), as of an
-    /// [`Control::epoch`].
+    /// epoch of the control block (`abi::Control`).
     #[inline(always)]
     pub fn new(epoch: u32, method: u8, direction: u8, dscp: u8) -> Self {
         let is_one = 1;
@@ -242,7 +210,6 @@ const _: () = {
     assert!(core::mem::offset_of!(Tally, bins) == 88);
     assert!(size_of::<Series>() == 64 + 2 * size_of::<Tally>());
     assert!(core::mem::offset_of!(Series, tallies) == 64);
-    assert!(size_of::<Control>() == 40);
     assert!(Method::COUNT <= 8);
 };
 

@@ -1,0 +1,35 @@
+//! What the agent tells the kernel programs while they run.
+
+/// What the agent tells the programs while they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Control {
+    /// Counts the turns of the agent. Its lowest bit says which of the two tallies of a series is written to.
+    pub phase: u32,
+    /// Which set of prefixes has the labels in force.
+    pub generation: u32,
+    /// Another number makes each flow look for its series again.
+    pub epoch: u32,
+    /// The first place in the array of series that was never used. The programs count it up.
+    pub unused: u32,
+    /// [`Control::OVER`] or [`Control::ANEW`] to have the next sweep report and delete all flows; else 0.
+    pub cut_off: u32,
+    /// How many of the turns the agent has booked in its ledger: all, or all but the last.
+    pub booked: u32,
+    /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
+    pub lease_end: u64,
+    /// Not 0 once a sweep found that it had run out.
+    pub lapsed: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl Control {
+    /// Cuts flows off as no more packets come: those that there is no room for on the ring stay for the next sweep.
+    pub const OVER: u32 = 1;
+
+    /// Cuts flows off as packets went by unseen: all of them, whether there is room or not.
+    pub const ANEW: u32 = 2;
+}
+
+const _: () = assert!(size_of::<Control>() == 40);

@@ -1,0 +1,160 @@
+//! IP addresses: as they are parsed, and as they are part of a key.
+
+use super::Protocol;
+use crate::bytes::in_memory;
+
+/// An IP version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+}
+
+/// An IP address in two halves, the first byte the most significant of the first half. An IPv4 address
+/// is mapped into IPv6 (RFC 4291, 2.5.5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct IpAddress(pub [u64; 2]);
+
+impl IpAddress {
+    /// An IPv4 address, mapped.
+    #[inline(always)]
+    pub(super) fn mapped(bytes: [u8; 4]) -> Self {
+        Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(bytes))])
+    }
+
+    /// The address as 16 bytes.
+    #[inline(always)]
+    pub fn to_bytes(self) -> [u8; 16] {
+        let [high, low] = self.0;
+        (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+    }
+
+    /// The address with these bytes.
+    #[inline(always)]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(bytes);
+        Self([(number >> 64) as u64, number as u64])
+    }
+
+    /// Whether it is an IPv4 address.
+    #[inline(always)]
+    pub fn is_mapped(self) -> bool {
+        let [high, low] = self.0;
+        high == 0 && low >> 32 == 0xffff
+    }
+
+    /// The first `len` of its 128 bits, the others 0.
+    #[inline(always)]
+    #[must_use]
+    pub fn prefix(self, len: u8) -> Self {
+        let [high, low] = self.0;
+        match len {
+            0 => Self([0; 2]),
+            1..=63 => Self([high & !(u64::MAX >> len), 0]),
+            64 => Self([high, 0]),
+            65..=127 => Self([high, low & !(u64::MAX >> (len - 64))]),
+            _ => self,
+        }
+    }
+
+    /// Whether the address always means the host itself.
+    #[inline(always)]
+    pub fn is_loopback(self) -> bool {
+        let [high, low] = self.0;
+        high == 0 && (low == 1 || low >> 24 == 0x00ff_ff7f)
+    }
+}
+
+/// An endpoint's address in a flow key.
+pub trait Address: Copy {
+    /// Its family.
+    const FAMILY: Family;
+
+    /// How an echo between such addresses is counted.
+    const ECHO: Protocol;
+
+    /// The part of an address that is not the same for the whole family.
+    fn of(address: IpAddress) -> Self;
+
+    /// The whole address.
+    fn to_address(self) -> IpAddress;
+
+    /// Two addresses as they are in a key, in words of memory: the first [`Address::WORDS`].
+    fn words(low: Self, high: Self) -> [u64; 4];
+
+    /// How many words two addresses have.
+    const WORDS: usize;
+}
+
+/// An IPv4 address in a flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Ipv4(u32);
+
+/// An IPv6 address in a flow key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Ipv6(IpAddress);
+
+impl Ipv4 {
+    /// All zeroes.
+    pub const ZERO: Self = Self(0);
+}
+
+impl Ipv6 {
+    /// All zeroes.
+    pub const ZERO: Self = Self(IpAddress([0; 2]));
+}
+
+impl Address for Ipv4 {
+    const FAMILY: Family = Family::V4;
+    const ECHO: Protocol = Protocol::Icmp;
+
+    #[inline(always)]
+    fn of(IpAddress([_, low]): IpAddress) -> Self {
+        Self(low as u32)
+    }
+
+    #[inline(always)]
+    fn to_address(self) -> IpAddress {
+        IpAddress([0, 0xffff << 32 | u64::from(self.0)])
+    }
+
+    #[inline(always)]
+    fn words(low: Self, high: Self) -> [u64; 4] {
+        [in_memory(&[(low.0.into(), 32), (high.0.into(), 32)]), 0, 0, 0]
+    }
+
+    const WORDS: usize = 1;
+}
+
+impl Address for Ipv6 {
+    const FAMILY: Family = Family::V6;
+    const ECHO: Protocol = Protocol::Icmpv6;
+
+    #[inline(always)]
+    fn of(address: IpAddress) -> Self {
+        Self(address)
+    }
+
+    #[inline(always)]
+    fn to_address(self) -> IpAddress {
+        self.0
+    }
+
+    #[inline(always)]
+    fn words(Self(IpAddress(low)): Self, Self(IpAddress(high)): Self) -> [u64; 4] {
+        [low[0], low[1], high[0], high[1]]
+    }
+
+    const WORDS: usize = 4;
+}

@@ -1,0 +1,96 @@
+//! What a packet is counted as.
+
+/// Where a packet is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Direction {
+    /// Coming in, on XDP or tc.
+    Ingress,
+    /// Going out, on tc.
+    Egress,
+}
+
+impl Direction {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
+
+    /// The name in labels, records and file names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "ingress",
+            Self::Egress => "egress",
+        }
+    }
+}
+
+/// What a packet carries, as far as counting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Protocol {
+    /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
+    NonIp,
+    /// IP with a payload that has no name here.
+    Other,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// ICMP.
+    Icmp,
+    /// `ICMPv6`.
+    Icmpv6,
+}
+
+impl Protocol {
+    /// How many protocols are told apart, rounded up to a power of two.
+    pub const COUNT: usize = 8;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
+}
+
+/// Why a packet's flow is not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Untracked {
+    /// No IP packet.
+    NonIp,
+    /// A fragment other than the first, so without ports.
+    Fragment,
+    /// The frame ends inside a header.
+    Truncated,
+    /// A header contradicts itself: a version, a header length or a data offset that cannot be.
+    Malformed,
+    /// Nothing here measures this: another protocol, an ICMP message other than echo, more VLAN tags, MPLS
+    /// labels or extension headers than are followed.
+    Unsupported,
+    /// TCP without timestamps.
+    NoTimestamp,
+    /// The flow would be new, but its packet is none that begins one: an echo reply, a RST.
+    NoFlow,
+    /// The flow would be new, but the flow map is full.
+    MapFull,
+    /// There is a tunnel inside the tunnel.
+    NestedTunnel,
+    /// One of its hosts is to be left out.
+    Excluded,
+}
+
+impl Untracked {
+    /// How many reasons are told apart, rounded up to a power of two.
+    pub const COUNT: usize = 16;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::NonIp,
+        Self::Fragment,
+        Self::Truncated,
+        Self::Malformed,
+        Self::Unsupported,
+        Self::NoTimestamp,
+        Self::NoFlow,
+        Self::MapFull,
+        Self::NestedTunnel,
+        Self::Excluded,
+    ];
+}
