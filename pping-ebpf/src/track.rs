@@ -286,8 +286,8 @@ fn step<A: Flows>(
         Endpoint::High => (&flow_ref.low, &flow_ref.high),
     };
     scratch.state = State {
-        min_rtt: timed.min_rtt,
-        smoothed_rtt: timed.smoothed_rtt,
+        min_rtt: timed.rtt.min,
+        smoothed_rtt: timed.rtt.smoothed,
         sent_packets: timed.packets,
         sent_bytes: timed.bytes,
         rec_packets: other.packets,

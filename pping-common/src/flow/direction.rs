@@ -1,10 +1,17 @@
 //! What is kept of one direction of a flow.
 
-use super::{Latest, Lifecycle, Reason};
+use super::{
+    latest::{Latest, Noted},
+    lifecycle::{Lifecycle, Reason},
+};
 use crate::{
-    rtt::{Leg, Pending, Spin, TsvalState},
+    parse::{Kind, Transport},
+    rtt::{Leg, Pending, Progress, RttSummary, Spin, TsvalState, is_newer},
     series::{SeriesRef, Traffic},
 };
+
+/// ECN codepoint of a packet that met congestion (RFC 3168, 5).
+const CE: u8 = 3;
 
 /// What is kept of the packets that one endpoint sends. What most packets touch is first, in a cache line: up to whether anything
 /// waits.
@@ -37,12 +44,8 @@ pub struct FlowDirection {
     pub pending: Pending,
     /// When the first packet was sent, ns.
     pub opened_at: u64,
-    /// When the last timestamp was recorded, ns; 0 before the first.
-    pub recorded_at: u64,
-    /// The lowest RTT of what this endpoint sent, ns; [`FlowDirection::NO_RTT`] before the first.
-    pub min_rtt: u64,
-    /// The smoothed RTT (RFC 6298, 2) of what this endpoint sent, ns; 0 before the first.
-    pub smoothed_rtt: u64,
+    /// The RTTs of what this endpoint sent.
+    pub rtt: RttSummary,
     /// Where the samples of what this endpoint sent are aggregated.
     pub series: SeriesRef,
     /// As much of `bytes` as is part of a series.
@@ -60,9 +63,6 @@ pub struct FlowDirection {
 }
 
 impl FlowDirection {
-    /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
-    pub const NO_RTT: u64 = u64::MAX;
-
     /// A direction in which nothing was seen yet.
     pub const EMPTY: Self = Self {
         packets: 0,
@@ -78,9 +78,7 @@ impl FlowDirection {
         leg: Leg::UNSEEN,
         pending: Pending::EMPTY,
         opened_at: 0,
-        recorded_at: 0,
-        min_rtt: Self::NO_RTT,
-        smoothed_rtt: 0,
+        rtt: RttSummary::EMPTY,
         series: SeriesRef::NONE,
         folded_bytes: 0,
         folded_packets: 0,
@@ -109,16 +107,56 @@ impl FlowDirection {
         traffic
     }
 
-    /// Takes a sample into the lowest and the smoothed RTT.
+    /// Looks at a packet that the direction sent, on its way in or out, before anything else does, and notes it.
     #[inline(always)]
-    pub(crate) fn take_sample(&mut self, rtt: u64) {
-        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
-        self.smoothed_rtt = match self.min_rtt {
-            Self::NO_RTT => rtt,
-            _ => self.smoothed_rtt - self.smoothed_rtt / 8 + rtt / 8,
-        };
-        if rtt < self.min_rtt {
-            self.min_rtt = rtt;
+    pub fn note(&mut self, transport: &Transport, traffic_class: u8, direction: u8) -> Noted {
+        let noted = self.look(transport, traffic_class);
+        self.put_down(transport, traffic_class, direction, &noted);
+        noted
+    }
+
+    /// The first half of [`FlowDirection::note`]: what a packet means.
+    ///
+    /// A segment was sent before when all its bytes were, unless it is
+    /// - a keep-alive: at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
+    /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
+    ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
+    #[inline(always)]
+    pub fn look(&self, transport: &Transport, traffic_class: u8) -> Noted {
+        let (mut progress, mut is_retransmission, mut is_reordered) = (Progress::None, false, false);
+        if transport.kind == Kind::Tcp {
+            let segment = &transport.segment;
+            progress = self.latest.progress(segment);
+            if progress == Progress::Behind {
+                let is_late = segment.has_timestamps
+                    && self.tsval_state != TsvalState::Unknown
+                    && is_newer(self.newest_tsval, segment.timestamps.tsval);
+                let is_keep_alive = segment.payload <= 1
+                    && segment.sequence_end() == self.latest.sequence_end
+                    && !segment.flags.syn()
+                    && !segment.flags.fin();
+                is_reordered = is_late && !is_keep_alive;
+                is_retransmission = !is_late && !is_keep_alive;
+            }
+        }
+        Noted { progress, is_retransmission, is_reordered, is_ce: traffic_class & 3 == CE }
+    }
+
+    /// The second half: has the next packet be compared with this one.
+    #[inline(always)]
+    pub fn put_down(&mut self, transport: &Transport, traffic_class: u8, direction: u8, noted: &Noted) {
+        let latest = &mut self.latest;
+        let dscp = traffic_class >> 2;
+        // Written only when they change, which leaves the cache line alone.
+        if latest.direction != direction {
+            latest.direction = direction;
+        }
+        if latest.dscp != dscp {
+            latest.dscp = dscp;
+        }
+        if matches!(noted.progress, Progress::First | Progress::Advance | Progress::Overlap) {
+            latest.sequence_end = transport.segment.sequence_end();
+            latest.has_sequence = true;
         }
     }
 }
@@ -126,5 +164,6 @@ impl FlowDirection {
 const _: () = {
     assert!(size_of::<FlowDirection>() == 240);
     assert!(core::mem::offset_of!(FlowDirection, pending) == 56);
+    assert!(core::mem::offset_of!(FlowDirection, rtt) == 168);
     assert!(core::mem::offset_of!(FlowDirection, series) == 192);
 };

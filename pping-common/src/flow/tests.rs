@@ -5,3 +5,4 @@ mod key;
 mod latest;
 mod lifecycle;
 mod properties;
+mod rtt;

@@ -1,7 +1,10 @@
 //! Identifiers that wait for their echo.
 
-use super::{Methods, Pass, Work};
-use crate::limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION};
+use super::plan::{Pass, Work};
+use crate::{
+    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
+    method::Methods,
+};
 
 /// Some of the slots of a direction, side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,10 +52,14 @@
 //! came after one that was lost. It is too short only if packets are overtaken by more than a quarter of the RTT: one sample in
 //! thousands, and one in fifty if it is a whole RTT.
 
-use super::{Method, Rules, Work, leg::LegState};
+use super::{
+    leg::{Leg, LegState},
+    plan::Work,
+    rules::{RttSummary, Rules},
+};
 use crate::{
-    flow::{Endpoint, Flow, FlowDirection},
     limits::PENDING_LIFETIME,
+    method::{Method, Methods},
     parse::{Quic, QuicForm},
 };
 
@@ -82,7 +86,7 @@ const BREACH: u8 = 4;
 #[repr(C)]
 pub struct Spin {
     /// When the last edge was seen, ns; 0 before the first, and while that is in doubt.
-    pub(super) edge_at: u64,
+    pub(crate) edge_at: u64,
     /// The measure of the interval between two edges, in units of 1024 ns; 0 before there were two.
     pub(super) interval: u32,
     /// [`Spin::VALUE`] and what else there is.
@@ -166,7 +170,7 @@ impl Connection {
 
     /// Whether it is.
     #[inline(always)]
-    pub(super) fn is_recognised(self) -> bool {
+    pub(crate) fn is_recognised(self) -> bool {
         self.0 != 0
     }
 
@@ -191,128 +195,150 @@ impl Connection {
 
 const _: () = assert!(size_of::<Spin>() == 16);
 
+/// What is kept of a flow that may be QUIC, as seen from the sender of a packet.
+pub(crate) struct State<'a> {
+    /// Whether it is QUIC, and how far its spin bits are trusted.
+    pub(crate) connection: &'a mut Connection,
+    /// The version of the latest long header while it is not recognised.
+    pub(crate) version: &'a mut u32,
+    /// The leg of the sender, and that of the other side.
+    pub(crate) legs: (&'a mut Leg, &'a mut Leg),
+    /// The spin bits of the sender, and those of the other side.
+    pub(crate) spins: (&'a mut Spin, &'a mut Spin),
+    /// The RTTs of what the other side sent.
+    pub(crate) rtt: &'a mut RttSummary,
+    /// Whether what the sender sends is timed, and what the other side sends.
+    pub(crate) timed: (bool, bool),
+}
+
 /// Whether a packet could change anything.
 #[inline(always)]
-pub(super) fn has_effect(flow: &Flow, from: Endpoint, quic: &Quic, rules: &Rules) -> bool {
-    let (forward, reverse) = flow.both(from);
+pub(crate) fn has_effect(
+    connection: Connection,
+    (forward, reverse): (&Leg, &Leg),
+    spin: &Spin,
+    quic: &Quic,
+    methods: Methods,
+) -> bool {
     if quic.form == QuicForm::Short {
-        return forward.spin.is_changed(u8::from(quic.spin))
-            && flow.connection.is_recognised()
-            && rules.methods.has(Method::QuicSpin);
+        return spin.is_changed(u8::from(quic.spin))
+            && connection.is_recognised()
+            && methods.has(Method::QuicSpin);
     }
     // A leg that was never begun has no number either, but then the direction has not sent anything yet.
-    !flow.connection.is_recognised()
-        || reverse.leg.waits()
-        || forward.leg.waits()
-        || forward.leg.state == LegState::Unseen
-        || forward.leg.number != quic.source_id
+    !connection.is_recognised()
+        || reverse.waits()
+        || forward.waits()
+        || forward.state == LegState::Unseen
+        || forward.number != quic.source_id
 }
 
-/// Notes a packet that `from` sent, and what it completes.
-#[inline(always)]
-pub(super) fn plan(flow: &mut Flow, from: Endpoint, quic: &Quic, now: u64, rules: &Rules, work: &mut Work) {
-    if quic.form != QuicForm::Short {
-        match_reply(flow, from, quic, work);
-        if quic.form != QuicForm::Negotiation {
-            recognise(flow, from, quic);
-            note_ids(flow, from, quic, now, rules);
+impl State<'_> {
+    /// Notes a packet, and what it completes.
+    #[inline(always)]
+    pub(crate) fn plan(&mut self, quic: &Quic, now: u64, rules: &Rules, work: &mut Work) {
+        if quic.form != QuicForm::Short {
+            self.match_reply(quic, work);
+            if quic.form != QuicForm::Negotiation {
+                self.recognise(quic);
+                self.note_ids(quic, now, rules.methods);
+            }
+        } else if self.connection.is_recognised() && rules.methods.has(Method::QuicSpin) {
+            self.note_spin(u8::from(quic.spin), now, rules, work);
         }
-    } else if flow.connection.is_recognised() && rules.methods.has(Method::QuicSpin) {
-        note_spin(flow, from, u8::from(quic.spin), now, rules, work);
     }
-}
 
-/// Rule 4.
-#[inline(always)]
-fn match_reply(flow: &mut Flow, from: Endpoint, quic: &Quic, work: &mut Work) {
-    let (_, reverse) = flow.both_mut(from);
-    let leg = &mut reverse.leg;
-    if leg.waits() && leg.number == quic.destination_id {
-        leg.state = LegState::Done;
-        work.method = Method::QuicHandshake;
-        work.since = leg.since;
-        work.found = quic.version;
-        work.replied = 1;
+    /// Rule 4.
+    #[inline(always)]
+    fn match_reply(&mut self, quic: &Quic, work: &mut Work) {
+        let (_, leg) = &mut self.legs;
+        if leg.waits() && leg.number == quic.destination_id {
+            leg.state = LegState::Done;
+            work.method = Method::QuicHandshake;
+            work.since = leg.since;
+            work.found = quic.version;
+            work.replied = 1;
+        }
     }
-}
 
-/// Rule 1.
-#[inline(always)]
-fn recognise(flow: &mut Flow, from: Endpoint, quic: &Quic) {
-    if flow.connection.is_recognised() {
-        return;
+    /// Rule 1.
+    #[inline(always)]
+    fn recognise(&mut self, quic: &Quic) {
+        if self.connection.is_recognised() {
+            return;
+        }
+        let (_, reverse) = &self.legs;
+        // The side that has sent no long header has no source ID, which is as good as an empty one here.
+        let is_answer = quic.destination_id != 0 && quic.destination_id == reverse.number;
+        if quic.is_known || is_answer && quic.version == *self.version {
+            *self.connection = Connection(FIRST);
+        }
+        *self.version = quic.version;
     }
-    let (_, reverse) = flow.both(from);
-    // The side that has sent no long header has no source ID, which is as good as an empty one here.
-    let is_answer = quic.destination_id != 0 && quic.destination_id == reverse.leg.number;
-    if quic.is_known || is_answer && quic.version == flow.version {
-        flow.connection = Connection(FIRST);
-    }
-    flow.version = quic.version;
-}
 
-/// Rules 2, 3, 5 and 14.
-#[inline(always)]
-fn note_ids(flow: &mut Flow, from: Endpoint, quic: &Quic, now: u64, rules: &Rules) {
-    let timed = flow.is_timed(from, rules.include_local);
-    let (forward, reverse) = flow.both_mut(from);
-    let leg = &mut forward.leg;
-    let is_initial = quic.form == QuicForm::Initial;
-    if leg.waits() {
-        if is_initial && now.saturating_sub(leg.since) > FLIGHT {
-            leg.state = LegState::Void;
+    /// Rules 2, 3, 5 and 14.
+    #[inline(always)]
+    fn note_ids(&mut self, quic: &Quic, now: u64, methods: Methods) {
+        let (timed, _) = self.timed;
+        let (leg, reverse) = &mut self.legs;
+        let is_initial = quic.form == QuicForm::Initial;
+        if leg.waits() {
+            if is_initial && now.saturating_sub(leg.since) > FLIGHT {
+                leg.state = LegState::Void;
+            }
+            return;
         }
-        return;
+        let is_first = leg.state == LegState::Unseen;
+        if is_first {
+            let begins = is_initial && reverse.state == LegState::Unseen;
+            let waits = begins && timed && methods.has(Method::QuicHandshake);
+            leg.since = now;
+            leg.state = if waits { LegState::Asked } else { LegState::Done };
+        }
+        if leg.number != quic.source_id {
+            leg.number = quic.source_id;
+            let (forward, reverse) = &mut self.spins;
+            forward.invalidate();
+            reverse.invalidate();
+        }
     }
-    let is_first = leg.state == LegState::Unseen;
-    if is_first {
-        let begins = is_initial && reverse.leg.state == LegState::Unseen;
-        let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
-        leg.since = now;
-        leg.state = if waits { LegState::Asked } else { LegState::Done };
-    }
-    if leg.number != quic.source_id {
-        leg.number = quic.source_id;
-        forward.spin.invalidate();
-        reverse.spin.invalidate();
-    }
-}
 
-/// Rules 6 to 13.
-#[inline(always)]
-fn note_spin(flow: &mut Flow, from: Endpoint, value: u8, now: u64, rules: &Rules, work: &mut Work) {
-    let timed = flow.is_timed(from.other(), rules.include_local);
-    let mut connection = flow.connection;
-    let (forward, reverse) = flow.both_mut(from);
-    if !forward.spin.is_changed(value) {
-        return;
-    }
-    if !forward.spin.has(Spin::SEEN) {
-        forward.spin.state = Spin::SEEN | value;
-        return;
-    }
-    if forward.spin.is_early(now) {
-        if reverse.spin.has(Spin::EARLY) {
-            forward.spin = Spin::UNSEEN;
-            reverse.spin = Spin::UNSEEN;
-            connection.lose(1);
-        } else if !forward.spin.has(Spin::EARLY) {
-            forward.spin.state |= Spin::EARLY;
-            connection.lose(1);
+    /// Rules 6 to 13.
+    #[inline(always)]
+    fn note_spin(&mut self, value: u8, now: u64, rules: &Rules, work: &mut Work) {
+        let (_, timed) = self.timed;
+        let mut connection = *self.connection;
+        let (forward, reverse) = &mut self.spins;
+        if !forward.is_changed(value) {
+            return;
         }
-    } else if forward.spin.has(Spin::LATEST) {
-        breach(&mut forward.spin, &mut reverse.spin, &mut connection);
-    } else {
-        if reverse.spin.has(Spin::LATEST) {
-            connection.gain();
+        if !forward.has(Spin::SEEN) {
+            forward.state = Spin::SEEN | value;
+            return;
         }
-        take_edge(forward, reverse, value, now, connection.is_believed(), work);
-        if timed && rules.allow(reverse, now) {
-            reverse.recorded_at = now;
-            forward.spin.state |= Spin::RECORDED;
+        if forward.is_early(now) {
+            if reverse.has(Spin::EARLY) {
+                **forward = Spin::UNSEEN;
+                **reverse = Spin::UNSEEN;
+                connection.lose(1);
+            } else if !forward.has(Spin::EARLY) {
+                forward.state |= Spin::EARLY;
+                connection.lose(1);
+            }
+        } else if forward.has(Spin::LATEST) {
+            breach(forward, reverse, &mut connection);
+        } else {
+            if reverse.has(Spin::LATEST) {
+                connection.gain();
+            }
+            take_edge(forward, reverse, value, now, connection.is_believed(), work);
+            if timed && rules.allow(self.rtt, now) {
+                self.rtt.recorded_at = now;
+                forward.state |= Spin::RECORDED;
+            }
         }
+        *self.connection = connection;
     }
-    flow.connection = connection;
 }
 
 /// Rule 8.
@@ -333,15 +359,7 @@ fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
 
 /// Rules 11 and 12.
 #[inline(always)]
-fn take_edge(
-    forward: &mut FlowDirection,
-    reverse: &mut FlowDirection,
-    value: u8,
-    now: u64,
-    is_believed: bool,
-    work: &mut Work,
-) {
-    let (spin, other) = (&mut forward.spin, &mut reverse.spin);
+fn take_edge(spin: &mut Spin, other: &mut Spin, value: u8, now: u64, is_believed: bool, work: &mut Work) {
     if spin.edge_at != 0 {
         let since = now.saturating_sub(spin.edge_at);
         let is_credible = since >= spin.measure() / 2 && since <= LONGEST;

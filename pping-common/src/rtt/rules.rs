@@ -1,7 +1,6 @@
 //! How often timestamps are recorded.
 
-use super::Methods;
-use crate::flow::FlowDirection;
+use crate::method::Methods;
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,34 +41,70 @@ impl Rules {
         methods: Methods::ALL,
     };
 
-    /// Whether `direction` may not record before `end`, and not at it either.
+    /// Whether the limit of nanoseconds forbids to record up to and at `end`.
     #[inline(always)]
-    pub(crate) fn forbid(&self, direction: &FlowDirection, end: u64) -> bool {
-        direction.recorded_at != 0 && end.saturating_sub(direction.recorded_at) < self.rate_limit
+    pub(crate) fn forbid(&self, rtt: &RttSummary, end: u64) -> bool {
+        rtt.recorded_at != 0 && end.saturating_sub(rtt.recorded_at) < self.rate_limit
     }
 
-    /// Whether `direction` may record at `now`. The stricter limit wins.
+    /// Whether a direction may record at `now`. The stricter limit wins.
     #[inline(always)]
-    pub(super) fn allow(&self, direction: &FlowDirection, now: u64) -> bool {
-        let since = now.saturating_sub(direction.recorded_at);
+    pub(super) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
+        let since = now.saturating_sub(rtt.recorded_at);
         // At the same moment: what is measured by two methods is recorded for both.
-        if direction.recorded_at == 0 || self.methods.has_both() && direction.recorded_at == now {
+        if rtt.recorded_at == 0 || self.methods.has_both() && rtt.recorded_at == now {
             return true;
         }
         if since < self.rate_limit {
             return false;
         }
-        if self.rtt_rate == 0 || direction.min_rtt == FlowDirection::NO_RTT {
+        if self.rtt_rate == 0 || rtt.min == RttSummary::NO_RTT {
             return true;
         }
-        let rtt = match self.rtt_basis {
-            Basis::Smoothed => direction.smoothed_rtt,
-            Basis::Min => direction.min_rtt,
+        let basis = match self.rtt_basis {
+            Basis::Smoothed => rtt.smoothed,
+            Basis::Min => rtt.min,
         };
         // RTTs beyond 2^40 ns (18 minutes) count as that, so that the product stays in range.
-        let rtt = if rtt < 1 << 40 { rtt } else { 1 << 40 };
-        since >= (rtt * (self.rtt_rate & 0x00ff_ffff)) >> 16
+        let basis = if basis < 1 << 40 { basis } else { 1 << 40 };
+        since >= (basis * (self.rtt_rate & 0x00ff_ffff)) >> 16
     }
 }
 
-const _: () = assert!(size_of::<Rules>() == 24);
+/// What is known of the round-trip times of the packets that one endpoint sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RttSummary {
+    /// When the last identifier was recorded, ns; 0 before the first.
+    pub recorded_at: u64,
+    /// The lowest RTT, ns; [`RttSummary::NO_RTT`] before the first.
+    pub min: u64,
+    /// The smoothed RTT (RFC 6298, 2), ns; 0 before the first.
+    pub smoothed: u64,
+}
+
+impl RttSummary {
+    /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
+    pub const NO_RTT: u64 = u64::MAX;
+
+    /// Nothing was recorded yet.
+    pub const EMPTY: Self = Self { recorded_at: 0, min: Self::NO_RTT, smoothed: 0 };
+
+    /// Adds a sample, ns.
+    #[inline(always)]
+    pub(super) fn take_sample(&mut self, rtt: u64) {
+        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
+        self.smoothed = match self.min {
+            Self::NO_RTT => rtt,
+            _ => self.smoothed - self.smoothed / 8 + rtt / 8,
+        };
+        if rtt < self.min {
+            self.min = rtt;
+        }
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Rules>() == 24);
+    assert!(size_of::<RttSummary>() == 24);
+};

@@ -1,18 +1,20 @@
 //! `tcp-handshake`: a SYN and its SYN-ACK, a SYN-ACK and the ACK that completes the handshake (RFC 9293, 3.5).
 
-use super::{Method, Work, leg::LegState};
-use crate::{flow::FlowDirection, parse::Segment};
+use super::{
+    leg::{Leg, LegState},
+    plan::Work,
+};
+use crate::{method::Method, parse::Segment};
 
 /// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
 #[inline(always)]
-pub(super) fn has_effect(reverse: &FlowDirection, segment: &Segment) -> bool {
-    segment.flags.syn() || reverse.leg.waits()
+pub(crate) fn has_effect(reverse: &Leg, segment: &Segment) -> bool {
+    segment.flags.syn() || reverse.waits()
 }
 
 /// Matches a segment against the leg of the other side.
 #[inline(always)]
-pub(super) fn match_reply(reverse: &mut FlowDirection, segment: &Segment, work: &mut Work) {
-    let leg = &mut reverse.leg;
+pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, work: &mut Work) {
     if !segment.flags.ack() {
         return;
     }
@@ -37,11 +39,10 @@ pub(super) fn match_reply(reverse: &mut FlowDirection, segment: &Segment, work: 
 
 /// Notes a SYN or SYN-ACK, which waits from `now` on if it is timed.
 #[inline(always)]
-pub(super) fn begin(forward: &mut FlowDirection, segment: &Segment, now: u64, timed: bool) {
+pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     if !segment.flags.syn() {
         return;
     }
-    let leg = &mut forward.leg;
     let number = segment.sequence.wrapping_add(1);
     if leg.state != LegState::Unseen && leg.number == number {
         if leg.waits() {

@@ -1,7 +1,10 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
-use super::{Effect, Part};
-use crate::{flow::FlowDirection, parse::Segment};
+use super::{
+    pending::{Part, Pending},
+    plan::Effect,
+};
+use crate::parse::Segment;
 
 /// What is known of a direction's newest `TSval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,43 +35,44 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn effect(
-    forward: &FlowDirection,
-    reverse: &FlowDirection,
+pub(crate) fn effect(
+    newest: u32,
+    state: TsvalState,
+    reverse: &Pending,
     part: Part,
     segment: &Segment,
 ) -> Effect {
     let Some(timestamps) = segment.timestamps() else { return Effect::Nothing };
-    if reverse.pending.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
+    if reverse.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
         return Effect::Anything;
     }
-    match forward.tsval_state {
-        _ if !is_first_seen(forward, timestamps.tsval) => Effect::Nothing,
+    match state {
+        _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
         TsvalState::Known => Effect::Tsval,
         TsvalState::Unknown | TsvalState::Invalidated => Effect::Anything,
     }
 }
 
 #[inline(always)]
-fn is_first_seen(forward: &FlowDirection, tsval: u32) -> bool {
-    forward.tsval_state == TsvalState::Unknown || is_newer(tsval, forward.newest_tsval)
+fn is_first_seen(newest: u32, state: TsvalState, tsval: u32) -> bool {
+    state == TsvalState::Unknown || is_newer(tsval, newest)
 }
 
 /// Notes the `TSval` of a segment without RST, and returns it if its echo can be timed: it is the first of its tick, on a segment
 /// that must be acknowledged.
 #[inline(always)]
-pub(super) fn identifier(forward: &mut FlowDirection, segment: &Segment) -> Option<u32> {
+pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
-    if !is_first_seen(forward, tsval) {
+    if !is_first_seen(*newest, *state, tsval) {
         return None;
     }
-    let is_first_of_tick = match forward.tsval_state {
+    let is_first_of_tick = match *state {
         // In mid-stream, earlier segments may have carried the same.
         TsvalState::Unknown => segment.flags.syn(),
         TsvalState::Known => true,
         TsvalState::Invalidated => false,
     };
-    forward.newest_tsval = tsval;
-    forward.tsval_state = TsvalState::Known;
+    *newest = tsval;
+    *state = TsvalState::Known;
     (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
 }

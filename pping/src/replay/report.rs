@@ -98,8 +98,8 @@ impl Report {
         let (timed, other) = (flow.direction(from.other()), flow.direction(from));
         let event = of_sample(sample, frame, seen, endpoints, series);
         self.tell(RttEvent {
-            min_rtt: timed.min_rtt,
-            smoothed_rtt: timed.smoothed_rtt,
+            min_rtt: timed.rtt.min,
+            smoothed_rtt: timed.rtt.smoothed,
             sent_packets: timed.packets,
             sent_bytes: timed.bytes,
             rec_packets: other.packets,

@@ -1,10 +1,11 @@
 //! Which of the methods for TCP a segment is measured by.
 
-use super::{Effect, Method, Options, Part, Pass, Rules, Work, tcp_handshake, tcp_seq, tcp_ts};
+use super::{direction::FlowDirection, state::Flow};
 use crate::{
-    flow::{Flow, FlowDirection, Progress},
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
+    method::Method,
     parse::Segment,
+    rtt::{Effect, Options, Part, Pass, Progress, Rules, Work, tcp_handshake, tcp_seq, tcp_ts},
 };
 
 /// Whether the sequence numbers of a flow are timed in this turn.
@@ -35,16 +36,23 @@ pub(super) fn effect(
     if options != expected && options != Options::With || segment.flags.rst() {
         return Effect::Anything;
     }
-    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse, segment) {
+    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(&reverse.leg, segment) {
         return Effect::Anything;
     }
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
     let mut effect = Effect::Nothing;
     if methods.has(Method::TcpTs) {
-        effect = tcp_ts::effect(forward, reverse, Part::of(methods, Pass::First), segment);
+        effect = tcp_ts::effect(
+            forward.newest_tsval,
+            forward.tsval_state,
+            &reverse.pending,
+            Part::of(methods, Pass::First),
+            segment,
+        );
     }
     if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
-        effect = tcp_seq::effect(forward, reverse, Part::of(methods, pass), segment, progress);
+        effect =
+            tcp_seq::effect(&forward.pending, &reverse.pending, Part::of(methods, pass), segment, progress);
     }
     // What is recorded for the one may be recorded for the other at the same moment, whatever the limit.
     if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
@@ -104,8 +112,8 @@ pub(super) fn plan(
     }
     let has_handshake = methods.has(Method::TcpHandshake);
     if has_handshake && pass == Pass::First {
-        tcp_handshake::match_reply(reverse, segment, work);
-        tcp_handshake::begin(forward, segment, now, timed);
+        tcp_handshake::match_reply(&mut reverse.leg, segment, work);
+        tcp_handshake::begin(&mut forward.leg, segment, now, timed);
     }
     // What the legs time is not timed twice.
     let is_left_to_legs = has_handshake && flags.syn();
@@ -139,7 +147,7 @@ pub(super) fn plan(
                 work.gives = 1;
             }
         }
-        if let Some(tsval) = tcp_ts::identifier(forward, segment)
+        if let Some(tsval) = tcp_ts::identifier(&mut forward.newest_tsval, &mut forward.tsval_state, segment)
             && !is_left_to_legs
         {
             work.identifier = tsval;

@@ -5,7 +5,7 @@ use std::{vec, vec::Vec};
 use crate::{
     flow::{Endpoint, Outcome},
     parse::{Kind, Quic, QuicForm, Transport},
-    rtt::{Effect, Method, Methods, Rules},
+    rtt::{Effect, Method, Methods, Rules, Spin},
     testing::{Conversation, MS},
 };
 
@@ -215,8 +215,8 @@ fn rule_7_both_sides_early_start_over() {
     talk.high(1181, short(false));
     talk.low(1182, short(true));
     talk.high(1182, short(true));
-    assert_eq!(talk.flow.low.spin, super::super::Spin::UNSEEN);
-    assert_eq!(talk.flow.high.spin, super::super::Spin::UNSEEN);
+    assert_eq!(talk.flow.low.spin, Spin::UNSEEN);
+    assert_eq!(talk.flow.high.spin, Spin::UNSEEN);
     // The next are the values, then the first edges, and then there are samples again.
     let rest: Vec<_> = (0..8)
         .map(|index| {
@@ -343,10 +343,10 @@ fn rule_13_limits_are_on_what_begins_an_interval() {
 #[test]
 fn rule_13_samples_are_those_of_the_other_side() {
     let mut talk = believed();
-    let (low, high) = (talk.flow.low.smoothed_rtt, talk.flow.high.smoothed_rtt);
+    let (low, high) = (talk.flow.low.rtt.smoothed, talk.flow.high.rtt.smoothed);
     talk.low(1190, short(false));
-    assert_eq!(talk.flow.low.smoothed_rtt, low);
-    assert!(talk.flow.high.smoothed_rtt > high);
+    assert_eq!(talk.flow.low.rtt.smoothed, low);
+    assert!(talk.flow.high.rtt.smoothed > high);
 }
 
 #[test]

@@ -3,8 +3,6 @@
 mod icmp_echo;
 mod limits;
 mod locality;
-mod methods;
-mod model;
 mod pending;
 mod properties;
 mod quic;

@@ -4,11 +4,11 @@ use std::{vec, vec::Vec};
 
 use proptest::{collection::vec, prelude::*};
 
-use super::model::{Found, Model};
 use crate::{
-    flow::{Endpoint, Flow, Outcome},
+    flow::{Endpoint, Flow},
+    model::{Found, Model, State},
     parse::{Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Basis, Measured, Method, Methods, Rules},
+    rtt::{Basis, Method, Methods, Rules},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
 };
 
@@ -208,18 +208,6 @@ fn conversation(rules: Rules, local: u32) -> Conversation {
     Conversation { flow: Flow { local, ..Flow::EMPTY }, rules }
 }
 
-fn found(outcome: Outcome) -> Found {
-    let all = [outcome.measured, outcome.second];
-    Found {
-        samples: all
-            .iter()
-            .filter_map(Measured::sample)
-            .map(|sample| (sample.method, sample.identifier, sample.rtt))
-            .collect(),
-        full: all.iter().filter(|measured| measured.pending_full).count(),
-    }
-}
-
 /// Sends packets past a flow and the model, which must agree after each.
 fn assert_as_the_model(
     packets: &[(Endpoint, u64, Transport)],
@@ -241,13 +229,12 @@ fn assert_as_the_model(
                 model.set_clock_back();
             }
         }
-        let found = found(talk.packet(from, now, &transport));
-        let expected = model.packet(from as usize, &transport, now);
+        let found = Found::of(&talk.packet(from, now, &transport));
+        let expected = model.packet(from, &transport, now);
         prop_assert_eq!(found, expected, "{:?} at {} ms, {:?}", from, now / MS, transport);
         for endpoint in [Endpoint::Low, Endpoint::High] {
-            let direction = talk.flow.direction(endpoint);
-            let state = (direction.pending.waiting(), direction.min_rtt, direction.smoothed_rtt);
-            let expected = model.state(endpoint as usize);
+            let state = State::of(talk.flow.direction(endpoint));
+            let expected = model.state(endpoint);
             prop_assert_eq!(
                 state,
                 expected,
@@ -315,7 +302,7 @@ proptest! {
                 transport = if flags.is_some() { reply(sequence) } else { request(sequence) };
             }
             let timed = from.other() as usize;
-            for (method, identifier, rtt) in found(talk.packet(from, now, &transport)).samples {
+            for (method, identifier, rtt) in Found::of(&talk.packet(from, now, &transport)).samples {
                 prop_assert!(rtt < now);
                 prop_assert!(rules.methods.has(method) || method == Method::IcmpEcho, "{:?}", method);
                 let is_sent = sent[timed].contains(&(identifier, now - rtt));

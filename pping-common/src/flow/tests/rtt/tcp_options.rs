@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use crate::{
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, Options},
+    rtt::{Method, Methods, Options, RttSummary},
     testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
 };
 
@@ -232,13 +232,13 @@ fn other_methods_have_all_eight_slots() {
 #[test]
 fn both_samples_of_a_packet_count_for_the_smoothed_rtt() {
     let mut talk = connected(BOTH, true);
-    talk.flow.low.min_rtt = crate::flow::FlowDirection::NO_RTT;
+    talk.flow.low.rtt.min = RttSummary::NO_RTT;
     talk.low(10, with_timestamps(bare(ACK, 1_000, 100, 5_000), 101, 500));
     // In the same tick, and acknowledged with the first.
     talk.low(14, with_timestamps(bare(ACK, 1_100, 100, 5_000), 101, 500));
     let both = samples(talk.high(30, with_timestamps(bare(ACK, 5_000, 0, 1_200), 501, 101)));
     assert_eq!(both, [(Method::TcpTs, 101, 20), (Method::TcpSeq, 1_200, 16)]);
     let ms = crate::testing::MS;
-    assert_eq!(talk.flow.low.min_rtt, 16 * ms);
-    assert_eq!(talk.flow.low.smoothed_rtt, 20 * ms - 20 * ms / 8 + 2 * ms);
+    assert_eq!(talk.flow.low.rtt.min, 16 * ms);
+    assert_eq!(talk.flow.low.rtt.smoothed, 20 * ms - 20 * ms / 8 + 2 * ms);
 }

@@ -1,9 +1,9 @@
 //! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low side and 500 on the high.
 
 use crate::{
-    flow::{Endpoint, FlowDirection},
+    flow::Endpoint,
     parse::Transport,
-    rtt::{Method, Sample},
+    rtt::{Method, RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, unwatched},
 };
 
@@ -13,8 +13,8 @@ fn tsval_is_timed_from_its_segment_to_its_echo() {
     assert_eq!(rtt(talk.low(10, data(101, 500))), None);
     let sample = talk.high(30, pure_ack(501, 101)).measured.sample();
     assert_eq!(sample, Some(Sample { method: Method::TcpTs, identifier: 101, rtt: 20 * MS, side_rtt: 0 }));
-    assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
-    assert_eq!(talk.flow.high.smoothed_rtt, 0);
+    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
+    assert_eq!(talk.flow.high.rtt.smoothed, 0);
 }
 
 #[test]
@@ -213,8 +213,8 @@ fn packet_is_matched_against_what_waited_before_it() {
     assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
     assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
     assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
-    assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
-    assert_eq!(talk.flow.high.smoothed_rtt, 7 * MS);
+    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
+    assert_eq!(talk.flow.high.rtt.smoothed, 7 * MS);
 }
 
 #[test]
@@ -281,9 +281,9 @@ fn new_syn_on_used_ports_begins_anew() {
     // Clocks of another connection, both older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
     assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 0));
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (FlowDirection::NO_RTT, 0));
+    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (RttSummary::NO_RTT, 0));
     assert_eq!(rtt(talk.high(1030, segment(SYN | ACK, 0, 400, 50))), Some((50, 30)));
-    assert_eq!(talk.flow.low.min_rtt, 30 * MS);
+    assert_eq!(talk.flow.low.rtt.min, 30 * MS);
     assert_eq!(rtt(talk.low(1035, pure_ack(51, 400))), Some((400, 5)));
 }
 
@@ -306,7 +306,7 @@ fn retransmitted_syn_does_not_begin_anew() {
     assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
     talk.low(2010, segment(SYN, 0, 2100, 0));
     assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (2, 1));
-    assert_eq!(talk.flow.low.min_rtt, 1005 * MS);
+    assert_eq!(talk.flow.low.rtt.min, 1005 * MS);
 }
 
 #[test]
@@ -314,10 +314,10 @@ fn rtt_of_nothing_is_the_lowest_there_is() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(10, pure_ack(501, 101))), Some((101, 0)));
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (0, 0));
+    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (0, 0));
     talk.low(20, data(102, 501));
     assert_eq!(rtt(talk.high(28, pure_ack(502, 102))), Some((102, 8)));
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (0, MS));
+    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (0, MS));
 }
 
 #[test]
@@ -325,6 +325,6 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(9, pure_ack(501, 101))), None);
-    assert_eq!((talk.waiting(), talk.flow.low.min_rtt), (0, FlowDirection::NO_RTT));
+    assert_eq!((talk.waiting(), talk.flow.low.rtt.min), (0, RttSummary::NO_RTT));
     assert_eq!(rtt(talk.high(20, pure_ack(502, 101))), None);
 }

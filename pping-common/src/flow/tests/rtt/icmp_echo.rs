@@ -11,7 +11,7 @@ fn request_is_timed_to_its_reply() {
     talk.low(10, request(1));
     let sample = talk.high(30, reply(1)).measured.sample();
     assert_eq!(sample, Some(Sample { method: Method::IcmpEcho, identifier: 1, rtt: 20 * MS, side_rtt: 0 }));
-    assert_eq!(talk.flow.low.smoothed_rtt, 20 * MS);
+    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
 }
 
 #[test]

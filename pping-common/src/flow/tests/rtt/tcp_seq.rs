@@ -1,9 +1,9 @@
 //! `tcp-seq`. In a conversation in progress the low side goes on with 1,000 and the high one with 5,000.
 
 use crate::{
-    flow::{Endpoint, FlowDirection, Outcome},
+    flow::{Endpoint, Outcome},
     parse::Transport,
-    rtt::{Method, Methods, Sample},
+    rtt::{Method, Methods, RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, unwatched},
 };
 
@@ -60,8 +60,8 @@ fn segment_is_timed_to_its_acknowledgement() {
     let expected = Sample { method: Method::TcpSeq, identifier: 1_100, rtt: 20 * MS, side_rtt: 0 };
     assert_eq!(sample, Some(expected));
     // The SYN took 1 ms.
-    assert_eq!(talk.flow.low.min_rtt, MS);
-    assert_eq!(talk.flow.low.smoothed_rtt, MS - MS / 8 + 20 * MS / 8);
+    assert_eq!(talk.flow.low.rtt.min, MS);
+    assert_eq!(talk.flow.low.rtt.smoothed, MS - MS / 8 + 20 * MS / 8);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn s1_a_syn_with_another_number_sets_the_highest_end() {
         assert_eq!(talk.flow.low.latest.sequence_end, number + 1);
         assert_eq!(talk.waiting(), 1, "the SYN, and nothing of before");
         assert_eq!(rtt(talk.high(27, bare(SYN | ACK, 77, 0, number + 1))), Some((number + 1, 7)));
-        assert_eq!(talk.flow.low.min_rtt, 7 * MS, "that of the earlier connection is forgotten");
+        assert_eq!(talk.flow.low.rtt.min, 7 * MS, "that of the earlier connection is forgotten");
         talk.low(30, bare(ACK, number + 1, 10, 78));
         assert_eq!(rtt(talk.high(33, bare(ACK, 78, 0, number + 11))), Some((number + 11, 3)));
     }
@@ -385,7 +385,7 @@ fn s4_an_acknowledgement_with_sack_blocks_frees_and_gives_no_sample() {
     assert_eq!(talk.waiting(), 1);
     assert_eq!(rtt(talk.high(31, ack(1_100))), None);
     assert_eq!(rtt(talk.high(32, ack(1_200))), Some((1_200, 21)));
-    assert_eq!(talk.flow.low.min_rtt, MS, "nor does it count for the lowest");
+    assert_eq!(talk.flow.low.rtt.min, MS, "nor does it count for the lowest");
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn s5_echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     assert_eq!(rtt(talk.high(9, ack(1_100))), None);
-    assert_eq!((talk.waiting(), talk.flow.low.min_rtt), (0, MS));
+    assert_eq!((talk.waiting(), talk.flow.low.rtt.min), (0, MS));
 }
 
 #[test]
@@ -455,7 +455,7 @@ fn s5_packets_missed_and_a_clock_set_back_free_what_waits() {
             talk.flow.contended = 1;
         } else {
             talk.flow.set_clock_back();
-            assert_eq!(talk.flow.low.recorded_at, 0);
+            assert_eq!(talk.flow.low.rtt.recorded_at, 0);
         }
         assert_eq!(rtt(talk.high(3_010, ack(1_100))), None);
         assert_eq!(talk.waiting(), 0);
@@ -473,5 +473,5 @@ fn high_side_is_measured_as_the_low_one() {
     assert_eq!(send(Endpoint::Low, 30, bare(ACK, 1_000, 0, 5_100)), Some((5_100, 20)));
     assert_eq!(send(Endpoint::High, 32, bare(ACK, 5_100, 100, 1_000)), None);
     assert_eq!(send(Endpoint::Low, 50, bare(ACK, 1_000, 0, 5_200)), None);
-    assert_ne!(talk.flow.high.min_rtt, FlowDirection::NO_RTT);
+    assert_ne!(talk.flow.high.rtt.min, RttSummary::NO_RTT);
 }

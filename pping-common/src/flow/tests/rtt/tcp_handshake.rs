@@ -3,9 +3,9 @@
 use std::vec::Vec;
 
 use crate::{
-    flow::{FlowDirection, Outcome},
+    flow::Outcome,
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, Sample},
+    rtt::{Method, Methods, RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, segment},
 };
 
@@ -42,8 +42,8 @@ fn each_leg_is_timed() {
     let expected = Sample { method: Method::TcpHandshake, identifier: 1_000, rtt: 20 * MS, side_rtt: 0 };
     assert_eq!(sample, Some(expected));
     assert_eq!(rtt(talk.low(35, ack())), Some((5_000, 5)));
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.high.min_rtt), (20 * MS, 5 * MS));
-    assert_eq!((talk.flow.low.smoothed_rtt, talk.flow.high.smoothed_rtt), (20 * MS, 5 * MS));
+    assert_eq!((talk.flow.low.rtt.min, talk.flow.high.rtt.min), (20 * MS, 5 * MS));
+    assert_eq!((talk.flow.low.rtt.smoothed, talk.flow.high.rtt.smoothed), (20 * MS, 5 * MS));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn h1_ports_that_are_used_again_have_new_legs() {
     talk.low(1_000, syn());
     assert_eq!(rtt(talk.high(1_007, syn_ack())), Some((1_000, 7)));
     assert_eq!(rtt(talk.low(1_010, ack())), Some((5_000, 3)));
-    assert_eq!(talk.flow.low.min_rtt, 7 * MS);
+    assert_eq!(talk.flow.low.rtt.min, 7 * MS);
     // And from the other side.
     talk.high(2_000, bare(SYN, 10, 0, 0));
     assert_eq!(rtt(talk.low(2_004, bare(SYN | ACK, 20, 0, 11))), Some((11, 4)));
@@ -215,7 +215,7 @@ fn h2_numbers_wrap_around() {
     let mut talk = begun();
     talk.low(10, bare(SYN, u32::MAX, 0, 0));
     talk.high(30, bare(SYN | ACK, u32::MAX - 20, 50, 0));
-    assert_eq!(talk.flow.low.min_rtt, 20 * MS);
+    assert_eq!(talk.flow.low.rtt.min, 20 * MS);
     assert_eq!(rtt(talk.low(35, bare(ACK, 0, 0, 30))), Some((u32::MAX - 19, 5)));
 }
 
@@ -262,7 +262,7 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
     talk.low(10, syn());
     talk.high(30, syn_ack());
     assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
-    assert_eq!((talk.flow.low.recorded_at, talk.flow.high.recorded_at), (0, 0));
+    assert_eq!((talk.flow.low.rtt.recorded_at, talk.flow.high.rtt.recorded_at), (0, 0));
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(talk.waiting(), 1, "the first that counts");
     // A connection right after it is not limited by it.
@@ -294,7 +294,7 @@ fn h3_a_reply_from_before_its_leg_is_no_sample() {
     let mut talk = begun();
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(9, syn_ack())), None);
-    assert_eq!(talk.flow.low.min_rtt, FlowDirection::NO_RTT);
+    assert_eq!(talk.flow.low.rtt.min, RttSummary::NO_RTT);
     assert_eq!(rtt(talk.high(30, bare(SYN | ACK, 5_555, 0, 1_000))), None, "it is done");
 }
 
@@ -397,7 +397,7 @@ fn h6_lowest_and_smoothed_rtt_are_of_all_methods() {
     talk.low(20, ack());
     talk.low(30, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(samples(talk.high(46, bare(ACK, 5_000, 0, 1_100))), [(Method::TcpSeq, 1_100, 16)]);
-    assert_eq!((talk.flow.low.min_rtt, talk.flow.low.smoothed_rtt), (8 * MS, 9 * MS));
+    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (8 * MS, 9 * MS));
 }
 
 #[test]

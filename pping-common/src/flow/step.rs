@@ -1,0 +1,206 @@
+//! What a packet does to its flow.
+
+use super::{key::Endpoint, latest::Noted, lifecycle::Changes, state::Flow, tcp, transitions};
+use crate::{
+    parse::{Kind, Transport},
+    rtt::{self, Effect, Measured, Part, Pass, Rules, Work, icmp_echo, quic},
+};
+
+/// What a packet brought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What it matched and recorded.
+    pub measured: Measured,
+    /// And by its sequence numbers, where it was measured by timestamps before.
+    pub second: Measured,
+    /// What it opened and closed.
+    pub changes: Changes,
+}
+
+impl Flow {
+    /// What [`Flow::step`] could do. Most packets end here, before a lock is taken or a clock is read.
+    #[inline(always)]
+    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
+        let (forward, reverse) = self.both(from);
+        if transitions::has_effect(forward, reverse, transport) {
+            return Effect::Anything;
+        }
+        let is_any = match transport.kind {
+            Kind::Tcp => {
+                let segment = &transport.segment;
+                return tcp::effect(self.options, forward, reverse, segment, noted.progress, rules);
+            }
+            // Echoes are so few that looking twice costs more than it saves.
+            Kind::Echo => true,
+            Kind::Quic => {
+                let (legs, quic) = ((&forward.leg, &reverse.leg), &transport.datagram.quic);
+                quic::has_effect(self.connection, legs, &forward.spin, quic, rules.methods)
+            }
+            Kind::Dns => false,
+        };
+        if is_any { Effect::Anything } else { Effect::Nothing }
+    }
+
+    /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
+    /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
+    /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
+    #[inline(always)]
+    pub fn is_rate_limited(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
+        self.contended == 0
+            && (!transport.segment.consumes_sequence_space() || rules.forbid(&self.direction(from).rtt, end))
+    }
+
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`FlowDirection::note`]: follows the
+    /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
+    #[inline(always)]
+    pub fn step(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        noted: &Noted,
+        now: u64,
+        rules: &Rules,
+    ) -> Outcome {
+        let changes = self.follow(from, transport, now);
+        let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
+        let mut work = Work::NOTHING;
+        for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
+            if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
+                self.plan(from, transport, noted, now, rules, pass, &mut work);
+                self.find(from, now, rules, pass, &mut work, measured);
+                self.record(from, now, rules, pass, &work, measured);
+            }
+        }
+        outcome
+    }
+
+    /// The first part of [`Flow::step`]: what the packet opens and closes.
+    #[inline(always)]
+    pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
+        if self.contended != 0 {
+            self.contended = 0;
+            self.invalidate();
+        }
+        let (forward, reverse) = self.both_mut(from);
+        let changes = transitions::step(forward, reverse, transport, now);
+        if changes.opened {
+            self.closed_at = 0;
+        }
+        if changes.closed_last {
+            self.closed_at = now;
+            self.closed_by = changes.closed_by;
+        }
+        changes
+    }
+
+    /// Takes into account that packets went by unseen: each may have been the echo of anything that waits, or
+    /// the first of its tick.
+    #[inline(always)]
+    fn invalidate(&mut self) {
+        for direction in [&mut self.low, &mut self.high] {
+            direction.pending.clear();
+            direction.tsval_state.invalidate();
+            direction.leg.give_up();
+            direction.spin.invalidate();
+        }
+    }
+
+    /// Takes into account that the clock was set back: nothing that was timed by it before can be compared.
+    pub fn set_clock_back(&mut self) {
+        self.invalidate();
+        self.low.rtt.recorded_at = 0;
+        self.high.rtt.recorded_at = 0;
+    }
+
+    /// The second part of [`Flow::step`]: what is to be done to measure, in a pass.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
+    pub fn plan(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        noted: &Noted,
+        now: u64,
+        rules: &Rules,
+        pass: Pass,
+        work: &mut Work,
+    ) {
+        work.begin(pass);
+        let timed = self.is_timed(from, rules.include_local);
+        match transport.kind {
+            Kind::Tcp => {
+                let segment = &transport.segment;
+                if pass == Pass::First {
+                    tcp::note_options(self, segment, rules);
+                }
+                let options = self.options;
+                let (forward, reverse) = self.both_mut(from);
+                tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, work);
+            }
+            Kind::Echo => icmp_echo::plan(&transport.echo, work),
+            Kind::Quic => {
+                let quic = &transport.datagram.quic;
+                self.quic(from, rules.include_local).plan(quic, now, rules, work);
+            }
+            Kind::Dns => {}
+        }
+        if !timed {
+            work.records = 0;
+        }
+    }
+
+    /// The third part of [`Flow::step`]: what the packet echoes.
+    #[inline(always)]
+    pub fn find(
+        &mut self,
+        from: Endpoint,
+        now: u64,
+        rules: &Rules,
+        pass: Pass,
+        work: &mut Work,
+        measured: &mut Measured,
+    ) {
+        let (_, reverse) = self.both_mut(from);
+        rtt::find(&mut reverse.pending, &mut reverse.rtt, now, Part::of(rules.methods, pass), work, measured);
+    }
+
+    /// The last part of [`Flow::step`]: what is to be echoed.
+    #[inline(always)]
+    pub fn record(
+        &mut self,
+        from: Endpoint,
+        now: u64,
+        rules: &Rules,
+        pass: Pass,
+        work: &Work,
+        measured: &mut Measured,
+    ) {
+        let (forward, _) = self.both_mut(from);
+        rtt::record(
+            &mut forward.pending,
+            &mut forward.rtt,
+            now,
+            Part::of(rules.methods, pass),
+            rules,
+            work,
+            measured,
+        );
+    }
+
+    #[inline(always)]
+    fn quic(&mut self, from: Endpoint, include_local: bool) -> quic::State<'_> {
+        let timed = (self.is_timed(from, include_local), self.is_timed(from.other(), include_local));
+        let (forward, reverse) = match from {
+            Endpoint::Low => (&mut self.low, &mut self.high),
+            Endpoint::High => (&mut self.high, &mut self.low),
+        };
+        quic::State {
+            connection: &mut self.connection,
+            version: &mut self.version,
+            legs: (&mut forward.leg, &mut reverse.leg),
+            spins: (&mut forward.spin, &mut reverse.spin),
+            rtt: &mut reverse.rtt,
+            timed,
+        }
+    }
+}
