@@ -11,7 +11,7 @@
 //! the agent, and in a unit test.
 #![no_std]
 
-#[cfg(test)]
+#[cfg(any(test, feature = "model"))]
 extern crate std;
 
 pub mod abi;
@@ -23,6 +23,8 @@ pub mod group;
 pub mod hist;
 pub mod limits;
 pub mod method;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
 pub mod parse;
 pub mod rtt;
 pub mod series;

@@ -1,35 +1,43 @@
-//! The rules of matching once more, without a thought of speed, and for times in any order.
+//! The rules of matching once more, written for clarity and not for speed, and for times in any order.
+//!
+//! Unit tests and the fuzz target `matching` send the same packets past a [`Flow`](crate::flow::Flow) and a [`Model`], which must
+//! agree on every sample and on what they keep. QUIC is not modelled.
 
-use std::ops::Range;
+use core::ops::Range;
+use std::vec::Vec;
 
-use pping_common::{
-    flow::FlowDirection,
+use crate::{
+    flow::{Endpoint, FlowDirection, Outcome},
     limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
+    method::Method,
     parse::{Kind, Segment, TcpFlags, Transport},
-    rtt::{Basis, Method, Rules, TsvalState},
+    rtt::{Basis, Measured, RttSummary, Rules, TsvalState},
 };
 
-/// A sample: how it was measured, what was echoed, and the RTT in ns.
-type Sample = (Method, u32, u64);
+/// A sample: how it was measured, the identifier that was echoed, and the RTT in ns.
+pub type Sample = (Method, u32, u64);
 
-/// An identifier that waits, and since when.
-type Waiting = (u32, u64);
+/// A pending identifier, and when it was recorded, ns.
+type Recorded = (u32, u64);
 
-/// What a packet brings about.
+/// What a packet gave.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) samples: Vec<Sample>,
-    /// How often only a slot was wanting.
-    pub(super) full: usize,
+pub struct Found {
+    /// The samples, in the order of the passes.
+    pub samples: Vec<Sample>,
+    /// How many identifiers were not recorded since all slots were taken.
+    pub full: usize,
 }
 
-/// What can be seen of one direction.
+/// What a direction keeps, as far as the model has it too.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct State {
-    waiting: usize,
+pub struct State {
+    pending: usize,
     newest_tsval: Option<u32>,
     is_invalidated: bool,
     recorded_at: Option<u64>,
+    /// The lowest and the smoothed RTT, ns.
+    rtt: Option<(u64, u64)>,
 }
 
 /// What is known of the timestamps of a flow.
@@ -71,72 +79,85 @@ struct End {
     is_invalidated: bool,
     highest: Option<u32>,
     leg: Option<Leg>,
-    waiting: [Option<Waiting>; PENDING_PER_DIRECTION],
+    pending: [Option<Recorded>; PENDING_PER_DIRECTION],
     recorded_at: Option<u64>,
     min_rtt: Option<u64>,
     smoothed_rtt: Option<u64>,
 }
 
 /// A flow between two ends.
-pub(super) struct Model {
+pub struct Model {
     options: Options,
     ends: [End; 2],
     rules: Rules,
 }
 
-impl State {
-    /// What can be seen of a real direction.
-    pub(super) fn of(direction: &FlowDirection) -> Self {
-        let is_known = direction.tsval_state != TsvalState::Unknown;
+impl Found {
+    /// What a flow found in a packet.
+    pub fn of(outcome: &Outcome) -> Self {
+        let all = [outcome.measured, outcome.second];
+        let samples = all.iter().filter_map(Measured::sample);
         Self {
-            waiting: direction.pending.waiting(),
+            samples: samples.map(|sample| (sample.method, sample.identifier, sample.rtt)).collect(),
+            full: all.iter().filter(|measured| measured.pending_full).count(),
+        }
+    }
+}
+
+impl State {
+    /// That of a direction of a flow.
+    pub fn of(direction: &FlowDirection) -> Self {
+        let is_known = direction.tsval_state != TsvalState::Unknown;
+        let rtt = direction.rtt;
+        Self {
+            pending: direction.pending.waiting(),
             newest_tsval: is_known.then_some(direction.newest_tsval),
             is_invalidated: direction.tsval_state == TsvalState::Invalidated,
-            recorded_at: Some(direction.recorded_at).filter(|&time| time != 0),
+            recorded_at: Some(rtt.recorded_at).filter(|&time| time != 0),
+            rtt: (rtt.min != RttSummary::NO_RTT).then_some((rtt.min, rtt.smoothed)),
         }
     }
 }
 
 impl Model {
-    pub(super) fn new(rules: Rules, local: u32) -> Self {
+    /// A flow without packets. Bit 0 of `local` says that the low endpoint is an address of this host, bit 1 the high one.
+    pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
         Self { options: Options::Unknown(0), ends: [end(1), end(2)], rules }
     }
 
-    pub(super) fn state(&self, end: usize) -> State {
-        let end = &self.ends[end];
+    /// That of the direction in which `endpoint` sends.
+    pub fn state(&self, endpoint: Endpoint) -> State {
+        let end = &self.ends[endpoint as usize];
         State {
-            waiting: end.waiting.iter().flatten().count(),
+            pending: end.pending.iter().flatten().count(),
             newest_tsval: end.newest,
             is_invalidated: end.is_invalidated,
             recorded_at: end.recorded_at,
+            rtt: end.min_rtt.zip(end.smoothed_rtt),
         }
     }
 
-    /// The lowest and the smoothed RTT of one end, if there was a sample.
-    pub(super) fn rtts(&self, end: usize) -> Option<(u64, u64)> {
-        self.ends[end].min_rtt.zip(self.ends[end].smoothed_rtt)
-    }
-
     /// A packet went by unseen: it may have been any echo, or the first of its tick.
-    pub(super) fn miss(&mut self) {
+    pub fn miss(&mut self) {
         for end in &mut self.ends {
             end.is_invalidated = end.newest.is_some();
-            end.waiting = Default::default();
+            end.pending = Default::default();
             end.end_leg();
         }
     }
 
     /// No time before this can be compared with one after it.
-    pub(super) fn set_clock_back(&mut self) {
+    pub fn set_clock_back(&mut self) {
         self.miss();
         for end in &mut self.ends {
             end.recorded_at = None;
         }
     }
 
-    /// A packet of one end.
-    pub(super) fn packet(&mut self, from: usize, packet: &Transport, now: u64) -> Found {
+    /// A packet that `from` sent at `now`, ns.
+    pub fn packet(&mut self, from: Endpoint, packet: &Transport, now: u64) -> Found {
+        let from = from as usize;
         let mut found = Found::default();
         let sequence = u32::from(packet.echo.sequence);
         let slots = self.slots_of_echoes();
@@ -251,7 +272,7 @@ impl Model {
         };
         let is_unknown = matches!(self.options, Options::Unknown(_));
         if options != self.options && !is_unknown && !self.is_by_both() {
-            self.ends.iter_mut().for_each(|end| end.waiting = Default::default());
+            self.ends.iter_mut().for_each(|end| end.pending = Default::default());
         }
         self.options = options;
     }
@@ -287,8 +308,8 @@ impl Model {
 
 impl End {
     /// Frees slots, and says what waited there.
-    fn take(&mut self, slots: Range<usize>, is_freed: impl Fn(u32) -> bool) -> Vec<Waiting> {
-        let freed = self.waiting[slots].iter_mut();
+    fn take(&mut self, slots: Range<usize>, is_freed: impl Fn(u32) -> bool) -> Vec<Recorded> {
+        let freed = self.pending[slots].iter_mut();
         freed.filter_map(|slot| slot.take_if(|(identifier, _)| is_freed(*identifier))).collect()
     }
 
@@ -307,9 +328,9 @@ impl End {
     }
 
     /// A free slot, or that of what has waited longest if that is long enough.
-    fn slot(&mut self, slots: Range<usize>, now: u64) -> Option<&mut Option<Waiting>> {
-        let since = |slot: &Option<Waiting>| slot.map(|(_, since)| since);
-        self.waiting[slots]
+    fn slot(&mut self, slots: Range<usize>, now: u64) -> Option<&mut Option<Recorded>> {
+        let since = |slot: &Option<Recorded>| slot.map(|(_, since)| since);
+        self.pending[slots]
             .iter_mut()
             .min_by_key(|slot| since(slot))
             .filter(|slot| since(slot).is_none_or(|since| now.saturating_sub(since) >= PENDING_LIFETIME))
@@ -381,7 +402,7 @@ impl End {
             return false;
         }
         self.newest = Some(tsval);
-        !std::mem::take(&mut self.is_invalidated)
+        !core::mem::take(&mut self.is_invalidated)
     }
 
     /// Takes a sample, unless the echo is older than what it echoes.
