@@ -1,6 +1,6 @@
 //! IP addresses: as they are parsed, and as they are part of a key.
 
-use super::Protocol;
+use super::class::Protocol;
 use crate::bytes::in_memory;
 
 /// An IP version.

@@ -1,5 +1,25 @@
 //! What a packet is counted as.
 
+/// IP protocol numbers.
+pub(super) const ICMP: u8 = 1;
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const ICMPV6: u8 = 58;
+
+/// What a transport header is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// A TCP segment.
+    Tcp,
+    /// An echo request or reply.
+    Echo,
+    /// A DNS message. It belongs to no flow.
+    Dns,
+    /// What may be a QUIC packet.
+    Quic,
+}
+
 /// Where a packet is seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -5,8 +5,13 @@
 //! of a walk from header to header. So is, behind such headers, a UDP datagram.
 
 use super::{
-    Address, Datagram, Family, Frame, IpAddress, Kind, Protocol, Segment, TcpFlags, Timestamps, Transport,
+    address::{Address, Family, IpAddress},
+    class::{Kind, Protocol},
+    frame::Frame,
     options::USUAL_OPTIONS,
+    tcp::{Segment, TcpFlags, Timestamps},
+    transport::Transport,
+    udp::Datagram,
 };
 use crate::bytes::{Bytes, part};
 

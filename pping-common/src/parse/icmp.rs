@@ -1,6 +1,6 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
-use super::{Kind, Transport, Untracked};
+use super::class::Untracked;
 use crate::bytes::Bytes;
 
 const HEADER: usize = 8;
@@ -27,9 +27,9 @@ pub(super) fn parse_v4<O: Bytes + ?Sized>(
     bytes: &O,
     offset: usize,
     len: usize,
-    transport: &mut Transport,
+    echo: &mut Echo,
 ) -> Result<(), Untracked> {
-    parse(bytes, offset, len, 8, 0, transport)
+    parse(bytes, offset, len, 8, 0, echo)
 }
 
 #[inline(always)]
@@ -37,9 +37,9 @@ pub(super) fn parse_v6<O: Bytes + ?Sized>(
     bytes: &O,
     offset: usize,
     len: usize,
-    transport: &mut Transport,
+    echo: &mut Echo,
 ) -> Result<(), Untracked> {
-    parse(bytes, offset, len, 128, 129, transport)
+    parse(bytes, offset, len, 128, 129, echo)
 }
 
 #[inline(always)]
@@ -49,7 +49,7 @@ fn parse<O: Bytes + ?Sized>(
     len: usize,
     request: u8,
     reply: u8,
-    transport: &mut Transport,
+    echo: &mut Echo,
 ) -> Result<(), Untracked> {
     let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
@@ -58,8 +58,7 @@ fn parse<O: Bytes + ?Sized>(
     if code != 0 || (kind != request && kind != reply) {
         return Err(Untracked::Unsupported);
     }
-    transport.kind = Kind::Echo;
-    transport.echo = Echo {
+    *echo = Echo {
         id: u16::from_be_bytes([id_high, id_low]),
         sequence: u16::from_be_bytes([sequence_high, sequence_low]),
         is_reply: kind == reply,

@@ -1,12 +1,11 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport.
 
-use super::{Frame, IpAddress, Protocol, Untracked};
+use super::{
+    address::IpAddress,
+    class::{ICMP, ICMPV6, Protocol, TCP, UDP, Untracked},
+    frame::Frame,
+};
 use crate::{bytes::Bytes, limits::MAX_EXTENSION_HEADERS};
-
-pub(super) const ICMP: u8 = 1;
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-const ICMPV6: u8 = 58;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;

@@ -7,6 +7,7 @@ mod address;
 mod class;
 mod dns;
 mod fast_path;
+mod frame;
 mod icmp;
 mod ip;
 mod link;
@@ -16,148 +17,30 @@ mod scope;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod transport;
 mod tunnel;
 mod udp;
+mod vlan;
 
 pub use address::{Address, Family, IpAddress, Ipv4, Ipv6};
-pub use class::{Direction, Protocol, Untracked};
+pub use class::{Direction, Kind, Protocol, Untracked};
 pub use dns::Dns;
+pub use frame::Frame;
 pub use icmp::Echo;
-pub use link::{LinkType, Vlan};
+pub use link::LinkType;
 pub use quic::{Quic, QuicForm};
 pub use scope::Scope;
 pub use tcp::{Segment, TcpFlags, Timestamps};
+pub use transport::Transport;
 pub use tunnel::Decap;
 pub use udp::Datagram;
+pub use vlan::Vlan;
 
-use crate::{
-    bytes::Bytes,
-    method::{Method, Methods},
-};
+use frame::MAX_OFFSET;
 
-/// No header begins so far into a frame. A link header with all tags and labels is at most 54 bytes, an IP header
-/// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two
-/// can be there twice.
-const MAX_OFFSET: usize = 32_768;
-
-/// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
-/// payload would say more, but they leave bytes undefined, and the verifier refuses to copy those.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame {
-    /// Source address.
-    pub source: IpAddress,
-    /// Destination address.
-    pub destination: IpAddress,
-    /// The transport header.
-    pub transport: Transport,
-    /// Where the IP header begins, in bytes from the start of the frame.
-    network_offset: u32,
-    /// Where the transport header begins.
-    transport_offset: u32,
-    /// Bytes of transport header and payload, by the IP header.
-    transport_len: u32,
-    /// The VLAN tags, outermost first.
-    pub vlan: Vlan,
-    /// The IP version.
-    pub family: Family,
-    /// What to count it as.
-    pub protocol: Protocol,
-    /// The IP protocol number of what is behind the IP header and its extensions.
-    next_header: u8,
-    /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 where there is none.
-    pub traffic_class: u8,
-}
-
-/// A transport header that something can be measured by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transport {
-    /// Which of the others means something.
-    pub kind: Kind,
-    /// The TCP segment.
-    pub segment: Segment,
-    /// The ICMP or `ICMPv6` echo.
-    pub echo: Echo,
-    /// The UDP datagram.
-    pub datagram: Datagram,
-}
-
-/// What a transport header is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// A TCP segment.
-    Tcp,
-    /// An echo request or reply.
-    Echo,
-    /// A DNS message. It belongs to no flow.
-    Dns,
-    /// What may be a QUIC packet.
-    Quic,
-}
-
-impl Transport {
-    pub(crate) const EMPTY: Self =
-        Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY, datagram: Datagram::EMPTY };
-
-    /// IP protocol number; that of ICMP for echoes of both families, whose addresses tell them apart.
-    #[inline(always)]
-    pub fn number(&self) -> u8 {
-        match self.kind {
-            Kind::Tcp => ip::TCP,
-            Kind::Echo => ip::ICMP,
-            Kind::Dns | Kind::Quic => ip::UDP,
-        }
-    }
-
-    /// Source and destination port; both are the identifier of an echo.
-    #[inline(always)]
-    pub fn ports(&self) -> (u16, u16) {
-        match self.kind {
-            Kind::Tcp => (self.segment.source_port, self.segment.destination_port),
-            Kind::Echo => (self.echo.id, self.echo.id),
-            Kind::Dns | Kind::Quic => (self.datagram.source_port, self.datagram.destination_port),
-        }
-    }
-
-    /// Bytes carried above the transport header.
-    #[inline(always)]
-    pub fn payload(&self) -> u32 {
-        match self.kind {
-            Kind::Tcp => self.segment.payload,
-            Kind::Echo => self.echo.payload,
-            Kind::Dns | Kind::Quic => self.datagram.payload,
-        }
-    }
-
-    /// Whether a flow may begin with this packet: one that leads to a sample sooner or later.
-    #[inline(always)]
-    pub fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
-        match self.kind {
-            Kind::Tcp => self.segment.begins_flow(methods),
-            Kind::Echo if self.echo.is_reply => Err(Untracked::NoFlow),
-            Kind::Echo => Ok(()),
-            Kind::Quic if matches!(self.datagram.quic.form, QuicForm::Long | QuicForm::Initial) => Ok(()),
-            Kind::Quic | Kind::Dns => Err(Untracked::NoFlow),
-        }
-    }
-}
+use crate::{bytes::Bytes, method::Method};
 
 impl Frame {
-    /// A frame of which nothing is known yet.
-    pub const EMPTY: Self = Self {
-        source: IpAddress([0; 2]),
-        destination: IpAddress([0; 2]),
-        transport: Transport::EMPTY,
-        network_offset: 0,
-        transport_offset: 0,
-        transport_len: 0,
-        vlan: Vlan::NONE,
-        family: Family::V4,
-        protocol: Protocol::NonIp,
-        next_header: 0,
-        traffic_class: 0,
-    };
-
     /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels
     /// of which the inside is measured, and `scope` says what of that.
     ///
@@ -233,26 +116,22 @@ impl Frame {
         let transport = &mut self.transport;
         let methods = scope.methods;
         match self.protocol {
-            Protocol::Tcp if methods.has_tcp() => tcp::parse(bytes, offset, len, transport),
-            Protocol::Udp => udp::parse(bytes, offset, len, scope, transport),
-            Protocol::Icmp if methods.has(Method::IcmpEcho) => icmp::parse_v4(bytes, offset, len, transport),
+            Protocol::Tcp if methods.has_tcp() => {
+                transport.kind = Kind::Tcp;
+                tcp::parse(bytes, offset, len, &mut transport.segment)
+            }
+            Protocol::Udp => {
+                udp::parse(bytes, offset, len, scope, &mut transport.kind, &mut transport.datagram)
+            }
+            Protocol::Icmp if methods.has(Method::IcmpEcho) => {
+                transport.kind = Kind::Echo;
+                icmp::parse_v4(bytes, offset, len, &mut transport.echo)
+            }
             Protocol::Icmpv6 if methods.has(Method::IcmpEcho) => {
-                icmp::parse_v6(bytes, offset, len, transport)
+                transport.kind = Kind::Echo;
+                icmp::parse_v6(bytes, offset, len, &mut transport.echo)
             }
             _ => Err(Untracked::Unsupported),
         }
-    }
-
-    /// Puts down where the IP header is.
-    #[inline(always)]
-    fn found(&mut self, family: Family, offset: usize) {
-        self.family = family;
-        self.network_offset = offset as u32;
-    }
-
-    /// Where the transport header is, so that the verifier knows how far that can be.
-    #[inline(always)]
-    fn transport_offset<O: Bytes + ?Sized>(&self) -> usize {
-        O::below::<MAX_OFFSET>(self.transport_offset as usize)
     }
 }

@@ -1,9 +1,5 @@
 //! TCP options: timestamps (RFC 7323, 3.2) and selective acknowledgement (RFC 2018).
 
-use super::{
-    Untracked,
-    tcp::{Segment, Timestamps},
-};
 use crate::{bytes::Bytes, limits::MAX_TCP_OPTION_BYTES};
 
 const OPTION_END: u8 = 0;
@@ -15,11 +11,11 @@ const OPTION_TIMESTAMPS: u8 = 8;
 const OPTION_TIMESTAMPS_LEN: u8 = 10;
 /// Steps after which one that matters has begun, if it is there: that has ten bytes, and of those before it each two steps
 /// pass over at least three.
-const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
+pub(super) const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
 /// What options are told apart as.
 const CLASSES: usize = 4;
-const CLASS_TIMESTAMPS: usize = 1;
-const CLASS_SACK: usize = 2;
+pub(super) const CLASS_TIMESTAMPS: usize = 1;
+pub(super) const CLASS_SACK: usize = 2;
 /// Of each kind of option its class, whether it is padding of one byte (bit 2), and whether it is the end (bit 3).
 static KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
@@ -41,20 +37,20 @@ pub(super) struct Options {
     /// How many bytes there are.
     len: u8,
     /// How many of those were copied.
-    copied: u8,
+    pub(super) copied: u8,
     /// And looked at.
     looked_at: u8,
     /// Where the last of a class is, plus one; 0 where there is none.
-    last: [u8; CLASSES],
+    pub(super) last: [u8; CLASSES],
     /// Whether one of a class is long enough for SACK.
-    has_long: [u8; CLASSES],
+    pub(super) has_long: [u8; CLASSES],
 }
 
 impl Options {
     /// Where an option may begin: up to the next power of two, as the verifier is told.
-    const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
+    pub(super) const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
     /// Bytes of the longest that is read.
-    const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
+    pub(super) const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
 
     pub(super) const NONE: Self = Self {
         len: 0,
@@ -67,7 +63,7 @@ impl Options {
 
     /// Copies the options at `offset` as far as they are there.
     #[inline(always)]
-    fn copy<O: Bytes + ?Sized>(&mut self, bytes: &O, offset: usize, len: usize) {
+    pub(super) fn copy<O: Bytes + ?Sized>(&mut self, bytes: &O, offset: usize, len: usize) {
         self.len = len as u8;
         self.copied = 0;
         self.looked_at = 0;
@@ -86,7 +82,7 @@ impl Options {
     /// Looks at the option at `looked_at`; `false` when there is no more to look at. Without a branch for each kind: the verifier
     /// would follow each in each step.
     #[inline(always)]
-    fn step<O: Bytes + ?Sized>(&mut self) -> bool {
+    pub(super) fn step<O: Bytes + ?Sized>(&mut self) -> bool {
         let at = O::below::<{ Self::ROOM }>(usize::from(self.looked_at));
         // The last byte alone can only be padding.
         if at + 2 > usize::from(self.copied) {
@@ -118,75 +114,14 @@ impl Options {
 
     /// Whether there are more than were copied.
     #[inline(always)]
-    fn is_cut(&self) -> bool {
+    pub(super) fn is_cut(&self) -> bool {
         let next = self.looked_at + 2;
         next > self.copied && next <= self.len
     }
 
     #[inline(always)]
-    fn word(&self, at: usize) -> u32 {
+    pub(super) fn word(&self, at: usize) -> u32 {
         let bytes = &self.bytes;
         u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
     }
-}
-
-/// Finds what matters among the `len` bytes of options at `offset`.
-#[inline(always)]
-pub(super) fn parse<O: Bytes + ?Sized>(
-    bytes: &O,
-    offset: usize,
-    len: usize,
-    segment: &mut Segment,
-) -> Result<(), Untracked> {
-    // Nearly every segment of an established connection has just this (RFC 7323, appendix A).
-    if len == USUAL_OPTIONS.len() + 8 {
-        let start: [u8; 4] = bytes.read(offset).ok_or(Untracked::Truncated)?;
-        if start == USUAL_OPTIONS {
-            return take_timestamps(bytes, offset + USUAL_OPTIONS.len(), segment);
-        }
-    }
-    segment.options.copy(bytes, offset, len);
-    // Written out: in a loop the verifier of Linux 6.18 compares more strictly, and so follows more ways.
-    'walk: {
-        const { assert!(MOST_STEPS == 21) };
-        macro_rules! steps {
-            ($($step:literal)*) => {$(
-                let _ = $step;
-                // From memory, so that the verifier need not look at every way of getting here.
-                O::launder(segment);
-                if !segment.options.step::<O>() {
-                    break 'walk;
-                }
-            )*};
-        }
-        steps!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21);
-    }
-    O::launder(segment);
-    let options = &segment.options;
-    segment.has_sack = options.has_long[CLASS_SACK] != 0;
-    let after_kind = usize::from(options.last[CLASS_TIMESTAMPS]);
-    if after_kind != 0 {
-        let at = O::below::<{ Options::ROOM }>(after_kind - 1);
-        if at + Options::LONGEST > usize::from(options.copied) {
-            return Err(Untracked::Truncated);
-        }
-        segment.timestamps = Timestamps { tsval: options.word(at + 2), tsecr: options.word(at + 6) };
-        segment.has_timestamps = true;
-    } else if options.is_cut() {
-        return Err(Untracked::Truncated);
-    }
-    Ok(())
-}
-
-#[inline(always)]
-fn take_timestamps<O: Bytes + ?Sized>(
-    bytes: &O,
-    offset: usize,
-    segment: &mut Segment,
-) -> Result<(), Untracked> {
-    let tsval = bytes.read(offset).ok_or(Untracked::Truncated)?;
-    let tsecr = bytes.read(offset + 4).ok_or(Untracked::Truncated)?;
-    segment.timestamps = Timestamps { tsval: u32::from_be_bytes(tsval), tsecr: u32::from_be_bytes(tsecr) };
-    segment.has_timestamps = true;
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! QUIC packets, as far as their invariants (RFC 8999) and the first byte tell.
 
-use super::Untracked;
+use super::class::Untracked;
 use crate::bytes::{Bytes, mix};
 
 /// Bytes of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).

@@ -1,7 +1,8 @@
 //! Tunnels: what is inside is measured in place of what is outside.
 
 use super::{
-    Frame, MAX_OFFSET, Protocol, Untracked,
+    class::{Protocol, Untracked},
+    frame::{Frame, MAX_OFFSET},
     link::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
 };
 use crate::{bytes::Bytes, limits::MAX_GTP_EXTENSION_HEADERS};
@@ -86,7 +87,7 @@ pub(super) fn enter<O: Bytes + ?Sized>(
     let offset = frame.transport_offset::<O>();
     let inside = match tunnel(bytes, frame, decap)? {
         Tunnel::None => return Ok(false),
-        Tunnel::Ip => link::ip(bytes, offset, frame),
+        Tunnel::Ip => frame.found_by_version(bytes, offset),
         Tunnel::Gre => gre(bytes, offset, frame),
         Tunnel::Vxlan => vxlan(bytes, offset + UDP_HEADER, frame),
         Tunnel::Geneve => geneve(bytes, offset + UDP_HEADER, frame),
@@ -189,7 +190,7 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
     }
     let mut offset = offset + HEADER;
     if flags & HAS_OPTIONAL == 0 {
-        return link::ip(bytes, offset, frame);
+        return frame.found_by_version(bytes, offset);
     }
     let [_, _, _, mut next] = bytes.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
     offset += OPTIONAL;
@@ -210,5 +211,5 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
         [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;
     }
-    if next == 0 { link::ip(bytes, offset, frame) } else { Err(Untracked::Unsupported) }
+    if next == 0 { frame.found_by_version(bytes, offset) } else { Err(Untracked::Unsupported) }
 }

@@ -1,6 +1,11 @@
 //! UDP datagrams (RFC 768), as far as something in them can be timed.
 
-use super::{Dns, Kind, Quic, Scope, Transport, Untracked, dns, quic};
+use super::{
+    class::{Kind, UDP, Untracked},
+    dns::{self, Dns},
+    quic::{self, Quic},
+    scope::Scope,
+};
 use crate::{bytes::Bytes, method::Method};
 
 const HEADER: usize = 8;
@@ -25,7 +30,7 @@ impl Datagram {
         Self { source_port: 0, destination_port: 0, payload: 0, dns: Dns::EMPTY, quic: Quic::EMPTY };
 
     /// The IP protocol number of UDP.
-    pub const NUMBER: u8 = super::ip::UDP;
+    pub const NUMBER: u8 = UDP;
 }
 
 /// Parses the datagram at `offset` that has `len` bytes including its header.
@@ -35,7 +40,8 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     offset: usize,
     len: usize,
     scope: &Scope,
-    transport: &mut Transport,
+    kind: &mut Kind,
+    datagram: &mut Datagram,
 ) -> Result<(), Untracked> {
     let methods = scope.methods;
     if !methods.has_udp() {
@@ -43,18 +49,17 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     }
     let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
-    let datagram = &mut transport.datagram;
     datagram.source_port = u16::from_be_bytes([header[0], header[1]]);
     datagram.destination_port = u16::from_be_bytes([header[2], header[3]]);
     datagram.payload = payload as u32;
     let (from_server, to_server) =
         (scope.is_dns(datagram.source_port), scope.is_dns(datagram.destination_port));
     if methods.has(Method::Dns) && (from_server || to_server) {
-        transport.kind = Kind::Dns;
+        *kind = Kind::Dns;
         return dns::parse(bytes, offset + HEADER, payload, (from_server, to_server), &mut datagram.dns);
     }
     if methods.has_quic() {
-        transport.kind = Kind::Quic;
+        *kind = Kind::Quic;
         return quic::parse(bytes, offset + HEADER, payload, &mut datagram.quic);
     }
     Err(Untracked::Unsupported)

@@ -1,7 +1,13 @@
 //! Linux cooked captures: what libpcap puts in place of a link header when it captures on all interfaces at
 //! once (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of <https://www.tcpdump.org/linktypes.html>).
 
-use super::{super::Direction, Frame, Untracked, follow};
+use super::{
+    super::{
+        class::{Direction, Untracked},
+        frame::Frame,
+    },
+    ethernet::follow,
+};
 use crate::bytes::Bytes;
 
 /// Packet type, ARPHRD, address length, address, protocol.

@@ -1,7 +1,13 @@
 //! Ethernet, and what may come between its ethertype and the IP header: VLAN tags, a `PPPoE` session, MPLS
 //! labels, in this order.
 
-use super::{super::Family, Frame, Untracked, ip, point_to_point::ethertype_of_ppp};
+use super::{
+    super::{address::Family, class::Untracked, frame::Frame},
+    ethertype::{
+        ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, ETHERTYPE_MPLS_MULTICAST, ETHERTYPE_PPPOE_SESSION,
+        ethertype_of_ppp, is_vlan,
+    },
+};
 use crate::{
     bytes::Bytes,
     limits::{MAX_MPLS_LABELS, MAX_VLAN_TAGS},
@@ -13,19 +19,6 @@ const VLAN_TAG: usize = 4;
 const PPPOE_HEADER: usize = 6 + 2;
 const MPLS_LABEL: usize = 4;
 
-pub(in super::super) const ETHERTYPE_IPV4: u16 = 0x0800;
-pub(in super::super) const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// MPLS (RFC 3032, 5), to one receiver and to several.
-pub(in super::super) const ETHERTYPE_MPLS: u16 = 0x8847;
-const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
-/// IEEE 802.1Q.
-const ETHERTYPE_VLAN: u16 = 0x8100;
-/// IEEE 802.1ad, the outer tag of `QinQ`.
-const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
-/// The outer tag of `QinQ` before it was a standard, still met.
-const ETHERTYPE_OLD_SERVICE_VLAN: u16 = 0x9100;
-/// A `PPPoE` session (RFC 2516, 4).
-const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
 /// Version and type 1, and the code of a session's data.
 const PPPOE_DATA: u16 = 0x1100;
 
@@ -78,11 +71,6 @@ pub(in super::super) fn follow<O: Bytes + ?Sized>(
     Ok(())
 }
 
-#[inline(always)]
-fn is_vlan(ethertype: u16) -> bool {
-    matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN | ETHERTYPE_OLD_SERVICE_VLAN)
-}
-
 /// A stack of MPLS labels. They do not say what they carry: IP is known by its version, as routers do that
 /// choose among equal paths (RFC 4928).
 #[inline(always)]
@@ -91,7 +79,7 @@ fn mpls<O: Bytes + ?Sized>(bytes: &O, mut offset: usize, frame: &mut Frame) -> R
         let label = u32::from_be_bytes(bytes.read(offset).ok_or(Untracked::Truncated)?);
         offset += MPLS_LABEL;
         if label & MPLS_BOTTOM != 0 {
-            return ip(bytes, offset, frame);
+            return frame.found_by_version(bytes, offset);
         }
     }
     Err(Untracked::Unsupported)

@@ -2,13 +2,17 @@
 
 mod cooked;
 mod ethernet;
+mod ethertype;
 mod point_to_point;
-mod vlan;
 
-pub use vlan::Vlan;
-
-pub(super) use self::ethernet::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, follow, parse as ethernet};
-use super::{Direction, Family, Frame, Untracked};
+pub(super) use self::{
+    ethernet::{follow, parse as ethernet},
+    ethertype::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
+};
+use super::{
+    class::{Direction, Untracked},
+    frame::Frame,
+};
 use crate::bytes::Bytes;
 
 /// What the frames of an interface, or of a capture file, begin with.
@@ -61,22 +65,10 @@ pub(super) fn parse<O: Bytes + ?Sized>(
 ) -> Result<(), Untracked> {
     match link {
         LinkType::Ethernet => ethernet(bytes, 0, frame),
-        LinkType::Ip => ip(bytes, 0, frame),
+        LinkType::Ip => frame.found_by_version(bytes, 0),
         LinkType::Cooked => cooked::parse(bytes, frame),
         LinkType::CookedV2 => cooked::parse_v2(bytes, frame),
         LinkType::Loopback => point_to_point::parse_loopback(bytes, frame),
         LinkType::Ppp => point_to_point::parse_ppp(bytes, frame),
     }
-}
-
-/// An IP header, of the version that its first four bits say.
-#[inline(always)]
-pub(super) fn ip<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
-    let [first, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
-    match first >> 4 {
-        4 => frame.found(Family::V4, offset),
-        6 => frame.found(Family::V6, offset),
-        _ => return Err(Untracked::NonIp),
-    }
-    Ok(())
 }

@@ -1,6 +1,10 @@
 //! Link headers of captures between two ends: BSD loopback, and PPP.
 
-use super::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, Family, Frame, Untracked, follow};
+use super::{
+    super::{address::Family, class::Untracked, frame::Frame},
+    ethernet::follow,
+    ethertype::ethertype_of_ppp,
+};
 use crate::bytes::Bytes;
 
 /// An address family.
@@ -11,11 +15,6 @@ const AF_INET6: [u32; 5] = [10, 23, 24, 28, 30];
 
 /// HDLC's address and control field (RFC 1662, 3.1), which may be left out.
 const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
-
-/// Protocol numbers of PPP (RFC 1332, RFC 5072, RFC 3032).
-const PPP_IPV4: u16 = 0x0021;
-const PPP_IPV6: u16 = 0x0057;
-const PPP_MPLS: u16 = 0x0281;
 
 /// The family is in the byte order of the host that captured, or, on OpenBSD, in that of the network.
 #[inline(always)]
@@ -47,15 +46,4 @@ pub(super) fn parse_ppp<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Resu
     let (protocol, len) =
         if start[0] & 1 == 0 { (u16::from_be_bytes(start), 2) } else { (u16::from(start[0]), 1) };
     follow(bytes, ethertype_of_ppp(protocol), offset + len, frame)
-}
-
-/// The ethertype for what a PPP protocol number announces; 0, which is none, for what is not followed.
-#[inline(always)]
-pub(super) fn ethertype_of_ppp(protocol: u16) -> u16 {
-    match protocol {
-        PPP_IPV4 => ETHERTYPE_IPV4,
-        PPP_IPV6 => ETHERTYPE_IPV6,
-        PPP_MPLS => ETHERTYPE_MPLS,
-        _ => 0,
-    }
 }

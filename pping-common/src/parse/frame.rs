@@ -1,0 +1,88 @@
+//! A frame, as far as it was parsed.
+
+use super::{
+    address::{Family, IpAddress},
+    class::{Protocol, Untracked},
+    transport::Transport,
+    vlan::Vlan,
+};
+use crate::bytes::Bytes;
+
+/// No header begins so far into a frame. A link header with all tags and labels is at most 54 bytes, an IP header
+/// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two
+/// can be there twice.
+pub(super) const MAX_OFFSET: usize = 32_768;
+
+/// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
+/// payload would say more, but they leave bytes undefined, and the verifier refuses to copy those.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Source address.
+    pub source: IpAddress,
+    /// Destination address.
+    pub destination: IpAddress,
+    /// The transport header.
+    pub transport: Transport,
+    /// Where the IP header begins, in bytes from the start of the frame.
+    pub(super) network_offset: u32,
+    /// Where the transport header begins.
+    pub(super) transport_offset: u32,
+    /// Bytes of transport header and payload, by the IP header.
+    pub(super) transport_len: u32,
+    /// The VLAN tags, outermost first.
+    pub vlan: Vlan,
+    /// The IP version.
+    pub family: Family,
+    /// What to count it as.
+    pub protocol: Protocol,
+    /// The IP protocol number of what is behind the IP header and its extensions.
+    pub(super) next_header: u8,
+    /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 where there is none.
+    pub traffic_class: u8,
+}
+
+impl Frame {
+    /// A frame of which nothing is known yet.
+    pub const EMPTY: Self = Self {
+        source: IpAddress([0; 2]),
+        destination: IpAddress([0; 2]),
+        transport: Transport::EMPTY,
+        network_offset: 0,
+        transport_offset: 0,
+        transport_len: 0,
+        vlan: Vlan::NONE,
+        family: Family::V4,
+        protocol: Protocol::NonIp,
+        next_header: 0,
+        traffic_class: 0,
+    };
+
+    /// Notes where the IP header is.
+    #[inline(always)]
+    pub(super) fn found(&mut self, family: Family, offset: usize) {
+        self.family = family;
+        self.network_offset = offset as u32;
+    }
+
+    /// Where the transport header is, so that the verifier knows how far that can be.
+    #[inline(always)]
+    pub(super) fn transport_offset<O: Bytes + ?Sized>(&self) -> usize {
+        O::below::<MAX_OFFSET>(self.transport_offset as usize)
+    }
+
+    /// Notes where the IP header is, which is of the version that its first four bits say.
+    #[inline(always)]
+    pub(super) fn found_by_version<O: Bytes + ?Sized>(
+        &mut self,
+        bytes: &O,
+        offset: usize,
+    ) -> Result<(), Untracked> {
+        let [first, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
+        match first >> 4 {
+            4 => self.found(Family::V4, offset),
+            6 => self.found(Family::V6, offset),
+            _ => return Err(Untracked::NonIp),
+        }
+        Ok(())
+    }
+}

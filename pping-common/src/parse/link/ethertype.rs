@@ -1,0 +1,35 @@
+//! What ethertypes, and the protocol numbers of PPP, announce.
+
+pub(in super::super) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(in super::super) const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// MPLS (RFC 3032, 5), to one receiver and to several.
+pub(in super::super) const ETHERTYPE_MPLS: u16 = 0x8847;
+pub(super) const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
+/// IEEE 802.1Q.
+const ETHERTYPE_VLAN: u16 = 0x8100;
+/// IEEE 802.1ad, the outer tag of `QinQ`.
+const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
+/// The outer tag of `QinQ` before it was a standard, still met.
+const ETHERTYPE_OLD_SERVICE_VLAN: u16 = 0x9100;
+/// A `PPPoE` session (RFC 2516, 4).
+pub(super) const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
+/// Protocol numbers of PPP (RFC 1332, RFC 5072, RFC 3032).
+const PPP_IPV4: u16 = 0x0021;
+const PPP_IPV6: u16 = 0x0057;
+const PPP_MPLS: u16 = 0x0281;
+
+#[inline(always)]
+pub(super) fn is_vlan(ethertype: u16) -> bool {
+    matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN | ETHERTYPE_OLD_SERVICE_VLAN)
+}
+
+/// The ethertype for what a PPP protocol number announces; 0, which is none, for what is not followed.
+#[inline(always)]
+pub(super) fn ethertype_of_ppp(protocol: u16) -> u16 {
+    match protocol {
+        PPP_IPV4 => ETHERTYPE_IPV4,
+        PPP_IPV6 => ETHERTYPE_IPV6,
+        PPP_MPLS => ETHERTYPE_MPLS,
+        _ => 0,
+    }
+}

@@ -1,0 +1,70 @@
+//! Transport headers that something can be measured by.
+
+use super::{
+    class::{ICMP, Kind, TCP, UDP, Untracked},
+    icmp::Echo,
+    quic::QuicForm,
+    tcp::Segment,
+    udp::Datagram,
+};
+use crate::method::Methods;
+
+/// A transport header that something can be measured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transport {
+    /// Which of the others means something.
+    pub kind: Kind,
+    /// The TCP segment.
+    pub segment: Segment,
+    /// The ICMP or `ICMPv6` echo.
+    pub echo: Echo,
+    /// The UDP datagram.
+    pub datagram: Datagram,
+}
+
+impl Transport {
+    pub(crate) const EMPTY: Self =
+        Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY, datagram: Datagram::EMPTY };
+
+    /// IP protocol number; that of ICMP for echoes of both families, whose addresses tell them apart.
+    #[inline(always)]
+    pub fn number(&self) -> u8 {
+        match self.kind {
+            Kind::Tcp => TCP,
+            Kind::Echo => ICMP,
+            Kind::Dns | Kind::Quic => UDP,
+        }
+    }
+
+    /// Source and destination port; both are the identifier of an echo.
+    #[inline(always)]
+    pub fn ports(&self) -> (u16, u16) {
+        match self.kind {
+            Kind::Tcp => (self.segment.source_port, self.segment.destination_port),
+            Kind::Echo => (self.echo.id, self.echo.id),
+            Kind::Dns | Kind::Quic => (self.datagram.source_port, self.datagram.destination_port),
+        }
+    }
+
+    /// Bytes carried above the transport header.
+    #[inline(always)]
+    pub fn payload(&self) -> u32 {
+        match self.kind {
+            Kind::Tcp => self.segment.payload,
+            Kind::Echo => self.echo.payload,
+            Kind::Dns | Kind::Quic => self.datagram.payload,
+        }
+    }
+
+    /// Whether a flow may begin with this packet: one that leads to a sample sooner or later.
+    #[inline(always)]
+    pub fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
+        match self.kind {
+            Kind::Tcp => self.segment.begins_flow(methods),
+            Kind::Echo if self.echo.is_reply => Err(Untracked::NoFlow),
+            Kind::Echo => Ok(()),
+            Kind::Quic if matches!(self.datagram.quic.form, QuicForm::Long | QuicForm::Initial) => Ok(()),
+            Kind::Quic | Kind::Dns => Err(Untracked::NoFlow),
+        }
+    }
+}
