@@ -11,7 +11,7 @@ use crate::{
     limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
     method::Method,
     parse::{Kind, Segment, TcpFlags, Transport},
-    rtt::{Basis, Measured, RttSummary, Rules, TsvalState},
+    rtt::{Measured, RttBasis, RttSummary, Rules, TsvalState},
 };
 
 /// A sample: how it was measured, the identifier that was echoed, and the RTT in ns.
@@ -319,8 +319,8 @@ impl End {
             return true;
         }
         let basis = match rules.rtt_basis {
-            Basis::Smoothed => self.smoothed_rtt,
-            Basis::Min => self.min_rtt,
+            RttBasis::Smoothed => self.smoothed_rtt,
+            RttBasis::Min => self.min_rtt,
         };
         // An RTT of more than 18 minutes counts as that.
         let wait = (u128::from(basis.unwrap_or(0).min(1 << 40)) * u128::from(rules.rtt_rate)) >> 16;

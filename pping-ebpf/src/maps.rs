@@ -19,7 +19,7 @@ use pping_common::{
         MAX_LABELLED_PREFIXES, MAX_LOCAL_ADDRESSES, RESERVED_SERIES, RING_BYTES,
     },
     parse::{Family, Frame, IpAddress, Untracked},
-    rtt::{Effect, Measured, Work},
+    rtt::{Effect, MatchPlan, Measured},
     table::{Bucket, Entry, Slot, Table},
 };
 
@@ -116,7 +116,7 @@ pub(crate) struct Scratch {
     /// What it could have to do with what is measured.
     pub(crate) effect: Effect,
     /// What is to be done to measure.
-    pub(crate) work: Work,
+    pub(crate) plan: MatchPlan,
     /// What it matched and recorded.
     pub(crate) measured: Measured,
     /// And by its sequence numbers, where it was measured by timestamps before.

@@ -329,19 +329,19 @@ fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut 
     let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.work);
+    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.plan);
     maps::launder(scratch);
     let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(from, now, rules, pass, &mut scratch.work, measured);
+    flow_ref.find(from, now, rules, pass, &mut scratch.plan, measured);
     maps::launder(scratch);
     let flow = maps::launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(from, now, rules, pass, &scratch.work, measured);
+    flow_ref.record(from, now, rules, pass, &scratch.plan, measured);
     maps::launder(scratch);
 }
 

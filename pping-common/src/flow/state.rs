@@ -9,7 +9,7 @@ use super::{
 use crate::{
     method::{Method, Methods},
     parse::{Datagram, Direction, Segment},
-    rtt::{Connection, Options},
+    rtt::{Connection, TimestampOption},
     series::SeriesKey,
 };
 
@@ -31,7 +31,7 @@ pub struct Flow {
     /// Why the last direction closed.
     pub closed_by: Reason,
     /// Whether its segments carry timestamps.
-    pub options: Options,
+    pub timestamps: TimestampOption,
     /// Segments without timestamps while that was not known.
     pub without_timestamps: u8,
     /// Whether it is QUIC, and how far its spin bits are trusted.
@@ -56,7 +56,7 @@ impl Flow {
         last_seen: 0,
         local: 0,
         closed_by: Reason::Timeout,
-        options: Options::Unknown,
+        timestamps: TimestampOption::Unknown,
         without_timestamps: 0,
         connection: Connection::UNKNOWN,
         version: 0,
@@ -147,7 +147,7 @@ impl Flow {
     #[inline(always)]
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
-            Segment::NUMBER if methods.has(Method::TcpTs) && self.options != Options::Without => {
+            Segment::NUMBER if methods.has(Method::TcpTs) && self.timestamps != TimestampOption::Absent => {
                 Method::TcpTs
             }
             Segment::NUMBER if methods.has(Method::TcpSeq) => Method::TcpSeq,

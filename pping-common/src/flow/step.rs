@@ -3,7 +3,7 @@
 use super::{key::Endpoint, latest::Noted, lifecycle::Changes, state::Flow, tcp, transitions};
 use crate::{
     parse::{Kind, Transport},
-    rtt::{self, Effect, Measured, Part, Pass, Rules, Work, icmp_echo, quic},
+    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Rules, icmp_echo, quic},
 };
 
 /// What a packet brought about.
@@ -28,7 +28,7 @@ impl Flow {
         let is_any = match transport.kind {
             Kind::Tcp => {
                 let segment = &transport.segment;
-                return tcp::effect(self.options, forward, reverse, segment, noted.progress, rules);
+                return tcp::effect(self.timestamps, forward, reverse, segment, noted.progress, rules);
             }
             // Echoes are so few that looking twice costs more than it saves.
             Kind::Echo => true,
@@ -63,12 +63,12 @@ impl Flow {
     ) -> Outcome {
         let changes = self.follow(from, transport, now);
         let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
-        let mut work = Work::NOTHING;
+        let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
             if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
-                self.plan(from, transport, noted, now, rules, pass, &mut work);
-                self.find(from, now, rules, pass, &mut work, measured);
-                self.record(from, now, rules, pass, &work, measured);
+                self.plan(from, transport, noted, now, rules, pass, &mut plan);
+                self.find(from, now, rules, pass, &mut plan, measured);
+                self.record(from, now, rules, pass, &plan, measured);
             }
         }
         outcome
@@ -123,9 +123,9 @@ impl Flow {
         now: u64,
         rules: &Rules,
         pass: Pass,
-        work: &mut Work,
+        plan: &mut MatchPlan,
     ) {
-        work.begin(pass);
+        plan.begin(pass);
         let timed = self.is_timed(from, rules.include_local);
         match transport.kind {
             Kind::Tcp => {
@@ -133,19 +133,19 @@ impl Flow {
                 if pass == Pass::First {
                     tcp::note_options(self, segment, rules);
                 }
-                let options = self.options;
+                let options = self.timestamps;
                 let (forward, reverse) = self.both_mut(from);
-                tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, work);
+                tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, plan);
             }
-            Kind::Echo => icmp_echo::plan(&transport.echo, work),
+            Kind::Echo => icmp_echo::plan(&transport.echo, plan),
             Kind::Quic => {
                 let quic = &transport.datagram.quic;
-                self.quic(from, rules.include_local).plan(quic, now, rules, work);
+                self.quic(from, rules.include_local).plan(quic, now, rules, plan);
             }
             Kind::Dns => {}
         }
         if !timed {
-            work.records = 0;
+            plan.should_record = 0;
         }
     }
 
@@ -157,11 +157,18 @@ impl Flow {
         now: u64,
         rules: &Rules,
         pass: Pass,
-        work: &mut Work,
+        plan: &mut MatchPlan,
         measured: &mut Measured,
     ) {
         let (_, reverse) = self.both_mut(from);
-        rtt::find(&mut reverse.pending, &mut reverse.rtt, now, Part::of(rules.methods, pass), work, measured);
+        rtt::find(
+            &mut reverse.pending,
+            &mut reverse.rtt,
+            now,
+            PendingRange::of(rules.methods, pass),
+            plan,
+            measured,
+        );
     }
 
     /// The last part of [`Flow::step`]: what is to be echoed.
@@ -172,7 +179,7 @@ impl Flow {
         now: u64,
         rules: &Rules,
         pass: Pass,
-        work: &Work,
+        plan: &MatchPlan,
         measured: &mut Measured,
     ) {
         let (forward, _) = self.both_mut(from);
@@ -180,9 +187,9 @@ impl Flow {
             &mut forward.pending,
             &mut forward.rtt,
             now,
-            Part::of(rules.methods, pass),
+            PendingRange::of(rules.methods, pass),
             rules,
-            work,
+            plan,
             measured,
         );
     }

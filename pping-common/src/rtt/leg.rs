@@ -1,30 +1,30 @@
-//! A leg of a handshake: what one side begins it with, and the other side's reply.
+//! A leg of a handshake: a packet that asks for a reply, and the reply of the other side.
 
 /// How far a leg is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum LegState {
-    /// Not begun.
+    /// The packet was not seen.
     Unseen,
-    /// What begins a connection waits for its reply: a SYN, or the first packet of a QUIC client.
+    /// The first packet of a connection is pending: a SYN, or the Initial of a QUIC client.
     Asked,
-    /// A SYN-ACK waits for its ACK.
+    /// A SYN-ACK is pending.
     Answered,
-    /// It was sent again, so its reply would be ambiguous (Karn's rule).
+    /// The packet was sent again, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
     Void,
     /// Replied to, or not timed.
     Done,
 }
 
-/// A leg of a handshake, as the one side sees it that waits.
+/// A leg of a handshake, kept in the direction of the packet that asks for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Leg {
-    /// Since when it waits, ns.
+    /// When the packet was seen, ns.
     pub(super) since: u64,
-    /// What the reply acknowledges: the sequence number behind that of the SYN, or a digest of the connection ID.
+    /// What the reply names: the sequence number after the SYN, or a digest of the connection ID.
     pub(super) number: u32,
-    /// Bytes that came with the SYN (RFC 7413), which the reply may acknowledge as well.
+    /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge too.
     pub(super) payload: u16,
     /// How far it is.
     pub(super) state: LegState,
@@ -36,13 +36,13 @@ impl Leg {
     /// Nothing was seen yet.
     pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::Unseen, reserved: 0 };
 
-    /// Whether something waits for its reply.
+    /// Whether the reply is still expected.
     #[inline(always)]
-    pub(super) fn waits(&self) -> bool {
+    pub(super) fn is_pending(&self) -> bool {
         matches!(self.state, LegState::Asked | LegState::Answered)
     }
 
-    /// Takes into account that its reply may have gone by unseen, or will never come.
+    /// Gives the leg up: its reply may have been missed, or will never come.
     #[inline(always)]
     pub(crate) fn give_up(&mut self) {
         if self.state != LegState::Unseen {

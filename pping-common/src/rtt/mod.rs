@@ -1,7 +1,7 @@
 //! The methods that measure a round-trip time: what each keeps of a direction, records, and matches.
 //!
 //! A packet is measured in three steps. The first knows the methods: it plans what to look for among the pending identifiers of
-//! the other direction, and what becomes pending itself (`Work`). The second frees what is echoed and takes the sample, the third
+//! the other direction, and what becomes pending itself (`MatchPlan`). The second frees what is echoed and takes the sample, the third
 //! frees what the packet made ambiguous and records. The kernel programs write the plan to memory in between, so that the verifier
 //! follows each step once, and not once for each way through the one before.
 //!
@@ -20,13 +20,13 @@ pub(crate) mod tcp_seq;
 pub(crate) mod tcp_ts;
 
 pub use leg::Leg;
-pub use pending::{Part, Pending};
-pub use plan::{Effect, Pass, Work};
+pub use pending::{Pending, PendingRange};
+pub use plan::{Effect, MatchPlan, Pass};
 pub use quic::{Connection, Spin};
-pub use rules::{Basis, RttSummary, Rules};
+pub use rules::{RttBasis, RttSummary, Rules};
 pub use sample::{Measured, Sample};
 pub(crate) use steps::{find, record};
-pub use tcp_seq::{Options, Progress};
+pub use tcp_seq::{Progress, TimestampOption};
 pub use tcp_ts::{TsvalState, is_newer};
 
 pub use crate::method::{Method, Methods};

@@ -1,23 +1,23 @@
-//! Identifiers that wait for their echo.
+//! The pending identifiers of a direction: recorded, and not echoed yet.
 
-use super::plan::{Pass, Work};
+use super::plan::{MatchPlan, Pass};
 use crate::{
     limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
     method::Methods,
 };
 
-/// Some of the slots of a direction, side by side.
+/// A range of the slots of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PendingRange {
     first: usize,
     end: usize,
 }
 
-impl Part {
+impl PendingRange {
     /// All of them.
     pub const WHOLE: Self = Self { first: 0, end: PENDING_PER_DIRECTION };
 
-    /// Those of a pass: half of them where there are two.
+    /// The slots of a pass: half of them where there are two passes.
     #[inline(always)]
     pub fn of(methods: Methods, pass: Pass) -> Self {
         match pass {
@@ -33,51 +33,49 @@ impl Part {
     }
 }
 
-/// The identifiers of one flow direction that wait for their echo, each with the time it was seen.
+/// The identifiers of one direction that were recorded and not echoed yet, each with its time.
 ///
-/// What is free is written in memory, not gathered in a bit mask: the verifier would follow every
-/// combination of bits that a register can hold.
+/// A free slot has the time 0. A bit mask of free slots would have the verifier follow every combination of bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pending {
-    /// Not 0 while any slot waits.
+    /// Not 0 while any slot is taken.
     waiting: u64,
     /// Identifiers, side by side so that looking for one stays within a cache line.
     identifiers: [u32; PENDING_PER_DIRECTION],
-    /// When each was seen, ns; 0 in a free slot.
+    /// When each was recorded, ns; 0 in a free slot.
     times: [u64; PENDING_PER_DIRECTION],
 }
 
 impl Pending {
-    /// Nothing waits.
+    /// All slots are free.
     pub const EMPTY: Self =
         Self { waiting: 0, identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
-    /// How many identifiers wait.
+    /// How many identifiers are pending.
     pub fn waiting(&self) -> usize {
         self.times.iter().filter(|&&time| time != 0).count()
     }
 
-    /// Whether something waits that a condition holds for.
+    /// Whether a condition holds for any pending identifier.
     #[inline(always)]
-    pub(super) fn any(&self, part: Part, condition: impl Fn(u32) -> bool) -> bool {
+    pub(super) fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
         if self.waiting == 0 {
             return false;
         }
         for slot in 0..PENDING_PER_DIRECTION {
-            if part.has(slot) && self.times[slot] != 0 && condition(self.identifiers[slot]) {
+            if range.has(slot) && self.times[slot] != 0 && condition(self.identifiers[slot]) {
                 return true;
             }
         }
         false
     }
 
-    /// Lets an identifier wait from `now` on, which must not be 0. When all slots wait, it takes the place
-    /// of the one that has waited longest, if that has done so for [`PENDING_LIFETIME`]; otherwise nothing
-    /// happens and the answer is `false`.
+    /// Records an identifier at `now` (ns, not 0). Where every slot is taken it replaces the oldest, if that has been pending for
+    /// [`PENDING_LIFETIME`]; otherwise it is not recorded, and the result is `false`.
     #[inline(always)]
-    pub(super) fn put(&mut self, part: Part, identifier: u32, now: u64) -> bool {
-        let slot = self.oldest(part);
+    pub(super) fn insert(&mut self, range: PendingRange, identifier: u32, now: u64) -> bool {
+        let slot = self.oldest(range);
         let oldest = self.times[slot];
         if oldest != 0 && now.saturating_sub(oldest) < PENDING_LIFETIME {
             return false;
@@ -88,13 +86,13 @@ impl Pending {
         true
     }
 
-    /// The slot that has waited longest; a free one is older than any. By the sign of what lies between two times, of which none is
-    /// much later than [`LATEST`](crate::limits::LATEST): comparing them, the verifier would follow every order that there is.
+    /// The oldest slot; a free one counts as older than any. Found by the sign of differences, as no time is much later than
+    /// [`LATEST`](crate::limits::LATEST): with comparisons the verifier would follow every order of the slots.
     #[inline(always)]
-    fn oldest(&self, part: Part) -> usize {
-        let (mut oldest, mut least) = (part.first, self.times[part.first]);
+    fn oldest(&self, range: PendingRange) -> usize {
+        let (mut oldest, mut least) = (range.first, self.times[range.first]);
         for slot in 0..PENDING_PER_DIRECTION {
-            if part.has(slot) {
+            if range.has(slot) {
                 let later = self.times[slot].wrapping_sub(least);
                 let is_older = later >> 63;
                 oldest += (slot - oldest) * is_older as usize;
@@ -104,42 +102,42 @@ impl Pending {
         oldest % PENDING_PER_DIRECTION
     }
 
-    /// Frees what is echoed, and finds what the sample is of.
+    /// Frees the echoed identifiers, and notes which one gives the sample.
     #[inline(always)]
-    pub(super) fn take(&mut self, part: Part, work: &mut Work) {
+    pub(super) fn free_echoed(&mut self, range: PendingRange, plan: &mut MatchPlan) {
         if self.waiting == 0 {
             return;
         }
         for slot in 0..PENDING_PER_DIRECTION {
-            let distance = work.echoed.wrapping_sub(self.identifiers[slot]);
-            if part.has(slot) && self.times[slot] != 0 && distance < work.reach {
-                if distance < work.gives {
-                    // None that is farther gives one any more.
-                    work.gives = distance;
-                    work.since = self.times[slot];
-                    work.found = self.identifiers[slot];
+            let distance = plan.echoed.wrapping_sub(self.identifiers[slot]);
+            if range.has(slot) && self.times[slot] != 0 && distance < plan.freed_below {
+                if distance < plan.sample_below {
+                    // Only a nearer one may still give the sample.
+                    plan.sample_below = distance;
+                    plan.recorded_at = self.times[slot];
+                    plan.matched = self.identifiers[slot];
                 }
                 self.times[slot] = 0;
             }
         }
-        self.note_waiting();
+        self.update_waiting();
     }
 
-    /// Frees what is at most so far above an identifier, and says whether there was any.
+    /// Frees the `span` identifiers from `from` on; true if any of them was pending.
     #[inline(always)]
-    pub(super) fn free(&mut self, part: Part, from: u32, span: u64) -> bool {
+    pub(super) fn free_range(&mut self, range: PendingRange, from: u32, span: u64) -> bool {
         if self.waiting == 0 {
             return false;
         }
         let mut is_any = false;
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = self.identifiers[slot].wrapping_sub(from);
-            if part.has(slot) && self.times[slot] != 0 && u64::from(distance) < span {
+            if range.has(slot) && self.times[slot] != 0 && u64::from(distance) < span {
                 self.times[slot] = 0;
                 is_any = true;
             }
         }
-        self.note_waiting();
+        self.update_waiting();
         is_any
     }
 
@@ -151,7 +149,7 @@ impl Pending {
     }
 
     #[inline(always)]
-    fn note_waiting(&mut self) {
+    fn update_waiting(&mut self) {
         self.waiting = self.times.iter().fold(0, |all, time| all | time);
     }
 }

@@ -2,82 +2,83 @@
 
 use crate::method::Method;
 
-/// A segment is measured by timestamps and by sequence numbers one after the other where both are wanted.
+/// A pass over a packet. A TCP segment that both its timestamps and its sequence numbers measure takes two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// All that is wanted but for the second.
+    /// Every method, except sequence numbers where timestamps come first.
     First,
-    /// Sequence numbers, where timestamps had the first.
+    /// Sequence numbers, after timestamps.
     Second,
 }
 
-/// What is to be done about a packet, and then what was found. Flat, as [`crate::parse::Frame`] is.
+/// The plan of a pass: which pending identifiers the packet frees, which one gives a sample, and what it records. Flat, as
+/// [`crate::parse::Frame`] is, for the verifier's sake.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Work {
-    /// Since when that waited which the packet echoes, ns; 0 when it echoes nothing.
-    pub(super) since: u64,
-    /// When what it echoes was seen on its way to the host that replied, ns; 0 when nobody knows.
-    pub(super) turned: u64,
-    /// What of the sender's own may be ambiguous now: from `pivot` on to so much above it.
-    pub(crate) span: u64,
-    /// What was found: the identifier of the sample.
-    pub(super) found: u32,
-    /// What the packet echoes.
+pub struct MatchPlan {
+    /// When the identifier that gives the sample was recorded, ns; 0 for no sample.
+    pub(super) recorded_at: u64,
+    /// When the other direction answered between the two, ns; 0 if unknown. Splits the RTT at this host.
+    pub(super) midpoint_at: u64,
+    /// How many of the sender's pending identifiers from `voided_from` on the packet makes ambiguous.
+    pub(crate) voided_span: u64,
+    /// The identifier of the sample.
+    pub(super) matched: u32,
+    /// The identifier that the packet echoes.
     pub(crate) echoed: u32,
-    /// What waits for so much less than `echoed`, modulo 2^32, is freed: 0 for nothing, 1 for what is equal.
-    pub(crate) reach: u32,
-    /// The nearest of what waits for so much less gives a sample.
-    pub(crate) gives: u32,
-    /// See `span`.
-    pub(super) pivot: u32,
-    /// What is to wait for its echo,
+    /// Pending identifiers less than this below `echoed`, modulo 2^32, are freed: 0 frees none, 1 an equal one.
+    pub(crate) freed_below: u32,
+    /// Of those less than this below `echoed`, the nearest gives the sample.
+    pub(crate) sample_below: u32,
+    /// The first ambiguous identifier, see `voided_span`.
+    pub(super) voided_from: u32,
+    /// The identifier to record,
     pub(crate) identifier: u32,
     /// if this is not 0.
-    pub(crate) records: u32,
-    /// Whether the packet replied to a leg of a handshake: not 0 if it did.
-    pub(crate) replied: u32,
+    pub(crate) should_record: u32,
+    /// Not 0 if the packet completed a leg of a handshake.
+    pub(crate) completes_leg: u32,
     /// How a sample is measured.
     pub(crate) method: Method,
     /// Fills up to a multiple of 8.
     reserved: [u8; 3],
 }
 
-impl Work {
-    /// Nothing.
+impl MatchPlan {
+    /// A plan that frees and records nothing.
     pub const NOTHING: Self = Self {
-        since: 0,
-        turned: 0,
-        span: 0,
-        found: 0,
+        recorded_at: 0,
+        midpoint_at: 0,
+        voided_span: 0,
+        matched: 0,
         echoed: 0,
-        reach: 0,
-        gives: 0,
-        pivot: 0,
+        freed_below: 0,
+        sample_below: 0,
+        voided_from: 0,
         identifier: 0,
-        records: 0,
-        replied: 0,
+        should_record: 0,
+        completes_leg: 0,
         method: Method::TcpTs,
         reserved: [0; 3],
     };
 
-    /// Begins a pass. What the first one replied to is known to the second.
+    /// Clears the plan for a pass. The second pass still knows whether the first completed a leg.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pass: Pass) {
-        let replied = if pass == Pass::First { 0 } else { self.replied };
-        *self = Self { replied, ..Self::NOTHING };
+        let completes_leg = if pass == Pass::First { 0 } else { self.completes_leg };
+        *self = Self { completes_leg, ..Self::NOTHING };
     }
 }
 
-/// What the steps could change.
+/// What a packet may change in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// The newest `TSval`, and that something waits for its echo, unless no recording is allowed.
+    /// The newest `TSval`, and a recording of it unless the rate limit forbids that.
     Tsval,
-    /// That something waits for its acknowledgement, unless no recording is allowed.
+    /// A recording of a sequence number, unless the rate limit forbids it.
     Sequence,
-    /// More than that.
+    /// Anything else: a match, or an opening or closing.
     Anything,
 }

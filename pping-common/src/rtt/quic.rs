@@ -54,7 +54,7 @@
 
 use super::{
     leg::{Leg, LegState},
-    plan::Work,
+    plan::MatchPlan,
     rules::{RttSummary, Rules},
 };
 use crate::{
@@ -227,8 +227,8 @@ pub(crate) fn has_effect(
     }
     // A leg that was never begun has no number either, but then the direction has not sent anything yet.
     !connection.is_recognised()
-        || reverse.waits()
-        || forward.waits()
+        || reverse.is_pending()
+        || forward.is_pending()
         || forward.state == LegState::Unseen
         || forward.number != quic.source_id
 }
@@ -236,28 +236,28 @@ pub(crate) fn has_effect(
 impl State<'_> {
     /// Notes a packet, and what it completes.
     #[inline(always)]
-    pub(crate) fn plan(&mut self, quic: &Quic, now: u64, rules: &Rules, work: &mut Work) {
+    pub(crate) fn plan(&mut self, quic: &Quic, now: u64, rules: &Rules, plan: &mut MatchPlan) {
         if quic.form != QuicForm::Short {
-            self.match_reply(quic, work);
+            self.match_reply(quic, plan);
             if quic.form != QuicForm::Negotiation {
                 self.recognise(quic);
                 self.note_ids(quic, now, rules.methods);
             }
         } else if self.connection.is_recognised() && rules.methods.has(Method::QuicSpin) {
-            self.note_spin(u8::from(quic.spin), now, rules, work);
+            self.note_spin(u8::from(quic.spin), now, rules, plan);
         }
     }
 
     /// Rule 4.
     #[inline(always)]
-    fn match_reply(&mut self, quic: &Quic, work: &mut Work) {
+    fn match_reply(&mut self, quic: &Quic, plan: &mut MatchPlan) {
         let (_, leg) = &mut self.legs;
-        if leg.waits() && leg.number == quic.destination_id {
+        if leg.is_pending() && leg.number == quic.destination_id {
             leg.state = LegState::Done;
-            work.method = Method::QuicHandshake;
-            work.since = leg.since;
-            work.found = quic.version;
-            work.replied = 1;
+            plan.method = Method::QuicHandshake;
+            plan.recorded_at = leg.since;
+            plan.matched = quic.version;
+            plan.completes_leg = 1;
         }
     }
 
@@ -282,7 +282,7 @@ impl State<'_> {
         let (timed, _) = self.timed;
         let (leg, reverse) = &mut self.legs;
         let is_initial = quic.form == QuicForm::Initial;
-        if leg.waits() {
+        if leg.is_pending() {
             if is_initial && now.saturating_sub(leg.since) > FLIGHT {
                 leg.state = LegState::Void;
             }
@@ -305,7 +305,7 @@ impl State<'_> {
 
     /// Rules 6 to 13.
     #[inline(always)]
-    fn note_spin(&mut self, value: u8, now: u64, rules: &Rules, work: &mut Work) {
+    fn note_spin(&mut self, value: u8, now: u64, rules: &Rules, plan: &mut MatchPlan) {
         let (_, timed) = self.timed;
         let mut connection = *self.connection;
         let (forward, reverse) = &mut self.spins;
@@ -331,7 +331,7 @@ impl State<'_> {
             if reverse.has(Spin::LATEST) {
                 connection.gain();
             }
-            take_edge(forward, reverse, value, now, connection.is_believed(), work);
+            take_edge(forward, reverse, value, now, connection.is_believed(), plan);
             if timed && rules.allow(self.rtt, now) {
                 self.rtt.recorded_at = now;
                 forward.state |= Spin::RECORDED;
@@ -359,15 +359,22 @@ fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
 
 /// Rules 11 and 12.
 #[inline(always)]
-fn take_edge(spin: &mut Spin, other: &mut Spin, value: u8, now: u64, is_believed: bool, work: &mut Work) {
+fn take_edge(
+    spin: &mut Spin,
+    other: &mut Spin,
+    value: u8,
+    now: u64,
+    is_believed: bool,
+    plan: &mut MatchPlan,
+) {
     if spin.edge_at != 0 {
         let since = now.saturating_sub(spin.edge_at);
         let is_credible = since >= spin.measure() / 2 && since <= LONGEST;
         if is_believed && is_credible && spin.has(Spin::RECORDED) {
-            work.method = Method::QuicSpin;
-            work.since = spin.edge_at;
-            work.turned = other.edge_at;
-            work.found = u32::from(value);
+            plan.method = Method::QuicSpin;
+            plan.recorded_at = spin.edge_at;
+            plan.midpoint_at = other.edge_at;
+            plan.matched = u32::from(value);
         }
         spin.interval = spin.next_interval(since);
     }

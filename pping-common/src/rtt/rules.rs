@@ -5,14 +5,14 @@ use crate::method::Methods;
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Basis {
-    /// The smoothed one.
+pub enum RttBasis {
+    /// The smoothed RTT.
     Smoothed,
-    /// The lowest one.
+    /// The lowest RTT.
     Min,
 }
 
-/// What the user asked for, fixed when the programs are loaded.
+/// The user's options for measuring, fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Rules {
@@ -21,12 +21,12 @@ pub struct Rules {
     /// RTTs between two recordings of a flow direction, in units of 2^-16; 0 is no limit.
     pub rtt_rate: u64,
     /// Which RTT `rtt_rate` counts in.
-    pub rtt_basis: Basis,
-    /// Whether packets to this host itself are timed.
+    pub rtt_basis: RttBasis,
+    /// Whether packets to addresses of this host are timed.
     pub include_local: bool,
     /// Fills up to a multiple of 8.
     pub reserved: u8,
-    /// How to measure.
+    /// The methods to measure with.
     pub methods: Methods,
 }
 
@@ -35,7 +35,7 @@ impl Rules {
     pub const UNLIMITED: Self = Self {
         rate_limit: 0,
         rtt_rate: 0,
-        rtt_basis: Basis::Smoothed,
+        rtt_basis: RttBasis::Smoothed,
         include_local: false,
         reserved: 0,
         methods: Methods::ALL,
@@ -51,7 +51,7 @@ impl Rules {
     #[inline(always)]
     pub(super) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
         let since = now.saturating_sub(rtt.recorded_at);
-        // At the same moment: what is measured by two methods is recorded for both.
+        // A segment that two methods measure is recorded for both at the same time.
         if rtt.recorded_at == 0 || self.methods.has_both() && rtt.recorded_at == now {
             return true;
         }
@@ -62,8 +62,8 @@ impl Rules {
             return true;
         }
         let basis = match self.rtt_basis {
-            Basis::Smoothed => rtt.smoothed,
-            Basis::Min => rtt.min,
+            RttBasis::Smoothed => rtt.smoothed,
+            RttBasis::Min => rtt.min,
         };
         // RTTs beyond 2^40 ns (18 minutes) count as that, so that the product stays in range.
         let basis = if basis < 1 << 40 { basis } else { 1 << 40 };

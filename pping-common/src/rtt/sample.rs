@@ -7,27 +7,27 @@ use crate::method::Method;
 pub struct Sample {
     /// How it was measured.
     pub method: Method,
-    /// What was echoed: the `TSval`, or a sequence number.
+    /// The identifier that was echoed: a `TSval`, a sequence number, or what else the method has.
     pub identifier: u32,
     /// From the recording to the echo, ns.
     pub rtt: u64,
-    /// The part of it beyond the host that replied, ns, where the method tells; else 0.
+    /// The part of the RTT on the side of the host that replied, ns; 0 where the method does not measure it.
     pub side_rtt: u64,
 }
 
 /// What a packet matched and recorded. Flat, as [`crate::parse::Frame`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Whether it echoed something that waited.
+    /// Whether it echoed a pending identifier.
     pub has_sample: bool,
     /// The sample, if it did.
     pub sample: Sample,
-    /// It should have been recorded, but all slots wait.
+    /// It should have been recorded, but every slot is taken.
     pub pending_full: bool,
 }
 
 impl Measured {
-    /// Neither.
+    /// No sample and no recording.
     pub const NOTHING: Self = Self {
         has_sample: false,
         sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0, side_rtt: 0 },

@@ -1,34 +1,34 @@
 //! Carrying out a plan.
 
 use super::{
-    pending::{Part, Pending},
-    plan::Work,
+    pending::{Pending, PendingRange},
+    plan::MatchPlan,
     rules::{RttSummary, Rules},
     sample::{Measured, Sample},
 };
 
-/// Carries out the first half of a plan: frees what the packet echoes, and takes the sample.
+/// The first half of a plan: frees the identifiers that the packet echoes, and takes the sample.
 #[inline(always)]
 pub(crate) fn find(
     pending: &mut Pending,
     rtt: &mut RttSummary,
     now: u64,
-    part: Part,
-    work: &mut Work,
+    range: PendingRange,
+    plan: &mut MatchPlan,
     measured: &mut Measured,
 ) {
-    if work.reach != 0 {
-        pending.take(part, work);
+    if plan.freed_below != 0 {
+        pending.free_echoed(range, plan);
     }
-    let since = work.since;
-    // In a capture an echo can come before what it echoes, and that is no time to tell.
+    let since = plan.recorded_at;
+    // In a capture an echo can come before what it echoes; that is no RTT.
     measured.has_sample = since != 0 && since <= now;
     measured.pending_full = false;
     if measured.has_sample {
-        let turned = work.turned;
+        let turned = plan.midpoint_at;
         measured.sample = Sample {
-            method: work.method,
-            identifier: work.found,
+            method: plan.method,
+            identifier: plan.matched,
             rtt: now - since,
             side_rtt: if turned >= since && turned <= now { now - turned } else { 0 },
         };
@@ -36,27 +36,27 @@ pub(crate) fn find(
     }
 }
 
-/// Carries out the second half: frees what the packet makes ambiguous, and has it wait for its echo.
+/// The second half: frees the identifiers that the packet makes ambiguous, and records its own.
 #[inline(always)]
 pub(crate) fn record(
     pending: &mut Pending,
     rtt: &mut RttSummary,
     now: u64,
-    part: Part,
+    range: PendingRange,
     rules: &Rules,
-    work: &Work,
+    plan: &MatchPlan,
     measured: &mut Measured,
 ) {
-    let is_renewed = work.span != 0 && pending.free(part, work.pivot, work.span);
-    if work.records == 0 {
+    let is_renewed = plan.voided_span != 0 && pending.free_range(range, plan.voided_from, plan.voided_span);
+    if plan.should_record == 0 {
         return;
     }
-    // What is sent again with the same identifier takes the place of what waits: nothing is recorded beside.
-    let is_renewal = is_renewed && work.span == 1;
+    // An identifier that is sent again replaces its pending one, whatever the rate limit says.
+    let is_renewal = is_renewed && plan.voided_span == 1;
     if !is_renewal && !rules.allow(rtt, now) {
         return;
     }
-    if !pending.put(part, work.identifier, now) {
+    if !pending.insert(range, plan.identifier, now) {
         measured.pending_full = true;
     } else if !is_renewal {
         rtt.recorded_at = now;

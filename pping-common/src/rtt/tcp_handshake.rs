@@ -2,23 +2,23 @@
 
 use super::{
     leg::{Leg, LegState},
-    plan::Work,
+    plan::MatchPlan,
 };
 use crate::{method::Method, parse::Segment};
 
 /// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
 #[inline(always)]
 pub(crate) fn has_effect(reverse: &Leg, segment: &Segment) -> bool {
-    segment.flags.syn() || reverse.waits()
+    segment.flags.syn() || reverse.is_pending()
 }
 
 /// Matches a segment against the leg of the other side.
 #[inline(always)]
-pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, work: &mut Work) {
+pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan) {
     if !segment.flags.ack() {
         return;
     }
-    // A SYN is replied to by a SYN-ACK, also where both sides begin at once.
+    // A SYN-ACK answers a SYN, also in a simultaneous open.
     let expected = if segment.flags.syn() { LegState::Asked } else { LegState::Answered };
     if leg.state != expected {
         return;
@@ -27,17 +27,17 @@ pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, work: &mut Work) {
     let payload = u32::from(leg.payload);
     if beyond == 0 || beyond == payload {
         leg.state = LegState::Done;
-        work.method = Method::TcpHandshake;
-        work.since = leg.since;
-        work.found = leg.number;
-        work.replied = 1;
+        plan.method = Method::TcpHandshake;
+        plan.recorded_at = leg.since;
+        plan.matched = leg.number;
+        plan.completes_leg = 1;
     } else if beyond > payload && beyond < 1 << 31 {
-        // Newer than both: something went by unseen.
+        // It acknowledges more than the handshake: a packet was missed.
         leg.state = LegState::Done;
     }
 }
 
-/// Notes a SYN or SYN-ACK, which waits from `now` on if it is timed.
+/// Begins the leg of a SYN or SYN-ACK at `now`, ns, if it is timed.
 #[inline(always)]
 pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     if !segment.flags.syn() {
@@ -45,7 +45,7 @@ pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     }
     let number = segment.sequence.wrapping_add(1);
     if leg.state != LegState::Unseen && leg.number == number {
-        if leg.waits() {
+        if leg.is_pending() {
             leg.state = LegState::Void;
         }
         return;

@@ -1,7 +1,7 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
 use super::{
-    pending::{Part, Pending},
+    pending::{Pending, PendingRange},
     plan::Effect,
 };
 use crate::parse::Segment;
@@ -12,14 +12,14 @@ use crate::parse::Segment;
 pub enum TsvalState {
     /// No segment with timestamps was seen.
     Unknown,
-    /// The newest `TSval` is known: one that is newer is the first of its tick.
+    /// The newest `TSval` is known: a newer one is the first of its tick.
     Known,
-    /// Segments went by unseen: one that is newer than all known may not be the first of its tick.
+    /// Segments were missed: a newer `TSval` may not be the first of its tick.
     Invalidated,
 }
 
 impl TsvalState {
-    /// Notes that segments went by unseen.
+    /// Notes that segments were missed.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self) {
         if *self == Self::Known {
@@ -39,11 +39,11 @@ pub(crate) fn effect(
     newest: u32,
     state: TsvalState,
     reverse: &Pending,
-    part: Part,
+    range: PendingRange,
     segment: &Segment,
 ) -> Effect {
     let Some(timestamps) = segment.timestamps() else { return Effect::Nothing };
-    if reverse.any(part, |recorded| !is_newer(recorded, timestamps.tsecr)) {
+    if reverse.any(range, |recorded| !is_newer(recorded, timestamps.tsecr)) {
         return Effect::Anything;
     }
     match state {

@@ -29,7 +29,7 @@ use pping_common::{
     group::Grouping,
     limits::MAX_DNS_PORTS,
     parse::Decap,
-    rtt::{Basis, Methods, Rules},
+    rtt::{Methods, RttBasis, Rules},
 };
 
 pub(crate) use self::values::interface;
@@ -246,8 +246,8 @@ impl Config {
                 rate_limit: rate_limit.as_nanos() as u64,
                 rtt_rate: (rtt_rate * 65_536.0).round() as u64,
                 rtt_basis: match rtt_type {
-                    RttType::Smoothed => Basis::Smoothed,
-                    RttType::Min => Basis::Min,
+                    RttType::Smoothed => RttBasis::Smoothed,
+                    RttType::Min => RttBasis::Min,
                 },
                 include_local,
                 reserved: 0,

@@ -5,7 +5,7 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::Decap,
-    rtt::{Basis, Method, Methods, Rules},
+    rtt::{RttBasis, Method, Methods, Rules},
 };
 
 use super::report::verified;
@@ -21,7 +21,7 @@ const NETWORKS: Grouping =
 const LABELS: Grouping = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
 const CLASSES: Grouping = Grouping { by_dscp: 1, ..Grouping::NONE };
 const RARELY: Rules =
-    Rules { rate_limit: 100_000_000, rtt_rate: 1 << 15, rtt_basis: Basis::Min, ..Rules::UNLIMITED };
+    Rules { rate_limit: 100_000_000, rtt_rate: 1 << 15, rtt_basis: RttBasis::Min, ..Rules::UNLIMITED };
 const LOCAL: Rules = Rules { include_local: true, ..Rules::UNLIMITED };
 const RARELY_AND_LOCAL: Rules = Rules { include_local: true, ..RARELY };
 const EVERYTHING: LoadOptions = LoadOptions {

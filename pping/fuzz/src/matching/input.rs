@@ -5,7 +5,7 @@ use pping_common::{
     flow::Endpoint,
     limits::{LATEST, SECOND},
     parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Basis, Method, Methods, Rules},
+    rtt::{RttBasis, Method, Methods, Rules},
 };
 
 /// Flows that are talked in.
@@ -68,7 +68,7 @@ impl<'a> Input<'a> {
         let rules = Rules {
             rate_limit: RATE_LIMITS[usize::from(limits % 4)],
             rtt_rate: RTT_RATES[usize::from(limits / 4 % 4)],
-            rtt_basis: if basis & 1 == 0 { Basis::Smoothed } else { Basis::Min },
+            rtt_basis: if basis & 1 == 0 { RttBasis::Smoothed } else { RttBasis::Min },
             include_local: basis & 2 != 0,
             methods: METHODS[usize::from(basis >> 2 & 7)],
             ..Rules::UNLIMITED

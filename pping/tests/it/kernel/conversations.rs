@@ -12,7 +12,7 @@ use pping_common::{
     group::Grouping,
     limits::IDLE_SECONDS,
     parse::LinkType,
-    rtt::{Basis, Rules},
+    rtt::{RttBasis, Rules},
 };
 
 use super::{
@@ -190,15 +190,15 @@ fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
 
 #[test]
 fn a_limit_in_rtts_spaces_recordings_by_as_many_of_them() {
-    for basis in [Basis::Smoothed, Basis::Min] {
+    for basis in [RttBasis::Smoothed, RttBasis::Min] {
         let rules = Rules { rtt_rate: 20 << 16, rtt_basis: basis, ..Rules::UNLIMITED };
         let (limited, unlimited) = talk_limited(rules, |reported| reported.len() > 100);
         assert!(limited.len() < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
         for samples in by_direction(&limited) {
             for pair in samples.windows(2) {
                 let rtt = match basis {
-                    Basis::Smoothed => pair[0].smoothed_rtt,
-                    Basis::Min => pair[0].min_rtt,
+                    RttBasis::Smoothed => pair[0].smoothed_rtt,
+                    RttBasis::Min => pair[0].min_rtt,
                 };
                 let distance = recorded_at(&pair[1]) - recorded_at(&pair[0]);
                 // The RTT is not known before the first sample is there.

@@ -10,7 +10,7 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::{Decap, LinkType},
-    rtt::{Basis, Method, Methods, Rules},
+    rtt::{RttBasis, Method, Methods, Rules},
 };
 
 use super::{
@@ -38,7 +38,7 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
 fn combinations() -> Vec<LoadOptions> {
     let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
-        for (rtt_rate, rtt_basis) in [(0, Basis::Smoothed), (1 << 16, Basis::Smoothed), (1 << 15, Basis::Min)]
+        for (rtt_rate, rtt_basis) in [(0, RttBasis::Smoothed), (1 << 16, RttBasis::Smoothed), (1 << 15, RttBasis::Min)]
         {
             for include_local in [false, true] {
                 for log in [false, true] {
@@ -144,7 +144,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
         // What limits how often to record has little to do with it.
         let combinations = combinations()
             .into_iter()
-            .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == Basis::Min);
+            .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == RttBasis::Min);
         // Less is in the programs without local addresses and log; the last costs the most, and once is enough.
         let is_most = |it: &LoadOptions| it.rules.include_local && it.log;
         let combinations = combinations.filter(move |it| is_most(it) || is_exhaustive() && methods != both);

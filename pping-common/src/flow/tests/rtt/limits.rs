@@ -1,7 +1,7 @@
 //! Rate limits, and the RTTs that are kept of a direction.
 
 use crate::{
-    rtt::Basis,
+    rtt::RttBasis,
     testing::{ACK, Conversation, MS, SYN, data, pure_ack, rtt, segment},
 };
 
@@ -102,7 +102,7 @@ fn rtt_rate_counts_in_the_smoothed_rtt() {
 fn rtt_rate_counts_in_the_lowest_rtt() {
     let mut talk = with_samples();
     talk.rules.rtt_rate = 2 * ONE;
-    talk.rules.rtt_basis = Basis::Min;
+    talk.rules.rtt_basis = RttBasis::Min;
     assert!(!is_recorded_after(&talk, 39));
     assert!(is_recorded_after(&talk, 40));
 }

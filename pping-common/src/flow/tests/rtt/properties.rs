@@ -8,7 +8,7 @@ use crate::{
     flow::{Endpoint, Flow},
     model::{Found, Model, State},
     parse::{Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Basis, Method, Methods, Rules},
+    rtt::{Method, Methods, RttBasis, Rules},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
 };
 
@@ -140,7 +140,7 @@ fn methods() -> impl Strategy<Value = Methods> {
 fn rules(methods: impl Strategy<Value = Methods>) -> impl Strategy<Value = Rules> {
     let limit = prop_oneof![3 => Just(0), 1 => Just(20 * MS), 1 => Just(100 * MS)];
     let rate = prop_oneof![3 => Just(0), 1 => Just(1 << 15), 1 => Just(1 << 16), 1 => Just(3 << 16)];
-    let basis = prop_oneof![Just(Basis::Smoothed), Just(Basis::Min)];
+    let basis = prop_oneof![Just(RttBasis::Smoothed), Just(RttBasis::Min)];
     (limit, rate, basis, any::<bool>(), methods).prop_map(
         |(rate_limit, rtt_rate, rtt_basis, include_local, methods)| Rules {
             rate_limit,

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use crate::{
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, Options, RttSummary},
+    rtt::{Method, Methods, RttSummary, TimestampOption},
     testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
 };
 
@@ -20,12 +20,12 @@ fn with_timestamps(mut transport: Transport, tsval: u32, tsecr: u32) -> Transpor
 }
 
 /// What is known of a flow after some segments of the low side.
-fn options(segments: &[Transport]) -> Options {
+fn options(segments: &[Transport]) -> TimestampOption {
     let mut talk = Conversation::by(AUTO);
     for (segment, ms) in segments.iter().zip(1..) {
         talk.low(ms, *segment);
     }
-    talk.flow.options
+    talk.flow.timestamps
 }
 
 fn with() -> Transport {
@@ -38,50 +38,50 @@ fn without() -> Transport {
 
 #[test]
 fn t1_a_segment_with_timestamps_tells_at_once() {
-    assert_eq!(options(&[]), Options::Unknown);
-    assert_eq!(options(&[with()]), Options::With);
-    assert_eq!(options(&[without(), without(), with()]), Options::With);
-    assert_eq!(options(&[without(), without(), without(), with()]), Options::With);
+    assert_eq!(options(&[]), TimestampOption::Unknown);
+    assert_eq!(options(&[with()]), TimestampOption::Present);
+    assert_eq!(options(&[without(), without(), with()]), TimestampOption::Present);
+    assert_eq!(options(&[without(), without(), without(), with()]), TimestampOption::Present);
 }
 
 #[test]
 fn t1_the_third_segment_without_timestamps_tells() {
-    assert_eq!(options(&[without()]), Options::Unknown);
-    assert_eq!(options(&[without(), without()]), Options::Unknown);
-    assert_eq!(options(&[without(), without(), without()]), Options::Without);
+    assert_eq!(options(&[without()]), TimestampOption::Unknown);
+    assert_eq!(options(&[without(), without()]), TimestampOption::Unknown);
+    assert_eq!(options(&[without(), without(), without()]), TimestampOption::Absent);
     // Those of both sides count.
     let mut talk = Conversation::by(AUTO);
     talk.low(1, without());
     talk.high(2, without());
     talk.low(3, without());
-    assert_eq!(talk.flow.options, Options::Without);
+    assert_eq!(talk.flow.timestamps, TimestampOption::Absent);
 }
 
 #[test]
 fn t1_a_syn_without_timestamps_tells_at_once() {
-    assert_eq!(options(&[bare(SYN, 1, 0, 0)]), Options::Without);
-    assert_eq!(options(&[bare(SYN | ACK, 1, 0, 1)]), Options::Without);
-    assert_eq!(options(&[segment(SYN, 0, 1, 0), bare(SYN | ACK, 1, 0, 1)]), Options::Without);
+    assert_eq!(options(&[bare(SYN, 1, 0, 0)]), TimestampOption::Absent);
+    assert_eq!(options(&[bare(SYN | ACK, 1, 0, 1)]), TimestampOption::Absent);
+    assert_eq!(options(&[segment(SYN, 0, 1, 0), bare(SYN | ACK, 1, 0, 1)]), TimestampOption::Absent);
 }
 
 #[test]
 fn t1_a_flow_with_timestamps_may_lack_them_now_and_then() {
-    assert_eq!(options(&[with(), without(), without(), without(), without()]), Options::With);
+    assert_eq!(options(&[with(), without(), without(), without(), without()]), TimestampOption::Present);
 }
 
 #[test]
 fn t1_a_rst_tells_nothing() {
-    assert_eq!(options(&[bare(RST, 1, 0, 0); 5]), Options::Unknown);
-    assert_eq!(options(&[segment(RST | ACK, 0, 1, 1)]), Options::Unknown);
-    assert_eq!(options(&[with(), bare(RST | SYN, 1, 0, 0)]), Options::With);
+    assert_eq!(options(&[bare(RST, 1, 0, 0); 5]), TimestampOption::Unknown);
+    assert_eq!(options(&[segment(RST | ACK, 0, 1, 1)]), TimestampOption::Unknown);
+    assert_eq!(options(&[with(), bare(RST | SYN, 1, 0, 0)]), TimestampOption::Present);
 }
 
 #[test]
 fn t1_a_syn_that_begins_a_connection_begins_anew() {
     let earlier = [with(), segment(FIN | ACK, 0, 2, 1)];
-    assert_eq!(options(&[earlier[0], earlier[1], bare(SYN, 900, 0, 0)]), Options::Without);
+    assert_eq!(options(&[earlier[0], earlier[1], bare(SYN, 900, 0, 0)]), TimestampOption::Absent);
     let earlier = [bare(SYN, 1, 0, 0), without()];
-    assert_eq!(options(&[earlier[0], earlier[1], segment(SYN, 0, 9, 0)]), Options::With);
+    assert_eq!(options(&[earlier[0], earlier[1], segment(SYN, 0, 9, 0)]), TimestampOption::Present);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
         let mut talk = Conversation::by(methods);
         talk.low(1, bare(ACK, 1_000, 100, 5_000));
         talk.low(2, bare(ACK, 1_100, 100, 5_000));
-        assert_eq!(talk.flow.options, Options::Unknown);
+        assert_eq!(talk.flow.timestamps, TimestampOption::Unknown);
         assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_200))), [(Method::TcpSeq, 1_200, 28)]);
     }
 }
