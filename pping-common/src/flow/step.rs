@@ -140,7 +140,7 @@ impl Flow {
             Kind::Echo => icmp_echo::plan(&transport.echo, plan),
             Kind::Quic => {
                 let quic = &transport.datagram.quic;
-                self.quic(from, rules.include_local).plan(quic, now, rules, plan);
+                self.quic(from).plan(quic, now, rules, plan);
             }
             Kind::Dns => {}
         }
@@ -195,8 +195,8 @@ impl Flow {
     }
 
     #[inline(always)]
-    fn quic(&mut self, from: Endpoint, include_local: bool) -> quic::State<'_> {
-        let timed = (self.is_timed(from, include_local), self.is_timed(from.other(), include_local));
+    fn quic(&mut self, from: Endpoint) -> quic::State<'_> {
+        let local = (self.local & 1 << from as u32, self.local & 1 << from.other() as u32);
         let (forward, reverse) = match from {
             Endpoint::Low => (&mut self.low, &mut self.high),
             Endpoint::High => (&mut self.high, &mut self.low),
@@ -207,7 +207,7 @@ impl Flow {
             legs: (&mut forward.leg, &mut reverse.leg),
             spins: (&mut forward.spin, &mut reverse.spin),
             rtt: &mut reverse.rtt,
-            timed,
+            local,
         }
     }
 }

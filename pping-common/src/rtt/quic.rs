@@ -207,8 +207,9 @@ pub(crate) struct State<'a> {
     pub(crate) spins: (&'a mut Spin, &'a mut Spin),
     /// The RTTs of what the other side sent.
     pub(crate) rtt: &'a mut RttSummary,
-    /// Whether what the sender sends is timed, and what the other side sends.
-    pub(crate) timed: (bool, bool),
+    /// Not 0 if the sender is an address of this host, and if the other side is. As numbers, so that nothing branches on one that
+    /// does not matter: the verifier would follow both ways.
+    pub(crate) local: (u32, u32),
 }
 
 /// Whether a packet could change anything.
@@ -241,7 +242,7 @@ impl State<'_> {
             self.match_reply(quic, plan);
             if quic.form != QuicForm::Negotiation {
                 self.recognise(quic);
-                self.note_ids(quic, now, rules.methods);
+                self.note_ids(quic, now, rules);
             }
         } else if self.connection.is_recognised() && rules.methods.has(Method::QuicSpin) {
             self.note_spin(u8::from(quic.spin), now, rules, plan);
@@ -278,8 +279,9 @@ impl State<'_> {
 
     /// Rules 2, 3, 5 and 14.
     #[inline(always)]
-    fn note_ids(&mut self, quic: &Quic, now: u64, methods: Methods) {
-        let (timed, _) = self.timed;
+    fn note_ids(&mut self, quic: &Quic, now: u64, rules: &Rules) {
+        let (_, receiver) = self.local;
+        let timed = rules.include_local || receiver == 0;
         let (leg, reverse) = &mut self.legs;
         let is_initial = quic.form == QuicForm::Initial;
         if leg.is_pending() {
@@ -291,7 +293,7 @@ impl State<'_> {
         let is_first = leg.state == LegState::Unseen;
         if is_first {
             let begins = is_initial && reverse.state == LegState::Unseen;
-            let waits = begins && timed && methods.has(Method::QuicHandshake);
+            let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
             leg.since = now;
             leg.state = if waits { LegState::Asked } else { LegState::Done };
         }
@@ -306,7 +308,8 @@ impl State<'_> {
     /// Rules 6 to 13.
     #[inline(always)]
     fn note_spin(&mut self, value: u8, now: u64, rules: &Rules, plan: &mut MatchPlan) {
-        let (_, timed) = self.timed;
+        let (receiver, _) = self.local;
+        let timed = rules.include_local || receiver == 0;
         let mut connection = *self.connection;
         let (forward, reverse) = &mut self.spins;
         if !forward.is_changed(value) {
