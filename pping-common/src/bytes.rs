@@ -15,8 +15,8 @@ pub trait Bytes {
         value % N
     }
 
-    /// Leaves a value in memory as it is. The BPF verifier knows nothing of what is read back from there, so it follows what comes
-    /// next once, and not for each value there may be.
+    /// Launders a value: leaves it in memory as it is, but has the BPF verifier forget what it knew of it. So the verifier follows the
+    /// code behind it once, and not for each value it has met.
     #[inline(always)]
     fn launder<T>(_value: &mut T) {}
 

@@ -1,23 +1,23 @@
-//! DNS queries and their responses (RFC 1035). They belong to no flow: each query waits in a place of its own.
+//! DNS queries and their responses (RFC 1035). They belong to no flow: each pending query has an entry of its own.
 //!
-//! A query that is asked again while it waits is void: nobody knows which of the two a response answers. What has waited for
-//! [`DNS_TIMEOUT_SECONDS`] is not answered any more, whoever comes by first to notice.
+//! A query that is sent again while it is pending is void, as a response may answer either of the two. After
+//! [`DNS_TIMEOUT_SECONDS`] a query counts as unanswered.
 
 use crate::{
     limits::{DNS_TIMEOUT_SECONDS, SECOND},
     parse::{Address, Frame, Ipv4, Ipv6},
 };
 
-/// Nanoseconds that a query waits.
+/// How long a query is pending, ns.
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
-/// What a query and its response have in common.
+/// The key of a query, which its response has too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct QueryKey<A> {
-    /// Who asks.
+    /// The address of the client.
     pub client: A,
-    /// Who is asked.
+    /// The address of the server.
     pub server: A,
     /// The port of the client.
     pub client_port: u16,
@@ -25,12 +25,12 @@ pub struct QueryKey<A> {
     pub server_port: u16,
     /// The ID that the client has given to the query.
     pub id: u16,
-    /// The interface's place in the table of monitored interfaces.
+    /// The interface id.
     pub interface: u16,
 }
 
 impl<A: Address> QueryKey<A> {
-    /// That of a packet, which is of [`Kind::Dns`](crate::parse::Kind::Dns).
+    /// The key of a packet, which must be of [`Kind::Dns`](crate::parse::Kind::Dns).
     #[inline(always)]
     pub fn new(interface: u16, frame: &Frame) -> Self {
         let datagram = &frame.transport.datagram;
@@ -44,7 +44,7 @@ impl<A: Address> QueryKey<A> {
     }
 }
 
-/// A query that waits. One number, so that it is read and written as one.
+/// A pending query. One number, so that it is read and written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Query(u64);
@@ -53,33 +53,32 @@ impl Query {
     /// The bit of one that was asked again. Without it there are 292 years of nanoseconds.
     const VOID: u64 = 1 << 63;
 
-    /// One that is asked at `now`, ns.
+    /// One that is sent at `now`, ns.
     #[inline(always)]
     pub fn asked(now: u64) -> Self {
         Self(now & !Self::VOID)
     }
 
-    /// One that is asked again at `now`, ns, while it waits.
+    /// One that is sent again at `now`, ns, while it is pending.
     #[inline(always)]
     pub fn asked_again(now: u64) -> Self {
         Self(now | Self::VOID)
     }
 
-    /// Since when it waits, ns.
+    /// When it was sent last, ns.
     #[inline(always)]
     pub fn since(self) -> u64 {
         self.0 & !Self::VOID
     }
 
-    /// What a response at `now` says of the round-trip time, ns: nothing if the query was asked again, or is the newer of the
-    /// two.
+    /// The round-trip time of a response at `now`, ns. `None` if the query was sent again, or after the response.
     #[inline(always)]
     pub fn rtt(self, now: u64) -> Option<u64> {
         if self.0 & Self::VOID != 0 { None } else { (now & !Self::VOID).checked_sub(self.0) }
     }
 }
 
-/// Whether a query that was asked last at `since` has waited too long by `now`, ns.
+/// Whether a query that was sent last at `since`, ns, counts as unanswered at `now`.
 #[inline(always)]
 pub fn is_unanswered(since: u64, now: u64) -> bool {
     now.saturating_sub(since) >= TIMEOUT

@@ -92,10 +92,10 @@ impl Grouping {
     }
 }
 
-/// The length of a prefix that is none, but the number of a label.
+/// In place of a length: the address is the number of a label.
 const LABEL: u8 = 254;
 
-/// The length of a prefix that groups are not told apart by.
+/// In place of a length: the prefix does not matter.
 const ANY: u8 = 255;
 
 /// What a group is.
@@ -123,7 +123,7 @@ pub struct GroupKey {
     reserved: u32,
 }
 
-/// What a group's hosts at one end of a flow have in common.
+/// What the hosts of a group at one end of a flow share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// Nothing that matters.
@@ -151,7 +151,7 @@ impl GroupKey {
         reserved: 0,
     };
 
-    /// The group of those for whose own there was no room.
+    /// The group `other`, for flows whose own group has no room.
     pub const OTHER: Self = Self { kind: Kind::Other as u8, ..Self::ALL };
 
     /// What the hosts that reply have in common.
@@ -164,7 +164,7 @@ impl GroupKey {
         End::new(self.destination, self.destination_len)
     }
 
-    /// The class of service, if groups are told apart by it.
+    /// The class of service, if groups depend on it.
     pub fn dscp(&self) -> Option<u8> {
         (self.dscp != ANY_DSCP).then_some(self.dscp)
     }

@@ -1,11 +1,14 @@
 //! What pping's kernel programs and agent agree on.
 //!
-//! A packet's way through this crate is the way through its modules: [`bytes`] reads a frame without
-//! ever leaving it, [`parse`] finds the addresses and the transport header, [`flow`] names the flow and
-//! keeps what is known of it, [`rtt`] decides what is recorded and what is matched, [`dns`] the same of queries, which
-//! belong to no flow, [`group`] says with whom a sample is taken together and [`hist`] where it is counted, and [`abi`]
-//! fixes what kernel and agent exchange.
-//! [`limits`] holds every number that both sides need.
+//! The modules in the order in which a packet meets them, each of which uses only those before it:
+//!
+//! 1. [`limits`] has every number that both sides need, [`method`] the ways to measure a round-trip time, and [`bytes`] reads a
+//!    frame without ever leaving it.
+//! 2. [`parse`] finds the addresses and the transport header.
+//! 3. [`dns`] matches queries, which belong to no flow; [`rtt`] has a state per method, and matches the rest.
+//! 4. [`group`] says which samples are taken together, [`hist`] has the bins they are counted in, and [`series`] what is counted.
+//! 5. [`flow`] names a flow, keeps the states of both directions, and applies a packet to them; [`table`] finds flows.
+//! 6. [`abi`] is what kernel programs and agent exchange.
 //!
 //! Nothing here allocates, panics, or reads a clock, so the same code runs under the BPF verifier, in
 //! the agent, and in a unit test.

@@ -1,10 +1,10 @@
 //! The numbers that kernel programs and agent share.
 
-/// Timestamps of one flow direction that may wait for their echo at the same time.
+/// Identifiers of one flow direction that can be pending at the same time.
 pub const PENDING_PER_DIRECTION: usize = 8;
 
-/// Nanoseconds after which a waiting timestamp may give up its slot to a newer one. Nothing shorter:
-/// a time-out of a few smoothed RTTs throws away exactly the samples that show bufferbloat.
+/// Nanoseconds after which a newer identifier may replace a pending one. No shorter: a time-out of a few smoothed RTTs would throw
+/// away exactly the samples that show bufferbloat.
 pub const PENDING_LIFETIME: u64 = 10 * SECOND;
 
 /// Nanoseconds in a second.
@@ -62,18 +62,17 @@ pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
 pub const MAX_DUE: u32 = 512;
 
 /// Seconds that programs go on without their agent, where they outlive it (before Linux 6.6): a few sweeps, so that an agent
-/// that waits for a CPU is not taken for a dead one.
+/// without a CPU is not taken for dead.
 pub const LEASE_SECONDS: u64 = 5;
 
-/// Groups that are told apart, unless `--max-groups` says otherwise.
+/// Groups that are kept, unless `--max-groups` says otherwise.
 pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
 
 /// Series that there is room for per group: most have samples of two methods (a handshake, and what follows), and each
-/// method matches at one or two hooks. A group with more uses what others leave.
+/// method matches in one or two directions. A group with more uses what others leave.
 pub const SERIES_PER_GROUP: u32 = 4;
 
-/// Series that there is room for beside: those of no group, or of the group of what there was no room for, for all methods
-/// at both hooks.
+/// Series that there is room for besides: those of no group, or of the group `other`, for all methods in both directions.
 pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::method::Method::ALL.len() as u32 * 2;
 
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
@@ -83,23 +82,23 @@ pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;
 /// The same on kernels before Linux 5.11, which count that memory against a limit all the same.
 pub const MAX_LABELLED_PREFIXES_COUNTED: u32 = 1 << 20;
 
-/// Prefixes that can be left out.
+/// Prefixes that can be excluded.
 pub const MAX_EXCLUDED_PREFIXES: u32 = 65_536;
 
 /// Seconds an answered flow may be idle before it is swept.
 pub const IDLE_SECONDS: u32 = 300;
 
-/// Seconds a flow of echoes, or one that nobody has answered yet, may be idle.
+/// Seconds a flow of echoes, or an unanswered one, may be idle.
 pub const UNANSWERED_IDLE_SECONDS: u32 = 30;
 
 /// Seconds a closed flow is kept, so that its last ACK does not look like a new flow.
 pub const CLOSED_IDLE_SECONDS: u32 = 10;
 
-/// Seconds that a flow of QUIC may be idle: connections end without a word that others understand.
+/// Seconds that a flow of QUIC may be idle: the end of a connection is encrypted.
 pub const QUIC_IDLE_SECONDS: u32 = 60;
 
-/// The part of all flows that may be such as nobody has answered yet: one in so many. Beyond, the oldest of them makes
-/// room, so that a flood of SYNs does not keep others out.
+/// The share of all flows that may be unanswered: one in this many. Beyond it the oldest unanswered flow is evicted, so that a
+/// flood of SYNs does not keep others out.
 pub const UNANSWERED_SHARE: u32 = 8;
 
 /// Segments without timestamps after which a flow that began before it was watched counts as one without.
@@ -111,8 +110,7 @@ pub const DNS_PORT: u16 = 53;
 /// Ports of DNS servers that can be given.
 pub const MAX_DNS_PORTS: usize = 7;
 
-/// DNS queries per address family that may wait for their response at the same time. The one that was asked about least
-/// recently makes room.
+/// DNS queries per address family that can be pending at the same time. Beyond, the one used least recently is evicted.
 pub const MAX_QUERIES: u32 = 32_768;
 
 /// Seconds after which a DNS query counts as not answered. Resolvers give up after five to ten (resolv.conf(5)).

@@ -21,7 +21,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// How many methods are told apart, rounded up to a power of two.
+    /// The length of an array by methods: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 8;
 
     /// All of them, in the order of their numbers.

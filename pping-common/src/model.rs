@@ -56,7 +56,7 @@ struct Leg {
     payload: u32,
     /// It is a SYN-ACK.
     is_answer: bool,
-    /// Since when it waits.
+    /// When it was sent, while its reply is expected.
     since: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ impl Model {
         }
     }
 
-    /// A packet went by unseen: it may have been any echo, or the first of its tick.
+    /// A packet was missed: it may have been any echo, or the first of its tick.
     pub fn miss(&mut self) {
         for end in &mut self.ends {
             end.is_invalidated = end.newest.is_some();
@@ -175,7 +175,7 @@ impl Model {
         found
     }
 
-    /// A request that waits already waits from now on.
+    /// A request replaces a pending one with its number.
     fn request(&mut self, from: usize, sequence: u32, now: u64, found: &mut Found) {
         let slots = self.slots_of_echoes();
         if self.ends[from].take(slots.clone(), |waiting| waiting == sequence).is_empty() {
@@ -355,7 +355,7 @@ impl End {
         reach
     }
 
-    /// Begins a leg with a SYN, which waits if there is a time since when.
+    /// Begins a leg with a SYN; it is timed if there is a time.
     fn begin_leg(&mut self, segment: &Segment, since: Option<u64>) {
         let number = segment.sequence.wrapping_add(1);
         match &mut self.leg {
@@ -374,7 +374,7 @@ impl End {
         }
     }
 
-    /// Whether a segment of the other side is what a leg waits for.
+    /// Whether a segment of the other side is the reply that a leg expects.
     fn replied(&mut self, segment: &Segment, now: u64, found: &mut Found) -> bool {
         let Some(Leg { number, payload, is_answer, since: Some(since) }) = self.leg else { return false };
         if !segment.flags.ack() || segment.flags.syn() == is_answer {
@@ -392,7 +392,7 @@ impl End {
         is_reply
     }
 
-    /// Whether a `TSval` is the first of its tick, as far as anybody can know.
+    /// Whether a `TSval` is known to be the first of its tick.
     fn is_first_of_tick(&mut self, tsval: u32, is_syn: bool) -> bool {
         let Some(newest) = self.newest else {
             self.newest = Some(tsval);

@@ -1,4 +1,4 @@
-//! Series: what is aggregated of the samples that belong together.
+//! Series: the samples of a group, interface, method and direction, aggregated.
 
 use crate::{
     group::GroupKey,
@@ -7,13 +7,13 @@ use crate::{
     parse::Direction,
 };
 
-/// What the samples of a series have in common.
+/// The key of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct SeriesKey {
     /// The group.
     pub group: GroupKey,
-    /// The interface's place in the table of monitored interfaces.
+    /// The interface id.
     pub interface: u16,
     /// [`Method`] as a number.
     pub method: u8,
@@ -24,7 +24,7 @@ pub struct SeriesKey {
 }
 
 impl SeriesKey {
-    /// The number of no [`Direction`]: that of a packet of which nobody knows which way it went.
+    /// In place of a [`Direction`]: the packet's direction is unknown.
     pub const NO_DIRECTION: u8 = u8::MAX;
 
     /// A series whose direction is known.
@@ -34,7 +34,7 @@ impl SeriesKey {
     }
 }
 
-/// What flows of a series sent one way.
+/// What the flows of a series sent in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Traffic {
@@ -49,7 +49,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Adds what others sent.
+    /// Adds the traffic of others.
     pub fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -58,7 +58,7 @@ impl Traffic {
     }
 }
 
-/// What a series got in some time. All bytes zero is nothing.
+/// What was added to a series in an interval. All bytes are zero if nothing was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tally {
@@ -66,7 +66,7 @@ pub struct Tally {
     pub sum: u64,
     /// The longest RTT, ns.
     pub max: u64,
-    /// What the shortest RTT, in ns, is short of `u64::MAX`: so that the greatest is looked for here too, and 0 is none.
+    /// `u64::MAX` minus the shortest RTT in ns, so that 0 means none and the programs look for a maximum here too.
     pub min_complement: u64,
     /// Sent by the hosts whose packets are timed.
     pub sent: Traffic,
@@ -129,7 +129,7 @@ impl Tally {
 pub struct Series {
     /// What it is of, once it is `used`.
     pub key: SeriesKey,
-    /// Counts the series that had this place before. The agent's to write.
+    /// How many series had this index before. The agent writes it.
     pub life: u32,
     /// Not 0 from when the programs made it until the agent has freed it.
     pub used: u32,
@@ -141,7 +141,7 @@ pub struct Series {
     pub tallies: [Tally; 2],
 }
 
-/// Where a flow direction's series is, and what it is good for. One number, so that it is read and written as one.
+/// The index of a flow direction's series, and its purpose. One number, so that it is read and written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SeriesRef(pub u64);
@@ -153,25 +153,25 @@ impl SeriesRef {
     /// Series that an array can have.
     pub const MAX_SERIES: u32 = 1 << INDEX_BITS;
 
-    /// A reference to the series in place `index` that lives for the `life`th time.
+    /// A reference to the series at `index` in its `life`th use.
     #[inline(always)]
     pub fn new(index: u32, life: u32, purpose: Purpose) -> Self {
         Self(purpose.0 | u64::from(life & LIFE_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK))
     }
 
-    /// Whether it is good for that.
+    /// Whether it was made for this purpose.
     #[inline(always)]
     pub fn is_for(self, purpose: Purpose) -> bool {
         self.0 >> PURPOSE_SHIFT == purpose.0 >> PURPOSE_SHIFT
     }
 
-    /// The place of the series.
+    /// The index of the series.
     #[inline(always)]
     pub fn index(self) -> u32 {
         self.0 as u32 & INDEX_MASK
     }
 
-    /// Whether the series is still the one that was meant.
+    /// Whether the series at the index is still the same.
     #[inline(always)]
     pub fn is_alive(self, life: u32) -> bool {
         (self.0 >> INDEX_BITS) as u32 & LIFE_MASK == life & LIFE_MASK
@@ -183,7 +183,7 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 const LIFE_MASK: u32 = (1 << 12) - 1;
 const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 
-/// What a reference is good for: all that decides on the series but what does not change in a flow.
+/// What decides on the series of a sample, besides what never changes in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Purpose(u64);

@@ -27,11 +27,11 @@ pub const fn buckets(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
 }
 
-/// What a table is like. The agent says so before it is used.
+/// The head of a table. The agent fills it in before the table is used.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct Table {
-    /// A secret, so that nobody can fill a bucket on purpose.
+    /// A secret, so that no sender can fill a bucket on purpose.
     pub seed: u64,
     /// How many buckets there are; 0 before the table is used.
     pub buckets: u32,
@@ -39,7 +39,7 @@ pub struct Table {
     pub max_flows: u32,
     /// Keeps what changes away from what every packet reads.
     pub apart: [u64; 14],
-    /// How many are.
+    /// How many flows are in it.
     pub flows: u32,
     /// How many entries were ever handed out.
     pub used: u32,
@@ -139,10 +139,10 @@ impl Slot {
     }
 }
 
-/// Where a key can be.
+/// The two buckets in which a key can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidates {
-    /// By what it is told apart there; odd.
+    /// The tag of the key in its bucket; odd.
     pub tag: u32,
     /// The bucket it is looked for first.
     pub first: u32,
@@ -151,7 +151,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Those of a key in a table of so many buckets. `seed` is a secret, so that nobody can fill a bucket on purpose.
+    /// Those of a key in a table of so many buckets. `seed` is secret, so that no sender can fill a bucket on purpose.
     #[inline(always)]
     pub fn of<A: Address>(key: &FlowKey<A>, seed: u64, buckets: u32) -> Self {
         let hash = key.hash(seed);

@@ -9,7 +9,8 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::{
-        Account, Control, Counters, Interface, InterfaceName, Series, SeriesKey, SweepRequest, Traffic, entry,
+        Control, Counters, Interface, InterfaceName, LedgerEntry, Series, SeriesKey, SweepRequest, Traffic,
+        entry,
     },
     dns::{Query, QueryKey},
     flow::{Address, Changes, Endpoint, Ipv4, Ipv6, Noted},
@@ -173,7 +174,7 @@ static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MM
 
 /// What has been told in metrics: notes of the agent, which finds them again where they are pinned.
 #[map]
-static LEDGER: Array<Account> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static LEDGER: Array<LedgerEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The indexes of series.
 #[map]

@@ -4,17 +4,17 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// Counts the turns of the agent. Its lowest bit says which of the two tallies of a series is written to.
+    /// How many rotations the agent has made. The lowest bit says which of the two tallies of a series the programs write to.
     pub phase: u32,
     /// Which set of prefixes has the labels in force.
     pub generation: u32,
-    /// Another number makes each flow look for its series again.
+    /// A new number makes each flow look up its series again.
     pub epoch: u32,
-    /// The first place in the array of series that was never used. The programs count it up.
+    /// The lowest index of a series that was never used. The programs count it up.
     pub unused: u32,
     /// [`Control::OVER`] or [`Control::ANEW`] to have the next sweep report and delete all flows; else 0.
     pub cut_off: u32,
-    /// How many of the turns the agent has booked in its ledger: all, or all but the last.
+    /// How many rotations the agent has committed to its ledger: all, or all but the last.
     pub booked: u32,
     /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
     pub lease_end: u64,
@@ -25,10 +25,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Cuts flows off as no more packets come: those that there is no room for on the ring stay for the next sweep.
+    /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.
     pub const OVER: u32 = 1;
 
-    /// Cuts flows off as packets went by unseen: all of them, whether there is room or not.
+    /// Cuts flows off since packets were missed: all of them, whether the ring has room or not.
     pub const ANEW: u32 = 2;
 }
 

@@ -19,7 +19,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// How many kinds are told apart, rounded up to a power of two.
+    /// The length of an array by kinds: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 4;
 
     /// All of them, in the order of their numbers.
@@ -49,21 +49,21 @@ pub struct Counters {
     pub entries_made: [u64; 2],
     /// Flow entries deleted, IPv4 and IPv6.
     pub entries_deleted: [u64; 2],
-    /// Timestamps not recorded since all slots of the flow direction waited.
+    /// Identifiers not recorded since all slots of the flow direction were taken.
     pub pending_full: u64,
     /// Packets not matched since another CPU was busy with their flow.
     pub contended: u64,
-    /// TCP segments sent again, of flows that are followed, by [`Direction`].
+    /// TCP segments retransmitted, of flows that are followed, by [`Direction`].
     pub retransmissions: [u64; 2],
-    /// TCP segments that others overtook on the way, of flows that are followed, by [`Direction`].
+    /// TCP segments that arrived reordered, of flows that are followed, by [`Direction`].
     pub reordered: [u64; 2],
-    /// Flows that nobody had answered, deleted to make room for others.
+    /// Unanswered flows that were evicted to make room for others.
     pub evicted: u64,
     /// DNS queries by [`Direction`].
     pub dns_queries: [u64; 2],
-    /// DNS queries that nobody answered in time.
+    /// DNS queries that were not answered in time.
     pub dns_unanswered: u64,
-    /// DNS responses to queries that waited, by response code.
+    /// DNS responses to pending queries, by response code.
     pub dns_responses: [u64; 16],
     /// Flow directions aggregated as those of another group for want of room.
     pub groups_refused: u64,

@@ -24,7 +24,7 @@ pub enum EventKind {
 pub struct Emit(pub u32);
 
 impl Emit {
-    /// None: the series tell it all.
+    /// No events: only series are wanted.
     pub const NOTHING: Self = Self(0);
     /// [`RttEvent`]s.
     pub const SAMPLES: Self = Self(1);
@@ -33,7 +33,7 @@ impl Emit {
     /// [`EndEvent`]s.
     pub const ENDS: Self = Self(4);
 
-    /// These and those.
+    /// Both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -56,7 +56,7 @@ pub enum FlowEventKind {
     Closing,
 }
 
-/// Who made it happen, seen from the record's source and destination.
+/// What caused it, in terms of the record's source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TriggeredBy {
@@ -80,7 +80,7 @@ pub struct Endpoints {
     pub source_port: u16,
     /// Port of the other, or the echo identifier.
     pub destination_port: u16,
-    /// The interface's place in the table of monitored interfaces.
+    /// The interface id.
     pub interface: u16,
     /// [`Protocol`] as a number.
     pub protocol: u8,
@@ -115,7 +115,7 @@ pub struct RttEvent {
     pub direction: u8,
     /// Differentiated services codepoint (RFC 2474) of the matching packet.
     pub dscp: u8,
-    /// What was echoed: the `TSval`, a sequence number, the ID of a query, or what else the method has.
+    /// The identifier that was echoed: a `TSval`, a sequence number, the ID of a query, or what else the method has.
     pub identifier: u32,
     /// When it matched, ns of `CLOCK_MONOTONIC`.
     pub timestamp: u64,
@@ -137,16 +137,16 @@ pub struct RttEvent {
     pub rec_bytes: u64,
     /// VLAN tags of the matching packet.
     pub vlan: Vlan,
-    /// The place of its series, or [`RttEvent::NO_SERIES`].
+    /// The index of its series, or [`RttEvent::NO_SERIES`].
     pub series: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// The part of the round-trip time beyond `source`, ns, where the method tells; else 0.
+    /// The part of the round-trip time beyond `source`, ns; 0 where the method does not measure it.
     pub side_rtt: u64,
 }
 
 impl RttEvent {
-    /// The place of no series.
+    /// In place of an index: the sample belongs to no series.
     pub const NO_SERIES: u32 = u32::MAX;
 }
 
@@ -182,7 +182,7 @@ pub struct Volume {
     pub retransmissions: u32,
     /// Packets marked for congestion.
     pub ce_packets: u32,
-    /// TCP segments that others overtook on the way.
+    /// TCP segments that arrived reordered.
     pub reordered: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -200,8 +200,7 @@ pub struct EndEvent {
     pub reserved: [u8; 6],
     /// When its first packet was seen, ns of `CLOCK_MONOTONIC`.
     pub began: u64,
-    /// When it closed, or, of one that was forgotten as nothing came any more, when its last packet was seen, to the
-    /// second; ns of `CLOCK_MONOTONIC`.
+    /// When it closed or, if it expired, when its last packet was seen, to the second; ns of `CLOCK_MONOTONIC`.
     pub ended: u64,
     /// The flow; `destination` is the one that began it.
     pub endpoints: Endpoints,
@@ -212,7 +211,7 @@ pub struct EndEvent {
 }
 
 impl EndEvent {
-    /// The reason of none: the flow was open when pping stopped looking.
+    /// In place of a [`Reason`]: the flow was open when pping stopped.
     pub const STILL_OPEN: u8 = u8::MAX;
 }
 

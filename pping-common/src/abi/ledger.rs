@@ -1,5 +1,5 @@
-//! What an agent has told in metrics so far, kept by the kernel for the agent after it. The kernel programs do not look at
-//! it.
+//! The ledger: what an agent has reported in metrics so far, kept in a pinned map for its successor. The kernel programs do not
+//! use it.
 
 use crate::series::Traffic;
 
@@ -9,25 +9,25 @@ pub const BUCKETS: usize = 26;
 /// Bytes of a label that is kept.
 pub const LABEL_BYTES: usize = 64;
 
-/// A series of metrics.
+/// An entry of the ledger: a series of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Account {
-    /// What it is of, as a fingerprint; 0 in an account that is not in use.
+pub struct LedgerEntry {
+    /// A fingerprint of the series; 0 in an entry that is not in use.
     pub id: [u64; 2],
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
-    /// The label, filled up with zeroes; nothing if it is longer.
+    /// The label, padded with zeroes; empty if it is longer.
     pub label: [u8; LABEL_BYTES],
-    /// The last two balances. The newer one is void if its turn has not been booked.
+    /// The last two balances. The newer one is void until its rotation is committed.
     pub balances: [Balance; 2],
 }
 
-/// What a series has got since it began.
+/// What was added to a series since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Balance {
-    /// Turns of [`super::Control::phase`] that it has in it, and so is void while fewer have been booked.
+    /// How many rotations of [`super::Control::phase`] it includes; it is void while fewer are committed.
     pub turn: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -39,8 +39,8 @@ pub struct Balance {
     pub traffic: [Traffic; 2],
 }
 
-impl Account {
-    /// One that is not in use.
+impl LedgerEntry {
+    /// An entry that is not in use.
     pub const FREE: Self =
         Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_BYTES], balances: [Balance::ZERO; 2] };
 }
@@ -58,6 +58,6 @@ impl Balance {
 
 const _: () = {
     assert!(size_of::<Balance>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<Account>() == 24 + LABEL_BYTES + 2 * size_of::<Balance>());
-    assert!(core::mem::offset_of!(Account, balances) == 24 + LABEL_BYTES);
+    assert!(size_of::<LedgerEntry>() == 24 + LABEL_BYTES + 2 * size_of::<Balance>());
+    assert!(core::mem::offset_of!(LedgerEntry, balances) == 24 + LABEL_BYTES);
 };

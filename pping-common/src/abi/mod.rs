@@ -16,7 +16,7 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, InterfaceName, entry};
-pub use ledger::{Account, BUCKETS, Balance, LABEL_BYTES};
+pub use ledger::{BUCKETS, Balance, LABEL_BYTES, LedgerEntry};
 pub use sweep::SweepRequest;
 
 pub use crate::{
@@ -25,7 +25,7 @@ pub use crate::{
 };
 
 /// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
-/// Whoever changes the meaning of something in them, but no size, counts the first number up.
+/// A change of meaning that changes no size must count the first number up.
 pub const LAYOUT: u64 = {
     use crate::{
         flow::{Flow, FlowKey},
@@ -43,7 +43,7 @@ pub const LAYOUT: u64 = {
         size_of::<SeriesKey>(),
         size_of::<Series>(),
         size_of::<Control>(),
-        size_of::<Account>(),
+        size_of::<LedgerEntry>(),
         size_of::<RttEvent>(),
         size_of::<FlowEvent>(),
         size_of::<EndEvent>(),

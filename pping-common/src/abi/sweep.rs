@@ -1,15 +1,15 @@
-//! What the agent has a sweep come to.
+//! Requests to the sweep program.
 
 use crate::{
     dns::QueryKey,
     parse::{Ipv4, Ipv6},
 };
 
-/// What the next run of the sweep is for. The agent writes it.
+/// The request for the next run of the sweep, written by the agent.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SweepRequest {
-    /// [`SweepRequest::BEGIN`], or what the sweep comes to.
+    /// [`SweepRequest::BEGIN`], or which table to look at.
     pub kind: u32,
     /// The flows to look at: how many, or, where the program cannot go through them by itself, the number of one.
     pub due: u32,
@@ -24,19 +24,19 @@ pub struct SweepRequest {
 }
 
 impl SweepRequest {
-    /// A sweep begins.
+    /// Begin a sweep.
     pub const BEGIN: u32 = 0;
 
-    /// It comes to flows of IPv4.
+    /// Look at flows over IPv4.
     pub const V4: u32 = 4;
 
-    /// It comes to flows of IPv6.
+    /// Look at flows over IPv6.
     pub const V6: u32 = 6;
 
-    /// It comes to queries over IPv4.
+    /// Look at queries over IPv4.
     pub const QUERY_V4: u32 = 14;
 
-    /// It comes to queries over IPv6.
+    /// Look at queries over IPv6.
     pub const QUERY_V6: u32 = 16;
 }
 

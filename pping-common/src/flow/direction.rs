@@ -22,7 +22,7 @@ pub struct FlowDirection {
     pub packets: u64,
     /// Bytes sent above the transport header.
     pub bytes: u64,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmissions: u32,
     /// Packets marked for congestion (RFC 3168, 5: CE).
     pub ce_packets: u32,
@@ -32,15 +32,15 @@ pub struct FlowDirection {
     pub newest_tsval: u32,
     /// What is known of `newest_tsval`.
     pub tsval_state: TsvalState,
-    /// How far the life of this direction is.
+    /// Whether this direction is open.
     pub lifecycle: Lifecycle,
     /// Why this direction counts as opened.
     pub opened_by: Reason,
     /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
     pub established: bool,
-    /// What it began a handshake with.
+    /// Its leg of a handshake.
     pub leg: Leg,
-    /// What this endpoint sent and still waits for its echo.
+    /// The identifiers that this endpoint sent and that are not echoed yet.
     pub pending: Pending,
     /// When the first packet was sent, ns.
     pub opened_at: u64,
@@ -56,9 +56,9 @@ pub struct FlowDirection {
     pub folded_retransmissions: u32,
     /// As much of `ce_packets`.
     pub folded_ce_packets: u32,
-    /// Segments that others overtook on the way.
+    /// Segments that arrived reordered.
     pub reordered: u32,
-    /// What its spin bit is like.
+    /// The spin bit of QUIC.
     pub spin: Spin,
 }
 
@@ -88,8 +88,7 @@ impl FlowDirection {
         spin: Spin::UNSEEN,
     };
 
-    /// What was sent since this was last asked for, and for one asker only. Less than 2^32 packets, since those are
-    /// counted modulo that.
+    /// What was sent since the last call; fewer than 2^32 packets, since they are counted modulo 2^32.
     #[inline(always)]
     pub fn fold(&mut self) -> Traffic {
         let (packets, bytes) = (self.packets as u32, self.bytes);
@@ -107,7 +106,7 @@ impl FlowDirection {
         traffic
     }
 
-    /// Looks at a packet that the direction sent, on its way in or out, before anything else does, and notes it.
+    /// Compares a packet of this direction with those before it, and notes it. To be called before [`super::Flow::effect`].
     #[inline(always)]
     pub fn note(&mut self, transport: &Transport, traffic_class: u8, direction: u8) -> Noted {
         let noted = self.look(transport, traffic_class);
@@ -117,10 +116,10 @@ impl FlowDirection {
 
     /// The first half of [`FlowDirection::note`]: what a packet means.
     ///
-    /// A segment was sent before when all its bytes were, unless it is
+    /// A segment is a retransmission if all its bytes were sent before, unless it is
     /// - a keep-alive: at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
-    /// - late: by its timestamp it was sent before others that were seen, so the network changed their order. Within one
-    ///   tick of the sender's clock, and without timestamps, the two cannot be told apart, and count as sent again.
+    /// - reordered: its timestamp is older than the newest one. Within one tick of the sender's clock, and without timestamps, it
+    ///   counts as a retransmission.
     #[inline(always)]
     pub fn look(&self, transport: &Transport, traffic_class: u8) -> Noted {
         let (mut progress, mut is_retransmission, mut is_reordered) = (Progress::None, false, false);
@@ -142,7 +141,7 @@ impl FlowDirection {
         Noted { progress, is_retransmission, is_reordered, is_ce: traffic_class & 3 == CE }
     }
 
-    /// The second half: has the next packet be compared with this one.
+    /// The second half: notes the packet, for the next one to be compared with.
     #[inline(always)]
     pub fn put_down(&mut self, transport: &Transport, traffic_class: u8, direction: u8, noted: &Noted) {
         let latest = &mut self.latest;

@@ -42,7 +42,7 @@ pub struct FlowKey<A> {
     pub low_port: u16,
     /// The higher endpoint's port.
     pub high_port: u16,
-    /// The interface's place in the table of monitored interfaces.
+    /// The interface id.
     pub interface: u16,
     /// IP protocol number; 1 for echoes of both families.
     pub protocol: u8,
@@ -51,7 +51,7 @@ pub struct FlowKey<A> {
 }
 
 impl<A: Address> FlowKey<A> {
-    /// The flow of a packet, and which side sent it.
+    /// The flow of a packet, and the endpoint that sent it.
     #[inline(always)]
     pub fn new(interface: u16, frame: &Frame) -> (Self, Endpoint) {
         let transport = &frame.transport;

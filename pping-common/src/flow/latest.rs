@@ -14,7 +14,7 @@ pub struct Latest {
     pub sequence_end: u32,
     /// Whether a segment was seen that consumes sequence space.
     pub has_sequence: bool,
-    /// Where packets pass, as the number of a [`crate::parse::Direction`].
+    /// Their direction, as the number of a [`crate::parse::Direction`].
     pub direction: u8,
     /// Their differentiated services codepoint (RFC 2474).
     pub dscp: u8,
@@ -22,14 +22,14 @@ pub struct Latest {
     pub reserved: u8,
 }
 
-/// What there is to count of a packet beside itself.
+/// What a packet is counted as, besides a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
     /// How far the direction got with it.
     pub progress: Progress,
-    /// Whether it is a segment that was sent before.
+    /// Whether it is a retransmission.
     pub is_retransmission: bool,
-    /// Whether it is a segment that others overtook on the way.
+    /// Whether it is a segment that arrived reordered.
     pub is_reordered: bool,
     /// Whether it was marked for congestion.
     pub is_ce: bool,

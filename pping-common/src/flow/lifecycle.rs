@@ -34,7 +34,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// How many reasons are told apart, rounded up to a power of two.
+    /// The length of an array by reasons: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 8;
 
     /// Why a flow can open.

@@ -4,6 +4,7 @@ mod direction;
 mod key;
 mod latest;
 mod lifecycle;
+mod quic;
 mod state;
 mod step;
 mod tcp;

@@ -22,11 +22,11 @@ use crate::{
 pub struct Flow {
     /// Whether a CPU is inside [`Flow::step`]. Belongs to the kernel programs.
     pub busy: u32,
-    /// Not 0 when a packet was counted that [`Flow::step`] has not seen, since another CPU was inside.
+    /// Not 0 if [`Flow::step`] missed a packet, since another CPU was inside.
     pub contended: u32,
-    /// The sweep before which the last packet came. Counting sweeps needs no clock.
+    /// The number of the first sweep after the last packet. Counting sweeps needs no clock.
     pub last_seen: u32,
-    /// Which side is an address of this host: bit 0 the low one, bit 1 the high one.
+    /// Which endpoint is an address of this host: bit 0 the low one, bit 1 the high one.
     pub local: u32,
     /// Why the last direction closed.
     pub closed_by: Reason,
@@ -124,7 +124,7 @@ impl Flow {
         if low != 0 && (high == 0 || low <= high) { (Endpoint::Low, low) } else { (Endpoint::High, high) }
     }
 
-    /// What `from` sends, and what it is sent.
+    /// The directions from `from`, and to it.
     #[inline(always)]
     pub fn both(&self, from: Endpoint) -> (&FlowDirection, &FlowDirection) {
         match from {
@@ -133,7 +133,7 @@ impl Flow {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     #[inline(always)]
     pub fn both_mut(&mut self, from: Endpoint) -> (&mut FlowDirection, &mut FlowDirection) {
         match from {
@@ -142,8 +142,7 @@ impl Flow {
         }
     }
 
-    /// How most samples of the flow are measured, `number` being that of its protocol: what it sends is told in the series of
-    /// that.
+    /// The method of most samples of the flow, in whose series its traffic is counted. `number` is its IP protocol number.
     #[inline(always)]
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
@@ -158,7 +157,7 @@ impl Flow {
         }
     }
 
-    /// Whether nobody has answered yet: one of those that make room when there are too many.
+    /// Whether the flow is unanswered: such flows are evicted when there are too many.
     #[inline(always)]
     pub fn is_unanswered(&self) -> bool {
         let is_begun =

@@ -1,17 +1,17 @@
 //! What a packet does to its flow.
 
-use super::{key::Endpoint, latest::Noted, lifecycle::Changes, state::Flow, tcp, transitions};
+use super::{key::Endpoint, latest::Noted, lifecycle::Changes, quic, state::Flow, tcp, transitions};
 use crate::{
     parse::{Kind, Transport},
-    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Rules, icmp_echo, quic},
+    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Rules, icmp_echo},
 };
 
-/// What a packet brought about.
+/// What a packet did to its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it matched and recorded.
+    /// What it matched and recorded, in the first pass.
     pub measured: Measured,
-    /// And by its sequence numbers, where it was measured by timestamps before.
+    /// The same of the second pass, by sequence numbers.
     pub second: Measured,
     /// What it opened and closed.
     pub changes: Changes,
@@ -32,10 +32,7 @@ impl Flow {
             }
             // Echoes are so few that looking twice costs more than it saves.
             Kind::Echo => true,
-            Kind::Quic => {
-                let (legs, quic) = ((&forward.leg, &reverse.leg), &transport.datagram.quic);
-                quic::has_effect(self.connection, legs, &forward.spin, quic, rules.methods)
-            }
+            Kind::Quic => quic::has_effect(self, from, &transport.datagram.quic, rules),
             Kind::Dns => false,
         };
         if is_any { Effect::Anything } else { Effect::Nothing }
@@ -43,7 +40,7 @@ impl Flow {
 
     /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
     /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
-    /// do nothing, but for the newest `TSval`. `false` also where a packet went by unseen, which it takes into account.
+    /// change nothing but the newest `TSval`. `false` if a packet was missed, which [`Flow::step`] takes into account.
     #[inline(always)]
     pub fn is_rate_limited(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
         self.contended == 0
@@ -93,8 +90,8 @@ impl Flow {
         changes
     }
 
-    /// Takes into account that packets went by unseen: each may have been the echo of anything that waits, or
-    /// the first of its tick.
+    /// Invalidates what packets that were missed may have changed: each may have been the echo of any pending identifier, or the first
+    /// of its tick.
     #[inline(always)]
     fn invalidate(&mut self) {
         for direction in [&mut self.low, &mut self.high] {
@@ -105,7 +102,7 @@ impl Flow {
         }
     }
 
-    /// Takes into account that the clock was set back: nothing that was timed by it before can be compared.
+    /// Invalidates every time, since the clock was set back.
     pub fn set_clock_back(&mut self) {
         self.invalidate();
         self.low.rtt.recorded_at = 0;
@@ -138,10 +135,7 @@ impl Flow {
                 tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, plan);
             }
             Kind::Echo => icmp_echo::plan(&transport.echo, plan),
-            Kind::Quic => {
-                let quic = &transport.datagram.quic;
-                self.quic(from).plan(quic, now, rules, plan);
-            }
+            Kind::Quic => quic::plan(self, from, &transport.datagram.quic, now, rules, plan),
             Kind::Dns => {}
         }
         if !timed {
@@ -192,22 +186,5 @@ impl Flow {
             plan,
             measured,
         );
-    }
-
-    #[inline(always)]
-    fn quic(&mut self, from: Endpoint) -> quic::State<'_> {
-        let local = (self.local & 1 << from as u32, self.local & 1 << from.other() as u32);
-        let (forward, reverse) = match from {
-            Endpoint::Low => (&mut self.low, &mut self.high),
-            Endpoint::High => (&mut self.high, &mut self.low),
-        };
-        quic::State {
-            connection: &mut self.connection,
-            version: &mut self.version,
-            legs: (&mut forward.leg, &mut reverse.leg),
-            spins: (&mut forward.spin, &mut reverse.spin),
-            rtt: &mut reverse.rtt,
-            local,
-        }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Whether the sequence numbers of a flow are timed in this turn.
+/// Whether the sequence numbers of a flow are timed in this pass.
 #[inline(always)]
 fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
     let methods = rules.methods;
@@ -62,7 +62,7 @@ pub(super) fn effect(
             progress,
         );
     }
-    // What is recorded for the one may be recorded for the other at the same moment, whatever the limit.
+    // A segment recorded by one method may be recorded by the other at the same time, whatever the limit.
     if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn note_options(flow: &mut Flow, segment: &Segment, rules: &Rules) {
     let options = if segment.has_timestamps {
         TimestampOption::Present
     } else if segment.flags.syn() {
-        // Who does not offer or accept them here must not send them later (RFC 7323, 3.2).
+        // An end that does not offer or accept them here must not send them later (RFC 7323, 3.2).
         TimestampOption::Absent
     } else if flow.timestamps == TimestampOption::Unknown {
         flow.without_timestamps += 1;
@@ -91,7 +91,7 @@ pub(super) fn note_options(flow: &mut Flow, segment: &Segment, rules: &Rules) {
     }
     let is_other = flow.timestamps != TimestampOption::Unknown;
     flow.timestamps = options;
-    // What waits has identifiers of the other kind.
+    // The pending identifiers are of the other kind.
     if is_other && !rules.methods.has_both() {
         flow.low.pending.clear();
         flow.high.pending.clear();
@@ -123,7 +123,7 @@ pub(super) fn plan(
         tcp_handshake::match_reply(&mut reverse.leg, segment, plan);
         tcp_handshake::begin(&mut forward.leg, segment, now, timed);
     }
-    // What the legs time is not timed twice.
+    // A SYN is timed by its leg alone.
     let is_left_to_legs = has_handshake && flags.syn();
     let gives_other = plan.completes_leg == 0;
     if is_by_seq(options, rules, pass) {

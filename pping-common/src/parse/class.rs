@@ -20,7 +20,7 @@ pub enum Kind {
     Quic,
 }
 
-/// Where a packet is seen.
+/// Whether a packet comes in or goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
@@ -62,7 +62,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// How many protocols are told apart, rounded up to a power of two.
+    /// The length of an array by protocols: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 8;
 
     /// All of them, in the order of their numbers.
@@ -92,12 +92,12 @@ pub enum Untracked {
     MapFull,
     /// There is a tunnel inside the tunnel.
     NestedTunnel,
-    /// One of its hosts is to be left out.
+    /// One of its hosts is excluded.
     Excluded,
 }
 
 impl Untracked {
-    /// How many reasons are told apart, rounded up to a power of two.
+    /// The length of an array by reasons: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 16;
 
     /// All of them, in the order of their numbers.

@@ -1,4 +1,4 @@
-//! The frame that nearly all are.
+//! The fast path of parsing.
 //!
 //! An Ethernet header without tags, an IP header without options or extensions, and a TCP segment in the middle of a connection,
 //! with timestamps and no other option, or with no options at all: everything is in its place, so a few comparisons take the place
@@ -30,9 +30,8 @@ const WITH_TIMESTAMPS: u8 = ((TCP_HEADER + TIMESTAMPS) / 4) as u8;
 const SYN_FIN_RST: u8 = 0x07;
 
 impl Frame {
-    /// Takes apart a frame of this family that is as nearly all are. What the link header has said is the caller's business.
-    /// `None` of any other frame, and of one that is cut short: [`Frame::parse`] knows what to say of it. Where
-    /// there is something, that comes to the same.
+    /// Parses a frame of this family if it is of the common form; the caller has checked the link header. `None` for any other
+    /// frame, and for one that is cut short, which [`Frame::parse`] must parse. Both give the same frame.
     #[inline(always)]
     pub fn parse_fast<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         match A::FAMILY {
@@ -100,7 +99,7 @@ impl Frame {
 
     const USUAL: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };
 
-    /// Takes over what matters of a frame that [`Frame::parse_fast`] took apart.
+    /// Copies what matters of a frame that [`Frame::parse_fast`] parsed.
     #[inline(always)]
     pub fn copy_fast(&mut self, usual: &Self) {
         self.source = usual.source;

@@ -87,7 +87,7 @@ pub(super) fn parse_v6<O: Bytes + ?Sized>(
     Ok(())
 }
 
-/// Walks the chain of extension headers (RFC 8200, 4.1) to the transport: its offset; its name is put down.
+/// Walks the chain of extension headers (RFC 8200, 4.1) to the transport header. Returns its offset, and notes its protocol.
 #[inline(always)]
 fn skip_extension_headers<O: Bytes + ?Sized>(
     bytes: &O,

@@ -41,11 +41,11 @@ use frame::MAX_OFFSET;
 use crate::{bytes::Bytes, method::Method};
 
 impl Frame {
-    /// Takes a frame apart. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels
-    /// of which the inside is measured, and `scope` says what of that.
+    /// Parses a frame. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels to look into, and `scope`
+    /// says which packets are measured.
     ///
     /// # Errors
-    /// Why it has no flow that can be measured; what was found up to there is filled in.
+    /// Why the frame has no flow that can be measured. Fields that were found before are filled in.
     #[inline(always)]
     pub fn parse<O: Bytes + ?Sized>(
         &mut self,

@@ -12,7 +12,7 @@ const OPTION_TIMESTAMPS_LEN: u8 = 10;
 /// Steps after which one that matters has begun, if it is there: that has ten bytes, and of those before it each two steps
 /// pass over at least three.
 pub(super) const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
-/// What options are told apart as.
+/// The classes of options.
 const CLASSES: usize = 4;
 pub(super) const CLASS_TIMESTAMPS: usize = 1;
 pub(super) const CLASS_SACK: usize = 2;
@@ -38,7 +38,7 @@ pub(super) struct Options {
     len: u8,
     /// How many of those were copied.
     pub(super) copied: u8,
-    /// And looked at.
+    /// How many of those were read.
     looked_at: u8,
     /// Where the last of a class is, plus one; 0 where there is none.
     pub(super) last: [u8; CLASSES],

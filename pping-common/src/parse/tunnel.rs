@@ -1,4 +1,4 @@
-//! Tunnels: what is inside is measured in place of what is outside.
+//! Tunnels: the inner packet is measured in place of the outer one.
 
 use super::{
     class::{Protocol, Untracked},

@@ -11,7 +11,7 @@ impl Vlan {
     /// No tags.
     pub const NONE: Self = Self(0);
 
-    /// Set in each tag, so that the identifier 0 (a priority tag) is told from none.
+    /// Set in each tag, so that the identifier 0 (a priority tag) differs from none.
     const PRESENT: u64 = 0x8000;
 
     /// Appends the identifier of a tag control word; from the fifth on, the outermost is forgotten.

@@ -3,7 +3,7 @@
 /// How far a leg is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum LegState {
+pub(crate) enum LegState {
     /// The packet was not seen.
     Unseen,
     /// The first packet of a connection is pending: a SYN, or the Initial of a QUIC client.
@@ -21,15 +21,15 @@ pub(super) enum LegState {
 #[repr(C)]
 pub struct Leg {
     /// When the packet was seen, ns.
-    pub(super) since: u64,
+    pub(crate) since: u64,
     /// What the reply names: the sequence number after the SYN, or a digest of the connection ID.
-    pub(super) number: u32,
+    pub(crate) number: u32,
     /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge too.
-    pub(super) payload: u16,
+    pub(crate) payload: u16,
     /// How far it is.
-    pub(super) state: LegState,
+    pub(crate) state: LegState,
     /// Fills up to a multiple of 8.
-    pub(super) reserved: u8,
+    pub(crate) reserved: u8,
 }
 
 impl Leg {
@@ -38,7 +38,7 @@ impl Leg {
 
     /// Whether the reply is still expected.
     #[inline(always)]
-    pub(super) fn is_pending(&self) -> bool {
+    pub(crate) fn is_pending(&self) -> bool {
         matches!(self.state, LegState::Asked | LegState::Answered)
     }
 

@@ -20,6 +20,7 @@ pub(crate) mod tcp_seq;
 pub(crate) mod tcp_ts;
 
 pub use leg::Leg;
+pub(crate) use leg::LegState;
 pub use pending::{Pending, PendingRange};
 pub use plan::{Effect, MatchPlan, Pass};
 pub use quic::{Connection, Spin};

@@ -17,13 +17,13 @@ pub enum Pass {
 #[repr(C)]
 pub struct MatchPlan {
     /// When the identifier that gives the sample was recorded, ns; 0 for no sample.
-    pub(super) recorded_at: u64,
+    pub(crate) recorded_at: u64,
     /// When the other direction answered between the two, ns; 0 if unknown. Splits the RTT at this host.
-    pub(super) midpoint_at: u64,
+    pub(crate) midpoint_at: u64,
     /// How many of the sender's pending identifiers from `voided_from` on the packet makes ambiguous.
     pub(crate) voided_span: u64,
     /// The identifier of the sample.
-    pub(super) matched: u32,
+    pub(crate) matched: u32,
     /// The identifier that the packet echoes.
     pub(crate) echoed: u32,
     /// Pending identifiers less than this below `echoed`, modulo 2^32, are freed: 0 frees none, 1 an equal one.
@@ -31,7 +31,7 @@ pub struct MatchPlan {
     /// Of those less than this below `echoed`, the nearest gives the sample.
     pub(crate) sample_below: u32,
     /// The first ambiguous identifier, see `voided_span`.
-    pub(super) voided_from: u32,
+    pub(crate) voided_from: u32,
     /// The identifier to record,
     pub(crate) identifier: u32,
     /// if this is not 0.

@@ -52,19 +52,11 @@
 //! came after one that was lost. It is too short only if packets are overtaken by more than a quarter of the RTT: one sample in
 //! thousands, and one in fifty if it is a whole RTT.
 
-use super::{
-    leg::{Leg, LegState},
-    plan::MatchPlan,
-    rules::{RttSummary, Rules},
-};
-use crate::{
-    limits::PENDING_LIFETIME,
-    method::{Method, Methods},
-    parse::{Quic, QuicForm},
-};
+use super::plan::MatchPlan;
+use crate::{limits::PENDING_LIFETIME, method::Method};
 
 /// Nanoseconds in which a client sends the packets of its first flight. A retransmission takes longer: 150 ms at the least.
-const FLIGHT: u64 = 50_000_000;
+pub(crate) const FLIGHT: u64 = 50_000_000;
 /// The longest interval between two edges that is a sample, ns.
 const LONGEST: u64 = PENDING_LIFETIME;
 /// One part in so many of an interval is too early for an edge.
@@ -90,7 +82,7 @@ pub struct Spin {
     /// The measure of the interval between two edges, in units of 1024 ns; 0 before there were two.
     pub(super) interval: u32,
     /// [`Spin::VALUE`] and what else there is.
-    pub(super) state: u8,
+    pub(crate) state: u8,
     /// Fills up to a multiple of 8.
     pub(super) reserved: [u8; 3],
 }
@@ -100,15 +92,15 @@ impl Spin {
     pub const UNSEEN: Self = Self { edge_at: 0, interval: 0, state: 0, reserved: [0; 3] };
 
     /// The spin bit.
-    const VALUE: u8 = 1;
+    pub(crate) const VALUE: u8 = 1;
     /// That it is known.
-    const SEEN: u8 = 2;
+    pub(crate) const SEEN: u8 = 2;
     /// The latest edge of the flow was in this direction, so that it is the other side's turn.
-    const LATEST: u8 = 4;
+    pub(crate) const LATEST: u8 = 4;
     /// Since the latest edge of the flow, one came too early here.
-    const EARLY: u8 = 8;
+    pub(crate) const EARLY: u8 = 8;
     /// The limits allow what begins with the last edge.
-    const RECORDED: u8 = 16;
+    pub(crate) const RECORDED: u8 = 16;
 
     /// Takes into account that packets went by unseen.
     #[inline(always)]
@@ -119,18 +111,18 @@ impl Spin {
 
     /// Whether a packet with this spin bit is anything but one more of the same.
     #[inline(always)]
-    fn is_changed(&self, value: u8) -> bool {
+    pub(crate) fn is_changed(&self, value: u8) -> bool {
         self.state & (Self::SEEN | Self::VALUE) != Self::SEEN | value
     }
 
     #[inline(always)]
-    fn has(&self, flag: u8) -> bool {
+    pub(crate) fn has(&self, flag: u8) -> bool {
         self.state & flag != 0
     }
 
     /// Whether an edge at `now` is too early.
     #[inline(always)]
-    fn is_early(&self, now: u64) -> bool {
+    pub(crate) fn is_early(&self, now: u64) -> bool {
         self.edge_at != 0 && now.saturating_sub(self.edge_at) < self.measure() / EARLY_SHARE
     }
 
@@ -165,6 +157,9 @@ impl Spin {
 pub struct Connection(u8);
 
 impl Connection {
+    /// It was recognised just now (rule 10).
+    pub(crate) const RECOGNISED: Self = Self(FIRST);
+
     /// It may be QUIC.
     pub const UNKNOWN: Self = Self(0);
 
@@ -176,177 +171,28 @@ impl Connection {
 
     /// Whether its spin bits are believed.
     #[inline(always)]
-    fn is_believed(self) -> bool {
+    pub(crate) fn is_believed(self) -> bool {
         self.0 >= BELIEVED
     }
 
     #[inline(always)]
-    fn gain(&mut self) {
+    pub(crate) fn gain(&mut self) {
         if self.0 < MOST {
             self.0 += 1;
         }
     }
 
     #[inline(always)]
-    fn lose(&mut self, trust: u8) {
+    pub(crate) fn lose(&mut self, trust: u8) {
         self.0 = if self.0 > LEAST + trust { self.0 - trust } else { LEAST };
     }
 }
 
 const _: () = assert!(size_of::<Spin>() == 16);
 
-/// What is kept of a flow that may be QUIC, as seen from the sender of a packet.
-pub(crate) struct State<'a> {
-    /// Whether it is QUIC, and how far its spin bits are trusted.
-    pub(crate) connection: &'a mut Connection,
-    /// The version of the latest long header while it is not recognised.
-    pub(crate) version: &'a mut u32,
-    /// The leg of the sender, and that of the other side.
-    pub(crate) legs: (&'a mut Leg, &'a mut Leg),
-    /// The spin bits of the sender, and those of the other side.
-    pub(crate) spins: (&'a mut Spin, &'a mut Spin),
-    /// The RTTs of what the other side sent.
-    pub(crate) rtt: &'a mut RttSummary,
-    /// Not 0 if the sender is an address of this host, and if the other side is. As numbers, so that nothing branches on one that
-    /// does not matter: the verifier would follow both ways.
-    pub(crate) local: (u32, u32),
-}
-
-/// Whether a packet could change anything.
-#[inline(always)]
-pub(crate) fn has_effect(
-    connection: Connection,
-    (forward, reverse): (&Leg, &Leg),
-    spin: &Spin,
-    quic: &Quic,
-    methods: Methods,
-) -> bool {
-    if quic.form == QuicForm::Short {
-        return spin.is_changed(u8::from(quic.spin))
-            && connection.is_recognised()
-            && methods.has(Method::QuicSpin);
-    }
-    // A leg that was never begun has no number either, but then the direction has not sent anything yet.
-    !connection.is_recognised()
-        || reverse.is_pending()
-        || forward.is_pending()
-        || forward.state == LegState::Unseen
-        || forward.number != quic.source_id
-}
-
-impl State<'_> {
-    /// Notes a packet, and what it completes.
-    #[inline(always)]
-    pub(crate) fn plan(&mut self, quic: &Quic, now: u64, rules: &Rules, plan: &mut MatchPlan) {
-        if quic.form != QuicForm::Short {
-            self.match_reply(quic, plan);
-            if quic.form != QuicForm::Negotiation {
-                self.recognise(quic);
-                self.note_ids(quic, now, rules);
-            }
-        } else if self.connection.is_recognised() && rules.methods.has(Method::QuicSpin) {
-            self.note_spin(u8::from(quic.spin), now, rules, plan);
-        }
-    }
-
-    /// Rule 4.
-    #[inline(always)]
-    fn match_reply(&mut self, quic: &Quic, plan: &mut MatchPlan) {
-        let (_, leg) = &mut self.legs;
-        if leg.is_pending() && leg.number == quic.destination_id {
-            leg.state = LegState::Done;
-            plan.method = Method::QuicHandshake;
-            plan.recorded_at = leg.since;
-            plan.matched = quic.version;
-            plan.completes_leg = 1;
-        }
-    }
-
-    /// Rule 1.
-    #[inline(always)]
-    fn recognise(&mut self, quic: &Quic) {
-        if self.connection.is_recognised() {
-            return;
-        }
-        let (_, reverse) = &self.legs;
-        // The side that has sent no long header has no source ID, which is as good as an empty one here.
-        let is_answer = quic.destination_id != 0 && quic.destination_id == reverse.number;
-        if quic.is_known || is_answer && quic.version == *self.version {
-            *self.connection = Connection(FIRST);
-        }
-        *self.version = quic.version;
-    }
-
-    /// Rules 2, 3, 5 and 14.
-    #[inline(always)]
-    fn note_ids(&mut self, quic: &Quic, now: u64, rules: &Rules) {
-        let (_, receiver) = self.local;
-        let timed = rules.include_local || receiver == 0;
-        let (leg, reverse) = &mut self.legs;
-        let is_initial = quic.form == QuicForm::Initial;
-        if leg.is_pending() {
-            if is_initial && now.saturating_sub(leg.since) > FLIGHT {
-                leg.state = LegState::Void;
-            }
-            return;
-        }
-        let is_first = leg.state == LegState::Unseen;
-        if is_first {
-            let begins = is_initial && reverse.state == LegState::Unseen;
-            let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
-            leg.since = now;
-            leg.state = if waits { LegState::Asked } else { LegState::Done };
-        }
-        if leg.number != quic.source_id {
-            leg.number = quic.source_id;
-            let (forward, reverse) = &mut self.spins;
-            forward.invalidate();
-            reverse.invalidate();
-        }
-    }
-
-    /// Rules 6 to 13.
-    #[inline(always)]
-    fn note_spin(&mut self, value: u8, now: u64, rules: &Rules, plan: &mut MatchPlan) {
-        let (receiver, _) = self.local;
-        let timed = rules.include_local || receiver == 0;
-        let mut connection = *self.connection;
-        let (forward, reverse) = &mut self.spins;
-        if !forward.is_changed(value) {
-            return;
-        }
-        if !forward.has(Spin::SEEN) {
-            forward.state = Spin::SEEN | value;
-            return;
-        }
-        if forward.is_early(now) {
-            if reverse.has(Spin::EARLY) {
-                **forward = Spin::UNSEEN;
-                **reverse = Spin::UNSEEN;
-                connection.lose(1);
-            } else if !forward.has(Spin::EARLY) {
-                forward.state |= Spin::EARLY;
-                connection.lose(1);
-            }
-        } else if forward.has(Spin::LATEST) {
-            breach(forward, reverse, &mut connection);
-        } else {
-            if reverse.has(Spin::LATEST) {
-                connection.gain();
-            }
-            take_edge(forward, reverse, value, now, connection.is_believed(), plan);
-            if timed && rules.allow(self.rtt, now) {
-                self.rtt.recorded_at = now;
-                forward.state |= Spin::RECORDED;
-            }
-        }
-        *self.connection = connection;
-    }
-}
-
 /// Rule 8.
 #[inline(always)]
-fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
+pub(crate) fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
     if !connection.is_believed() {
         *spin = Spin::UNSEEN;
         *other = Spin::UNSEEN;
@@ -362,7 +208,7 @@ fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
 
 /// Rules 11 and 12.
 #[inline(always)]
-fn take_edge(
+pub(crate) fn take_edge(
     spin: &mut Spin,
     other: &mut Spin,
     value: u8,

@@ -49,7 +49,7 @@ impl Rules {
 
     /// Whether a direction may record at `now`. The stricter limit wins.
     #[inline(always)]
-    pub(super) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
+    pub(crate) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
         let since = now.saturating_sub(rtt.recorded_at);
         // A segment that two methods measure is recorded for both at the same time.
         if rtt.recorded_at == 0 || self.methods.has_both() && rtt.recorded_at == now {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::{abi::Account, parse::Untracked};
+use pping_common::{abi::LedgerEntry, parse::Untracked};
 
 use super::Agent;
 use crate::{
@@ -88,11 +88,11 @@ impl metrics::Storage for LedgerMap {
         self.entries()
     }
 
-    fn read(&self, index: usize) -> Option<Account> {
+    fn read(&self, index: usize) -> Option<LedgerEntry> {
         self.read(index)
     }
 
-    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut Account)) {
+    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry)) {
         self.write(index, change);
     }
 }

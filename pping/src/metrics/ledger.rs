@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use pping_common::abi::{Account, Balance, LABEL_BYTES};
+use pping_common::abi::{Balance, LABEL_BYTES, LedgerEntry};
 
 /// Memory for the entries of a ledger.
 pub trait Storage: Send {
@@ -16,10 +16,10 @@ pub trait Storage: Send {
     fn entries(&self) -> usize;
 
     /// Reads an entry; `None` past the end.
-    fn read(&self, index: usize) -> Option<Account>;
+    fn read(&self, index: usize) -> Option<LedgerEntry>;
 
     /// Changes an entry, after all changes before.
-    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut Account));
+    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry));
 }
 
 /// All entries.
@@ -69,7 +69,7 @@ impl Ledger {
 
     /// The labels of all entries, sorted.
     pub fn labels(&self) -> Vec<String> {
-        let text = |entry: Account| {
+        let text = |entry: LedgerEntry| {
             let len = entry.label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
             String::from_utf8_lossy(&entry.label[..len]).into_owned()
         };
@@ -145,19 +145,19 @@ impl std::fmt::Debug for Ledger {
 /// A ledger in memory of this process.
 #[cfg(test)]
 pub(super) fn in_memory(entries: usize) -> Ledger {
-    struct Memory(Vec<Account>);
+    struct Memory(Vec<LedgerEntry>);
     impl Storage for Memory {
         fn entries(&self) -> usize {
             self.0.len()
         }
 
-        fn read(&self, index: usize) -> Option<Account> {
+        fn read(&self, index: usize) -> Option<LedgerEntry> {
             self.0.get(index).copied()
         }
 
-        fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut Account)) {
+        fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry)) {
             self.0.get_mut(index).into_iter().for_each(change);
         }
     }
-    Ledger::new(Box::new(Memory(vec![Account::FREE; entries])))
+    Ledger::new(Box::new(Memory(vec![LedgerEntry::FREE; entries])))
 }

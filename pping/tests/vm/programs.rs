@@ -5,7 +5,7 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::Decap,
-    rtt::{RttBasis, Method, Methods, Rules},
+    rtt::{Method, Methods, RttBasis, Rules},
 };
 
 use super::report::verified;

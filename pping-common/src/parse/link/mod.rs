@@ -56,7 +56,7 @@ impl LinkType {
     }
 }
 
-/// Finds the IP header: its version and its offset are put down.
+/// Finds the IP header, and notes its version and its offset.
 #[inline(always)]
 pub(super) fn parse<O: Bytes + ?Sized>(
     bytes: &O,

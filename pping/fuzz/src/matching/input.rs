@@ -5,7 +5,7 @@ use pping_common::{
     flow::Endpoint,
     limits::{LATEST, SECOND},
     parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{RttBasis, Method, Methods, Rules},
+    rtt::{Method, Methods, RttBasis, Rules},
 };
 
 /// Flows that are talked in.

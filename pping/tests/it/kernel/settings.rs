@@ -10,7 +10,7 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     parse::{Decap, LinkType},
-    rtt::{RttBasis, Method, Methods, Rules},
+    rtt::{Method, Methods, RttBasis, Rules},
 };
 
 use super::{
@@ -38,7 +38,8 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
 fn combinations() -> Vec<LoadOptions> {
     let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
-        for (rtt_rate, rtt_basis) in [(0, RttBasis::Smoothed), (1 << 16, RttBasis::Smoothed), (1 << 15, RttBasis::Min)]
+        for (rtt_rate, rtt_basis) in
+            [(0, RttBasis::Smoothed), (1 << 16, RttBasis::Smoothed), (1 << 15, RttBasis::Min)]
         {
             for include_local in [false, true] {
                 for log in [false, true] {
