@@ -21,7 +21,7 @@ Examples:
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
                                            nothing but metrics for Prometheus, by customer
   pping check -i eth0                      check that pping can run here, and list what limits its accuracy
-  pping config show                        what is set, and where: by an option, a PPING_* variable or
+  pping config show                        show all values, and where each is set: by an option, a PPING_* variable or
                                            /etc/pping/pping.toml, which is read without -i and -r";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
@@ -41,7 +41,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Check a configuration file, or show what is in effect
+    /// Check a configuration file, or show the values in force
     Config {
         /// The command.
         #[command(subcommand)]

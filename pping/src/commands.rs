@@ -1,4 +1,4 @@
-//! What pping can be asked for: to measure, to look at its configuration, to tidy up, and to write its documentation.
+//! What pping does: measure, show and check its configuration, clean up, and write its documentation.
 
 use std::{
     env,
@@ -17,10 +17,10 @@ use crate::{
     output, run, set_verbosity, shutdown,
 };
 
-/// Does what the command line, of which `matches` is what the parser of [`Cli`] made, asks for.
+/// Does what the command line asks for, which [`Cli`] parsed into `matches`.
 ///
 /// # Errors
-/// What kept it from being done.
+/// Why it could not be done.
 pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
     let cli = Cli::from_arg_matches(matches).map_err(|error| config::Error::Arguments(error.to_string()))?;
     match cli.command {
@@ -49,7 +49,7 @@ fn loader(matches: &ArgMatches) -> Loader {
 fn measure(loader: Loader) -> Result<(), Error> {
     let Loaded { config, layered } = loader.load()?;
     set_verbosity(config.verbosity);
-    // What waits for scrapes has a thread of its own.
+    // The HTTP server has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = async { run(config, loader, shutdown::requested()?).await };
     let summary = runtime.block_on(run).map_err(|error| {
@@ -79,10 +79,10 @@ fn check(path: &Path) -> Result<(), Error> {
     write(format!("{}: fine\n", path.display()).as_bytes())
 }
 
-/// Writes to standard output. A reader that has had enough is no error.
+/// Writes to standard output. A reader that closes it is not an error.
 ///
 /// # Errors
-/// When it cannot be written to.
+/// When writing fails.
 pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
@@ -93,8 +93,7 @@ pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Writes to standard error. That may be a pipe that was closed, as in `pping -i eth0 2>&1 | head -1`, and then
-/// there is nobody left to tell.
+/// Writes to standard error, unless that is a closed pipe, as in `pping -i eth0 2>&1 | head -1`.
 pub fn say(text: &str) {
     io::stderr().write_all(text.as_bytes()).ok();
 }

@@ -37,7 +37,7 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error("pping cannot run here: {}", missing.join(", "))]
     Unfit {
-        /// The titles of what is missing.
+        /// The failed checks.
         missing: Vec<String>,
     },
     /// This pping was built without what watches interfaces.
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// 2 for an error of whoever started pping: in options, the configuration or privileges. 1 for a failure while running.
+    /// 2 for a mistake in options, the configuration or privileges, 1 for a failure while running.
     pub fn exit_code(&self) -> ExitCode {
         if self.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
     }

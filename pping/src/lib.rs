@@ -1,12 +1,13 @@
-//! The agent: loads the kernel programs, attaches them, drains what they report, aggregates it, and
-//! writes and serves it. Or reads a capture, and does by itself what those programs do.
+//! The agent: it loads the kernel programs, attaches them, takes what they report, aggregates it, writes it and serves it.
+//! Or it reads a capture, and measures it by the same rules.
 //!
-//! [`cli`] is what was typed, [`config`] what that means together with a file and the environment, [`generate`] what is
-//! made of the list of options, and [`commands`] what else can be asked for. `kernel` is everything that talks to the kernel,
-//! [`capture`] reads files, [`replay`] measures what is in them. [`aggregate`] is what is kept over time, [`records`] has
-//! one file per format, `metrics` is what Prometheus reads, `http` is the server. [`run()`] is the program.
+//! [`run()`] is the program. [`cli`] parses the command line, [`config`] makes the configuration of it, of the environment
+//! and of a file, [`generate`] writes pages from the options, and [`commands`] is everything beside measuring. `agent`
+//! watches interfaces, and `kernel` talks to the kernel for it. [`capture`] reads files, and [`replay`] measures them.
+//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus, and
+//! `http` serves that.
 //!
-//! Without the feature `live` there is nothing that needs a kernel, and only captures can be read.
+//! Without the feature `live` the crate needs no kernel, and only reads captures.
 
 #[cfg(feature = "live")]
 pub mod agent;

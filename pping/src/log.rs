@@ -1,4 +1,4 @@
-//! What pping says on standard error: to a terminal or a file with the time, to the journal with priorities.
+//! The log on standard error: with the time for a terminal or a file, with priorities for the journal.
 
 use std::{
     env,
@@ -26,19 +26,19 @@ use tracing_subscriber::{
 
 use crate::Error;
 
-/// Priority of an error, of those in `sd-daemon(3)`.
+/// The priority of an error in `sd-daemon(3)`.
 const ERROR: u8 = 3;
 
-/// The level in force. There is one log for the whole process, and so one level.
+/// The level in force, of the one log of the process.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 
-/// Sends log lines to standard error: warnings and worse, or more with `verbosity` 1, 2 and 3.
+/// Writes the log to standard error: warnings and errors, or more with `verbosity` 1, 2 and 3.
 pub fn init_log(verbosity: u8) {
     let (filter, handle) = reload::Layer::new(level(verbosity));
     let lines = layer()
         .with_writer(io::stderr)
         .with_target(false)
-        // It would complain on standard error, and panic: that may be a file on a full disk.
+        // It would print to standard error, and panic if that is a file on a full disk.
         .log_internal_errors(false);
     let registry = registry().with(filter);
     if is_journal() {
@@ -49,10 +49,10 @@ pub fn init_log(verbosity: u8) {
     LEVEL.set(handle).ok();
 }
 
-/// Says more or less from now on, if the log was begun by [`init_log`].
+/// Logs more or less from now on, if [`init_log`] began the log.
 pub fn set_verbosity(verbosity: u8) {
     if let Some(handle) = LEVEL.get() {
-        // It fails only when there is no log any more.
+        // It fails only when the log has ended.
         handle.reload(level(verbosity)).ok();
     }
 }
@@ -66,22 +66,22 @@ fn level(verbosity: u8) -> LevelFilter {
     }
 }
 
-/// Says why pping ends. Standard error may be a pipe that was closed, and then there is nobody left to tell.
+/// Reports why pping ends. If standard error is a closed pipe, nothing can be reported.
 pub fn say_error(error: &Error) {
     let text = format!("pping: {error}");
     let text = if is_journal() { prioritized(ERROR, &text) } else { text + "\n" };
     io::stderr().write_all(text.as_bytes()).ok();
 }
 
-/// Whether standard error leads to the journal, which notes the time itself (`systemd.exec(5)`).
+/// Whether standard error is the journal, which records the time itself (`systemd.exec(5)`).
 fn is_journal() -> bool {
     let stream = env::var("JOURNAL_STREAM").unwrap_or_default();
     let metadata = io::stderr().as_fd().try_clone_to_owned().and_then(|stderr| File::from(stderr).metadata());
-    // Somebody in between may have sent standard error elsewhere.
+    // Standard error may have been redirected since.
     metadata.is_ok_and(|metadata| stream == format!("{}:{}", metadata.dev(), metadata.ino()))
 }
 
-/// Puts a priority in front of each line.
+/// Begins each line with a priority.
 fn prioritized(priority: u8, text: &str) -> String {
     let mut lines = String::new();
     for line in text.lines() {
@@ -91,7 +91,7 @@ fn prioritized(priority: u8, text: &str) -> String {
     lines
 }
 
-/// Lines as the journal wants them.
+/// Formats lines for the journal.
 struct Prioritized;
 
 impl<S, N> FormatEvent<S, N> for Prioritized
@@ -111,7 +111,7 @@ where
     }
 }
 
-/// The priority of a level. What the journal calls a notice has none.
+/// The priority of a level. No level is a notice of the journal.
 fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => ERROR,
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn more_and_less_can_be_said_later() {
+    fn the_level_can_change_later() {
         init_log(0);
         assert!(enabled!(Level::WARN) && !enabled!(Level::INFO));
         set_verbosity(1);

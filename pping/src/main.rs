@@ -1,4 +1,4 @@
-//! `pping`: see `pping --help`, or [`pping`] for how it is made.
+//! `pping`: see `pping --help`, and the crate [`pping`] for its parts.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! In place of watching interfaces, where that was left out.
+//! Stands in for `agent` in a build without the feature `live`.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::{
     config::{Config, Loader},
 };
 
-/// Says that it was left out.
-#[expect(clippy::unused_async, reason = "what this is in place of waits")]
+/// Reports that this build cannot watch interfaces.
+#[expect(clippy::unused_async, reason = "the real one waits")]
 pub(crate) async fn run(
     config: Config,
     _loader: Loader,
@@ -18,19 +18,19 @@ pub(crate) async fn run(
     Err(Error::NotLive(format!("--interface {}", config.live.interfaces.join(", "))))
 }
 
-/// Nothing can have been pinned.
-#[expect(clippy::unnecessary_wraps, reason = "what this is in place of can fail")]
+/// Does nothing: nothing can have been pinned.
+#[expect(clippy::unnecessary_wraps, reason = "the real one can fail")]
 pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Nothing can have been left.
-#[expect(clippy::unused_async, reason = "what this is in place of waits")]
+/// Does nothing: nothing can be left behind.
+#[expect(clippy::unused_async, reason = "the real one waits")]
 pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error> {
     Ok(Vec::new())
 }
 
-/// Says that there is nothing to look at.
+/// Reports that there is nothing to check.
 pub(crate) fn perform(_loader: &Loader, _asked: CheckArguments) -> Result<(), Error> {
     Err(Error::NotLive("check".to_owned()))
 }

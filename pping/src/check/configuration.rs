@@ -1,12 +1,12 @@
-//! What pping would be told to do.
+//! The configuration that pping would have.
 
 use super::report::Check;
 use crate::config::{self, Arguments, Config, Loader};
 
-/// Makes the configuration. One with mistakes keeps pping from running, and the rest is looked at with what was typed.
+/// Makes the configuration. If it has mistakes, pping cannot run, and the other checks are for the command line alone.
 ///
 /// # Errors
-/// What is wrong with what was typed.
+/// What is wrong with the command line.
 pub(super) fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), config::Error> {
     match loader.sourceless() {
         Ok((config, file)) => {

@@ -13,19 +13,19 @@ use crate::{
     },
 };
 
-/// What is never meant by "all".
+/// The interface that "all" does not include.
 const LOOPBACK: &str = "lo";
 
-/// Those of `all` that are to be watched, and what there is to say of those that are not there.
+/// Those of `all` that are to be watched, and a check for each that does not exist.
 ///
 /// # Errors
-/// When a pattern is none.
+/// When a pattern is malformed.
 pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>, Vec<Check>), Error> {
     if live.interfaces.is_empty() {
         let is_meant = |it: &Interface| it.is_up && it.link.name != LOOPBACK;
         let chosen: Vec<Interface> = all.into_iter().filter(is_meant).collect();
         let none = chosen.is_empty().then(|| {
-            Check::degraded("interfaces", "none is up but loopback", "name one with -i, or bring one up")
+            Check::degraded("interfaces", "none is up but loopback", "bring one up, or name one with -i")
         });
         return Ok((chosen, none.into_iter().collect()));
     }
@@ -36,8 +36,8 @@ pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
     for pattern in live.interfaces.iter().filter(|text| text.contains(['*', '?', '['])) {
         let alone = Selection::new(std::slice::from_ref(pattern))?;
         if !links.iter().any(|link| alone.includes(&link.name)) {
-            let remedy = "none is needed if they come later: pping waits for those of a pattern";
-            absent.push(Check::degraded("interface", "no interface is called so now", remedy).of(pattern));
+            let remedy = "nothing to do if they come later: pping waits for those of a pattern";
+            absent.push(Check::degraded("interface", "no interface matches now", remedy).of(pattern));
         }
     }
     Ok((all.into_iter().filter(|it| selection.includes(&it.link.name)).collect(), absent))
@@ -45,7 +45,7 @@ pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
 
 fn missing(name: &str, links: &[Link], wait: bool) -> Check {
     if wait {
-        let remedy = "none is needed if it comes later: pping waits for it";
+        let remedy = "nothing to do if it comes later: pping waits for it";
         return Check::degraded("interface", "there is no such interface now", remedy);
     }
     let hint = match Selection::unknown(name, links) {
@@ -77,12 +77,12 @@ pub(super) fn interface(interface: &Interface) -> Check {
         (true, false) => Check::degraded(
             "interface",
             format!("up without a carrier, {frames}{driver}"),
-            "plug the cable in: nothing passes meanwhile",
+            "plug in the cable: no packets pass until then",
         ),
         (false, _) => Check::degraded(
             "interface",
             format!("down, {frames}{driver}"),
-            format!("ip link set dev {} up: nothing passes meanwhile", super::quoted(&link.name)),
+            format!("ip link set dev {} up: no packets pass until then", super::quoted(&link.name)),
         ),
     }
 }

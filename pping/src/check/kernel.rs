@@ -7,10 +7,10 @@ use super::report::Check;
 /// The oldest kernel that runs the programs.
 const OLDEST: Version = Version(5, 10);
 
-/// The first in which maps are not charged to a limit of each user (`RLIMIT_MEMLOCK`).
+/// The first kernel that does not charge maps to the limit of each user (`RLIMIT_MEMLOCK`).
 const UNLIMITED: Version = Version(5, 11);
 
-/// What is before the first full stop of a release, and after.
+/// The first two numbers of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Version(u32, u32);
 
@@ -28,35 +28,35 @@ pub(super) fn release() -> Check {
     let release = system.release().to_string_lossy();
     let found = format!("Linux {release}, {}", system.machine().to_string_lossy());
     match Version::of(&release) {
-        None => Check::unknown("kernel", format!("{found}: no release that can be compared")),
+        None => Check::unknown("kernel", format!("{found}: this release has no version number")),
         Some(version) if version < OLDEST => Check::missing(
             "kernel",
             found,
-            format!("boot Linux {}.{} or newer: this one does not take the programs", OLDEST.0, OLDEST.1),
+            format!("boot Linux {}.{} or newer: this one does not load the programs", OLDEST.0, OLDEST.1),
         ),
         Some(_) => Check::ok("kernel", found),
     }
 }
 
-/// Whether maps are charged to a limit of each user.
+/// Whether the kernel charges maps to the limit of each user.
 pub(super) fn has_memlock() -> bool {
     Version::of(&rustix::system::uname().release().to_string_lossy()).is_some_and(|it| it < UNLIMITED)
 }
 
-/// Whether the kernel takes the time of each run of a program.
+/// Whether the kernel measures the time of each run of a program.
 pub(super) fn statistics() -> Check {
     match fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled") {
         Ok(text) if text.trim() != "0" => Check::degraded(
             "statistics",
-            "the kernel takes the time of each run of each program",
-            "sysctl kernel.bpf_stats_enabled=0 saves two readings of the clock for each packet, and ends pping_bpf_* metrics",
+            "on: the kernel measures the time of each run of each program",
+            "sysctl kernel.bpf_stats_enabled=0 saves two clock readings per packet, and ends the pping_bpf_* metrics",
         ),
-        Ok(_) => Check::ok("statistics", "off: runs of programs are not timed"),
+        Ok(_) => Check::ok("statistics", "off: runs of programs are not measured"),
         Err(error) => Check::unknown("statistics", format!("kernel.bpf_stats_enabled: {error}")),
     }
 }
 
-/// What a reading of the clock costs.
+/// The cost of a clock reading.
 pub(super) fn clock() -> Check {
     let sources = "/sys/devices/system/clocksource/clocksource0";
     let source = match fs::read_to_string(format!("{sources}/current_clocksource")) {
@@ -65,15 +65,15 @@ pub(super) fn clock() -> Check {
     };
     let cost = match source.as_str() {
         "hpet" | "acpi_pm" | "hyperv_clocksource_msr" => "each reading costs a microsecond or more",
-        "jiffies" | "refined-jiffies" => "it only moves some hundred times a second, and so do RTTs",
+        "jiffies" | "refined-jiffies" => "it moves only some hundred times a second, so RTTs are that coarse",
         _ => return Check::ok("clock", source),
     };
     let available = fs::read_to_string(format!("{sources}/available_clocksource")).unwrap_or_default();
     let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
     let better = available.split_whitespace().find(|name| better.contains(name));
     let remedy = better.map_or_else(
-        || "the kernel has no better one here, mostly since it found the TSC unstable: see dmesg".to_owned(),
-        |name| format!("echo {name} >{sources}/current_clocksource, unless dmesg says why it is not trusted"),
+        || "the kernel has no better clock here, mostly because it found the TSC unstable: see dmesg".to_owned(),
+        |name| format!("echo {name} >{sources}/current_clocksource, unless dmesg says that the kernel does not trust it"),
     );
     Check::degraded("clock", format!("{source}: {cost}"), remedy)
 }

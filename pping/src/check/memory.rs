@@ -15,24 +15,24 @@ use crate::kernel::inspect::maps::Size;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// What the maps need, against what there is. `flows` are those of each address family.
+/// Compares the memory that the maps need with what is available, for `flows` of each address family.
 pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     let Some(Size { taken: needed, .. }) = maps else {
-        return Check::unknown("memory", "nobody says what the maps would take");
+        return Check::unknown("memory", "the size of the maps is not known");
     };
-    let (available, place) = available();
+    let (available, source) = available();
     let Some(available) = available else {
         return Check::unknown(
             "memory",
-            format!("the maps take {} MiB; how much there is nobody says", needed / MEBIBYTE),
+            format!("the maps take {} MiB; the available memory is not known", needed / MEBIBYTE),
         );
     };
     let found = format!(
-        "the maps take {} MiB for {flows} flows of each address family; {} MiB are {place}",
+        "the maps take {} MiB for {flows} flows of each address family; {} MiB are {source}",
         needed.div_ceil(MEBIBYTE),
         available / MEBIBYTE
     );
-    let remedy = "give a smaller --max-flows: flows beyond it are counted, not measured";
+    let remedy = "lower --max-flows: flows beyond it are counted, not measured";
     if needed > available {
         Check::missing("memory", found, remedy)
     } else if needed > available / 2 {
@@ -42,7 +42,7 @@ pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     }
 }
 
-/// The limit of each user's locked memory, which maps count against before Linux 5.11.
+/// The limit of each user's locked memory, which limits maps before Linux 5.11.
 pub(super) fn memlock(maps: Option<Size>) -> Option<Check> {
     if !kernel::has_memlock() {
         return None;
@@ -51,19 +51,19 @@ pub(super) fn memlock(maps: Option<Size>) -> Option<Check> {
     let limit =
         getrlimit(Resource::Memlock).maximum.filter(|_| !privileges::has(Capability::CAP_SYS_RESOURCE));
     Some(limit.map_or_else(
-        || Check::ok("memlock", "no limit that pping could not raise"),
+        || Check::ok("memlock", "no limit, or one that pping can raise"),
         |limit| limited(limit, maps.map(|maps| maps.charged)),
     ))
 }
 
 fn limited(limit: u64, needed: Option<u64>) -> Check {
-    let found = format!("{} KiB, which maps count against before Linux 5.11", limit / 1024);
+    let found = format!("{} KiB, which limits maps before Linux 5.11", limit / 1024);
     let is_enough = needed.map(|needed| needed <= limit);
     match is_enough {
         Some(true) => Check::ok("memlock", found),
         // The events alone take this.
         None if limit >= u64::from(RING_BYTES) => {
-            Check::unknown("memlock", format!("{found}; nobody says what they would take"))
+            Check::unknown("memlock", format!("{found}; the size of the maps is not known"))
         }
         _ => {
             let remedy =
@@ -73,17 +73,17 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     }
 }
 
-/// Bytes that can be had, and what says so.
+/// The available bytes, and what limits them.
 fn available() -> (Option<u64>, &'static str) {
     let host = Meminfo::current().ok().and_then(|info| info.mem_available);
     match (host, cgroup_limit(Path::new("/sys/fs/cgroup"))) {
-        (Some(host), Some(limit)) if limit < host => (Some(limit), "what its cgroup may have (memory.max)"),
-        (None, Some(limit)) => (Some(limit), "what its cgroup may have (memory.max)"),
+        (Some(host), Some(limit)) if limit < host => (Some(limit), "the limit of its cgroup (memory.max)"),
+        (None, Some(limit)) => (Some(limit), "the limit of its cgroup (memory.max)"),
         (host, _) => (host, "available"),
     }
 }
 
-/// The lowest `memory.max` from this process' cgroup up. Maps are charged to it from Linux 5.11 on.
+/// The lowest `memory.max` of this process' cgroup and those above it, which limit maps since Linux 5.11.
 fn cgroup_limit(root: &Path) -> Option<u64> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -97,13 +97,13 @@ mod tests {
     use super::{super::report::Status, *};
 
     #[test]
-    fn what_does_not_fit_is_said_to() {
+    fn too_little_memory_is_reported() {
         let (available, _) = available();
         let available = available.unwrap();
         assert!(available > 64 * MEBIBYTE);
         for (needed, status) in [
             (Some(MEBIBYTE), Status::Ok),
-            // It changes all the time.
+            // The available memory changes all the time.
             (Some(available / 10 * 8), Status::Degraded),
             (Some(available * 2), Status::Missing),
             (None, Status::Unknown),

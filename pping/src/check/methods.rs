@@ -1,11 +1,11 @@
-//! In which ways pping would measure.
+//! The methods that pping would measure by.
 
 use pping_common::rtt::{Method, Methods};
 
 use super::report::Check;
 use crate::records::method_name;
 
-/// Names the methods that are on, and those that are not. All of this is as it was asked for.
+/// Names the methods that are on, and those that are off. Both are as configured, so the status is always ok.
 pub(super) fn methods(methods: Methods) -> Check {
     let (on, off): (Vec<Method>, Vec<Method>) =
         Method::ALL.into_iter().partition(|&method| methods.has(method));
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_on_is_named_and_what_is_not() {
+    fn methods_are_named_whether_on_or_off() {
         let found = |wanted| methods(wanted).found;
         assert_eq!(found(Methods::ALL), "all");
         assert_eq!(found(Methods::ALL.and_seq_always()), "all; tcp-seq beside tcp-ts");

@@ -1,11 +1,11 @@
-//! `pping check`: whether pping can run here, and what keeps it from measuring well. It changes nothing.
+//! `pping check`: whether pping can run here, and what limits its accuracy. It changes nothing.
 
+mod attached;
 mod configuration;
 mod interface;
 mod kernel;
 mod memory;
 mod methods;
-mod neighbours;
 mod offloads;
 mod pins;
 mod privileges;
@@ -27,10 +27,10 @@ use crate::{
     set_verbosity,
 };
 
-/// Looks at everything, and writes what it found to standard output.
+/// Makes all checks, and writes the report to standard output.
 ///
 /// # Errors
-/// [`Error::Unfit`] when pping could not run; otherwise what is wrong with what was typed, or kept it from looking.
+/// [`Error::Unfit`] when pping cannot run; otherwise what is wrong with the command line, or why a check failed.
 pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(), Error> {
     let CheckArguments { json, arguments } = asked;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -52,7 +52,7 @@ fn columns() -> Option<usize> {
     size.map(|(width, _)| usize::from(width.0))
 }
 
-/// Looks at everything.
+/// Makes all checks.
 async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> {
     let captures = config::Error::NotForCaptures {
         option: "check".to_owned(),
@@ -83,12 +83,12 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     let kernel = inspect::connect()?;
     let (interfaces, absent) = interface::chosen(live, inspect::links::links(&kernel).await?)?;
     checks.extend(absent);
-    let neighbours = neighbours::Neighbours::new(kernel, found);
+    let attached = attached::Attached::new(kernel, found);
     for interface in &interfaces {
         let name = interface.link.name.as_str();
         let mut of_interface = vec![interface::interface(interface)];
-        of_interface.push(neighbours.xdp(interface, live.ingress));
-        of_interface.push(neighbours.tc(interface).await);
+        of_interface.push(attached.xdp(interface, live.ingress));
+        of_interface.push(attached.tc(interface).await);
         of_interface.extend(offloads::offloads(name, live.ingress));
         checks.extend(of_interface.into_iter().map(|check| check.of(name)));
     }

@@ -1,14 +1,14 @@
-//! What a card and its driver do to packets before pping sees them, or after.
+//! What a network card and its driver do to packets before or after pping sees them.
 
 use std::collections::BTreeSet;
 
 use super::{quoted, report::Check};
 use crate::{config::Ingress, kernel::inspect::ethtool};
 
-/// What GRO is called in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).
+/// The names of GRO in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).
 const GRO: [&str; 2] = ["rx-gro", "rx-gro-hw"];
 
-/// Putting off the cutting of what TCP sends.
+/// The names of TCP segmentation by the card or just before it.
 const SEGMENTATION: [&str; 4] =
     ["tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp6-segmentation"];
 
@@ -31,15 +31,15 @@ fn lro(interface: &str, active: &BTreeSet<String>) -> Check {
     }
     Check::degraded(
         "lro",
-        "on: the card may merge segments with different timestamps, of which only one is seen then",
+        "on: the card may merge segments with different timestamps, and then only one of these is seen",
         format!(
-            "ethtool -K {} lro off: until then, samples are missing, and some drivers refuse XDP",
+            "ethtool -K {} lro off: until then samples are missing, and some drivers refuse XDP",
             quoted(interface)
         ),
     )
 }
 
-/// GRO merges no segments whose TCP options differ (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`).
+/// GRO does not merge segments whose TCP options differ (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`).
 fn gro(active: &BTreeSet<String>) -> Check {
     let on = active_of(&GRO, active);
     if on.is_empty() {
@@ -56,20 +56,19 @@ fn segmentation(active: &BTreeSet<String>) -> Check {
     if on.is_empty() {
         return Check::ok("segmentation", "off");
     }
-    let found =
-        "on: what this host sends counts before it is cut to packets, and is timed as it is handed over";
+    let found = "on: packets that this host sends are counted before segmentation, and timed when TCP hands them over";
     Check::ok("segmentation", found)
 }
 
 fn vlan(interface: &str, active: &BTreeSet<String>, ingress: Ingress) -> Check {
     match (active.contains("rx-vlan-hw-parse"), ingress) {
         (false, _) => Check::ok("vlan", "tags stay in the packets"),
-        (true, Ingress::Tc) => Check::ok("vlan", "the card takes outer tags off; tc sees them all the same"),
+        (true, Ingress::Tc) => Check::ok("vlan", "the card strips outer tags; tc sees them all the same"),
         (true, _) => Check::degraded(
             "vlan",
-            "the card takes outer tags off, and XDP does not see them",
+            "the card strips outer tags, and XDP does not see them",
             format!(
-                "--ingress tc, or ethtool -K {} rxvlan off: until then, records lack vlan",
+                "use --ingress tc, or ethtool -K {} rxvlan off: until then records lack vlan",
                 quoted(interface)
             ),
         ),
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_costs_samples_is_worse_than_ok() {
+    fn only_offloads_that_cost_samples_are_worse_than_ok() {
         assert_eq!(lro("eth0", &features(&["rx-gro"])).status, Status::Ok);
         let check = lro("eth0", &features(&["rx-lro"]));
         assert_eq!(check.status, Status::Degraded);

@@ -17,18 +17,18 @@ pub(super) fn pins(directory: &Path, features: Option<Features>) -> Check {
         return Check::degraded(
             "pin",
             "only links can be pinned, and this kernel has none at tc (Linux 6.6)",
-            "pping goes on without: what passes while it is restarted is not measured",
+            "pping runs without pins: packets that pass while it restarts are not measured",
         );
     }
-    // pping makes the directory if it is not there.
+    // pping makes the directory if it does not exist.
     let Some(there) = directory.ancestors().find(|directory| directory.exists()) else {
-        return Check::unknown("pin", format!("{found}: no directory above it is to be seen"));
+        return Check::unknown("pin", format!("{found}: no directory above it exists"));
     };
     match statfs(there) {
         Ok(system) if system.f_type == BPF_FS_MAGIC => Check::ok("pin", format!("{found} is on a bpffs")),
         Ok(_) => Check::missing(
             "pin",
-            format!("{found} is on no bpffs"),
+            format!("{found} is not on a bpffs"),
             "give a directory under /sys/fs/bpf, or mount one: mount -t bpf bpf /run/pping",
         ),
         Err(error) => Check::unknown("pin", format!("{}: {error}", there.display())),

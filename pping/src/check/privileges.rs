@@ -5,11 +5,11 @@ use caps::{CapSet, Capability};
 use super::report::Check;
 use crate::capabilities::{self, Missing};
 
-/// What is needed, and `CAP_SYS_ADMIN`, which stood for two of them once.
+/// The needed capabilities, and `CAP_SYS_ADMIN`, which includes two of them.
 const RELEVANT: [Capability; 4] =
     [Capability::CAP_BPF, Capability::CAP_NET_ADMIN, Capability::CAP_PERFMON, Capability::CAP_SYS_ADMIN];
 
-/// The capabilities that are there, or those that are not.
+/// The capabilities that this process has, or those that are missing.
 pub(super) fn capabilities() -> Check {
     match capabilities::check() {
         Ok(()) => {

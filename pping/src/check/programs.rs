@@ -1,4 +1,4 @@
-//! What of BPF the kernel has, and whether it takes pping's programs.
+//! The BPF features of the kernel, and whether it loads pping's programs.
 
 use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// Sizes to load the programs with, so that next to no memory is taken. No other map has as many entries.
+/// Sizes to load the programs with, so that they take next to no memory. No other map has as many entries.
 const FEW_FLOWS: u32 = 4_099;
 const FEW_GROUPS: u32 = 67;
 
-/// What can only be found out with capabilities.
-const NOT_WITHOUT: &str = "not to be found out without these capabilities";
+/// The result of a check that needs capabilities.
+const NOT_WITHOUT: &str = "cannot be checked without these capabilities";
 
-/// What the kernel has of BPF.
+/// The BPF features of the kernel.
 pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
     if !may_load {
         let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
@@ -39,7 +39,7 @@ pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
         Ok(false) => Check::missing(
             "ring-buffer",
             "not in this kernel (Linux 5.8)",
-            "boot a newer kernel: samples reach pping through it",
+            "boot a newer kernel: pping gets samples through it",
         ),
         Err(error) => Check::unknown("ring-buffer", error.to_string()),
     });
@@ -52,22 +52,22 @@ fn feature(feature: Feature, features: Features) -> Check {
     }
     let remedy = match feature {
         Feature::Btf => {
-            format!("a kernel built with {} has it; until then, {}", feature.since(), feature.instead())
+            format!("a kernel built with {} has it; until then {}", feature.since(), feature.instead())
         }
-        _ => format!("{} has it; until then, pping uses {}", feature.since(), feature.instead()),
+        _ => format!("{} has it; until then pping uses {}", feature.since(), feature.instead()),
     };
     Check::degraded(feature.name(), "not in this kernel", remedy)
 }
 
-/// What a load of the programs showed.
+/// The result of loading the programs.
 pub(super) struct Loaded {
     /// Whether they load, and whether as machine code.
     pub(super) checks: Vec<Check>,
-    /// What the maps of this configuration will take.
+    /// The memory that the maps of this configuration take.
     pub(super) memory: Option<maps::Size>,
 }
 
-/// Loads the programs and lets go of them again.
+/// Loads the programs and unloads them again.
 pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
     if !may_load {
         let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
@@ -111,7 +111,7 @@ fn verified(infos: &[(String, ProgramInfo)]) -> Check {
         .iter()
         .map(|(name, info)| match info.verified_instruction_count() {
             Some(count) => format!("{name} {count}"),
-            // Before Linux 5.16 nobody tells.
+            // Only Linux 5.16 and newer report it.
             None => format!("{name} ?"),
         })
         .collect();
@@ -120,7 +120,7 @@ fn verified(infos: &[(String, ProgramInfo)]) -> Check {
 
 fn jit(infos: &[(String, ProgramInfo)]) -> Check {
     if infos.is_empty() {
-        return Check::unknown("jit", "the kernel tells nothing of the programs");
+        return Check::unknown("jit", "the kernel reports nothing about the programs");
     }
     if infos.iter().all(|(_, info)| info.size_jitted() > 0) {
         return Check::ok("jit", "the programs run as machine code");
@@ -128,18 +128,18 @@ fn jit(infos: &[(String, ProgramInfo)]) -> Check {
     Check::degraded(
         "jit",
         "off: the kernel interprets the programs",
-        "sysctl net.core.bpf_jit_enable=1 makes them several times as fast",
+        "set sysctl net.core.bpf_jit_enable=1, which makes them several times as fast",
     )
 }
 
 fn refused(error: &Error) -> Check {
     let reason = error.to_string();
     let remedy = if reason.contains("Operation not permitted") || reason.contains("os error 1)") {
-        "something forbids bpf(2) in spite of the capabilities: a container's seccomp profile, lockdown of the \
+        "something forbids bpf(2) despite the capabilities: a container's seccomp profile, lockdown of the \
          kernel (/sys/kernel/security/lockdown), or the memlock limit before Linux 5.11"
     } else {
-        "this may be a fault of pping or of the kernel: report it with what pping -vv -i says of it"
+        "this may be a bug of pping or of the kernel: report it with the output of pping -vv -i"
     };
-    // What the verifier has to say goes on for pages.
+    // The verifier's log goes on for pages.
     Check::missing("programs", reason.lines().next().unwrap_or_default(), remedy)
 }

@@ -1,18 +1,18 @@
-//! What was looked at, and what was found.
+//! Checks and their results.
 
 use serde::Serialize;
 
-/// How something is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Status {
-    /// As it should be.
+    /// All is well.
     Ok,
-    /// pping runs, but measures less, or at a higher price.
+    /// pping runs, but measures less, or at a higher cost.
     Degraded,
     /// pping does not run.
     Missing,
-    /// It could not be found out.
+    /// It could not be checked.
     Unknown,
 }
 
@@ -28,18 +28,18 @@ impl Status {
     }
 }
 
-/// One thing that was looked at.
+/// A check.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
-    /// What it is.
+    /// What was checked.
     pub(super) name: &'static str,
-    /// The interface that it is about; otherwise it is about the whole machine.
+    /// The interface that was checked; `None` for the whole machine.
     pub(super) subject: Option<String>,
-    /// How it is.
+    /// The result.
     pub(super) status: Status,
     /// What was found.
     pub(super) found: String,
-    /// What helps, and what it costs to leave it.
+    /// What helps, and what happens without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }
@@ -61,24 +61,24 @@ impl Check {
         Self { status: Status::Unknown, ..Self::ok(name, found) }
     }
 
-    /// The same about an interface.
+    /// The same check, of an interface.
     pub(super) fn of(self, interface: &str) -> Self {
         Self { subject: Some(interface.to_owned()), ..self }
     }
 
-    /// What it is, and of which interface.
+    /// The name, after that of the interface.
     pub(super) fn title(&self) -> String {
         let name = self.name;
         self.subject.as_ref().map_or_else(|| name.to_owned(), |subject| format!("{subject} {name}"))
     }
 }
 
-/// All that was looked at.
+/// The result of all checks.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Report {
     /// Whether pping can run.
     pub(super) ok: bool,
-    /// What was looked at, first for the whole machine, then for each interface.
+    /// The checks: first of the whole machine, then of each interface.
     pub(super) checks: Vec<Check>,
 }
 
@@ -87,7 +87,7 @@ impl Report {
         Self { ok: checks.iter().all(|check| check.status != Status::Missing), checks }
     }
 
-    /// The titles of those that are in this state.
+    /// The titles of the checks with this result.
     pub(super) fn titles(&self, status: Status) -> Vec<String> {
         self.checks.iter().filter(|check| check.status == status).map(Check::title).collect()
     }

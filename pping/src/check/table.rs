@@ -6,10 +6,10 @@ use clap::builder::styling::{AnsiColor, Style};
 
 use super::report::{Check, Report, Status};
 
-/// Columns where nobody says how many there are; and no more than these, since long lines are hard to read.
+/// Columns if the terminal has more, or there is no terminal: long lines are hard to read.
 const COLUMNS: usize = 100;
 
-/// Columns that what was found has at least, however narrow the terminal is.
+/// Columns for the text of a check at least, however narrow the terminal is.
 const MIN_COLUMNS: usize = 24;
 
 /// How far remedies are indented.
@@ -37,8 +37,8 @@ pub(super) fn table(report: &Report, columns: Option<usize>, is_coloured: bool) 
         let status = check.status.name();
         write!(text, "{colour}{status}{colour:#}{:1$}", "", status_width - status.len() + 2).ok();
         write!(text, "{:name_width$}  ", check.name).ok();
-        for (place, line) in lines(check, room).iter().enumerate() {
-            let margin = if place == 0 { 0 } else { margin };
+        for (index, line) in lines(check, room).iter().enumerate() {
+            let margin = if index == 0 { 0 } else { margin };
             writeln!(text, "{:margin$}{line}", "").ok();
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn table(report: &Report, columns: Option<usize>, is_coloured: bool) 
     text
 }
 
-/// What was found, and below it what helps.
+/// What was found, and what helps below it.
 fn lines(check: &Check, room: usize) -> Vec<String> {
     let mut lines = wrapped(&printable(&check.found), room);
     let remedy = check.remedy.as_deref().map(printable).unwrap_or_default();
@@ -55,7 +55,7 @@ fn lines(check: &Check, room: usize) -> Vec<String> {
     lines
 }
 
-/// What it comes to, in lines that end.
+/// The last lines: the verdict, and the checks that are not ok.
 fn verdict(report: &Report) -> String {
     let list =
         |status| report.titles(status).iter().map(|title| printable(title)).collect::<Vec<_>>().join(", ");
@@ -83,13 +83,13 @@ fn style(style: Style, is_coloured: bool) -> Style {
     if is_coloured { style } else { Style::new() }
 }
 
-/// Without what would move the cursor: whoever may make interfaces in a container names them as they like.
+/// Replaces control characters: a user who may make interfaces in a container can put them into names.
 fn printable(text: &str) -> String {
     let visible = |letter: char| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter };
     text.chars().map(visible).collect()
 }
 
-/// Lines of at most so many characters, unless a word is longer. Ends of lines stay.
+/// Wraps text into lines of at most `columns` characters, unless a word is longer.
 fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for paragraph in text.lines() {

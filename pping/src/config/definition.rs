@@ -110,7 +110,7 @@ impl Definition {
         values.iter().map(|value| (value.get_name().to_owned(), meaning(value))).collect()
     }
 
-    /// The value it has where nobody says otherwise, as texts. Most lists have none then.
+    /// The default as texts. Most lists have none.
     pub(crate) fn default(&self) -> Option<Vec<String>> {
         match self.kind {
             Kind::Switch => Some(vec!["false".to_owned()]),
@@ -126,7 +126,7 @@ impl Definition {
         }
     }
 
-    /// Whether it has a value where nobody says otherwise.
+    /// Whether it has a default.
     pub(crate) fn has_default(&self) -> bool {
         self.default().is_some_and(|values| !values.is_empty())
     }
@@ -177,10 +177,10 @@ impl Definition {
         }
     }
 
-    /// Looks whether it can have this value.
+    /// Checks whether it can have this value.
     ///
     /// # Errors
-    /// What would be right.
+    /// What to write instead.
     pub(crate) fn check(&self, value: &OsStr) -> Result<(), String> {
         match self.kind {
             Kind::Switch => match value.to_str() {
@@ -196,7 +196,7 @@ impl Definition {
         }
     }
 
-    /// Has the command line's parser look at it.
+    /// Checks a value by the parser of the command line.
     fn parse(&self, value: &OsStr) -> Result<(), String> {
         let mut text = OsString::from(format!("--{}=", self.key));
         text.push(value);

@@ -1,4 +1,4 @@
-//! What the environment says.
+//! Options in the environment.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,17 +9,17 @@ use super::{
     options::Scope,
 };
 
-/// What names of variables begin with.
+/// The prefix of variables.
 const PREFIX: &str = "PPING_";
 
-/// The variables that may be for pping, as they were when it started.
+/// The variables with the prefix, as they were when pping started.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Environment {
     variables: Vec<(String, OsString)>,
 }
 
 impl Environment {
-    /// Takes over what matters. An empty variable counts as one that is not set, as scripts and units like it.
+    /// Keeps the variables with the prefix. An empty one counts as not set, for scripts and units.
     pub(super) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let named = variables.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         let ours = named.filter(|(name, value)| name.starts_with(PREFIX) && !value.is_empty());
@@ -32,10 +32,10 @@ impl Environment {
         self.variables.iter().find(|(name, _)| *name == variable).map(|(_, value)| value.as_os_str())
     }
 
-    /// What the environment sets an option to, if it does.
+    /// The setting of an option in the environment, if there is one.
     ///
     /// # Errors
-    /// That it cannot be set to this, or not there.
+    /// An invalid value, or an option that cannot be set there.
     pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Mistake> {
         let Some(value) = self.get(definition) else { return Ok(None) };
         let variable = definition.variable();
@@ -61,7 +61,7 @@ impl Environment {
         Ok(Some(Setting { definition: definition.clone(), values: Some(values), origin }))
     }
 
-    /// Warns of variables that look like a misspelt option. The others that begin alike may be somebody else's.
+    /// Warns of variables that look like a misspelt option. Others with the prefix may belong to another program.
     pub(super) fn warn_of_unknown(&self, definitions: &[Definition]) {
         for (name, _) in &self.variables {
             let key = name.trim_start_matches(PREFIX);

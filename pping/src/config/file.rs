@@ -15,7 +15,7 @@ use super::{
 };
 use crate::text::{self, Position, ReadError};
 
-/// What no configuration is longer than, bytes: there is an end to reading what is none, like a device.
+/// The longest configuration that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// What a file sets, and what is wrong with it.
@@ -82,7 +82,7 @@ fn origin(path: &Path, Position { line, column }: Position) -> Origin {
     Origin::File { path: path.to_owned(), line, column }
 }
 
-/// A text that is being read.
+/// A file being read.
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_once_and_in_order() {
+    fn each_mistake_is_reported_once_and_in_order() {
         let found = mistakes("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
         let places: Vec<&str> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
         assert_eq!(places, ["f:1:8", "f:2:1", "f:3:9", "f:4:13", "f:5:9"], "{found:?}");
     }
 
     #[test]
-    fn columns_are_characters_and_a_mark_of_byte_order_is_none() {
+    fn columns_are_characters_and_a_byte_order_mark_is_none() {
         let found = mistakes("exclude = [\"é\", 1]\n");
         assert!(found[0].starts_with("f:1:12: exclude = \"é\": "), "{found:?}");
         assert!(found[1].starts_with("f:1:17: exclude = 1: "), "{found:?}");

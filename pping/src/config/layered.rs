@@ -74,7 +74,7 @@ impl Layered {
                 all.push(Setting::typed(definition, matches));
                 continue;
             }
-            // What a service is told about interfaces does not matter to somebody who reads a capture.
+            // The file of a service configures interfaces, which a capture does not have.
             if reads && !definition.applies_to_captures() {
                 all.push(Setting::default(definition));
                 continue;
@@ -106,12 +106,12 @@ impl Layered {
         self.all.iter().find(|setting| setting.definition.key == key)
     }
 
-    /// Whether somebody gave a value to the option with this name.
+    /// Whether the option with this name is set.
     pub(super) fn has(&self, key: &str) -> bool {
         self.get(key).and_then(|setting| setting.values.as_ref()).is_some_and(|values| !values.is_empty())
     }
 
-    /// As if all of them had been typed.
+    /// What the parser of the command line makes of them, as if all had been typed.
     pub(super) fn arguments(&self) -> Result<Arguments, Error> {
         let set = self.all.iter().filter(|setting| setting.origin != Origin::Default);
         let typed = set.flat_map(|setting| match &setting.values {

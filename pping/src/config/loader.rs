@@ -19,25 +19,25 @@ pub struct Loader {
     environment: Environment,
 }
 
-/// A configuration, and where it is from.
+/// A configuration, and where its values are set.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Where it is from.
+    /// Where its values are set.
     pub layered: Layered,
 }
 
 impl Loader {
-    /// From what the parser of [`Arguments`] made of the command line, and the variables of the environment.
+    /// Takes the command line as parsed by [`Arguments`], and the variables of the environment.
     pub fn new(matches: ArgMatches, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         Self { matches, environment: Environment::new(environment) }
     }
 
-    /// As if these arguments, the first of which is the program, had been typed where the environment says nothing.
+    /// Takes these arguments, the first of which is the program, and an empty environment.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A mistake in them.
     pub fn typed(
         arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
@@ -47,7 +47,7 @@ impl Loader {
     /// Makes the configuration.
     ///
     /// # Errors
-    /// All that is wrong with the environment and the file, or what does not go together.
+    /// All mistakes in the environment and the file, or options that contradict each other.
     pub fn load(&self) -> Result<Loaded, Error> {
         let (layered, file) = self.settings()?;
         if !layered.has("interface") && !layered.has("read") {
@@ -57,7 +57,7 @@ impl Loader {
         Ok(Loaded { config: layered.config()?, layered })
     }
 
-    /// What wins for each option, and the file that was read for it.
+    /// The value that wins for each option, and the file that was read.
     fn settings(&self) -> Result<(Layered, Option<PathBuf>), Error> {
         let definitions = Definition::all();
         self.environment.warn_of_unknown(&definitions);
@@ -65,26 +65,26 @@ impl Loader {
         Ok((Layered::new(&self.matches, &self.environment, file, definitions)?, path))
     }
 
-    /// Makes the configuration even where it names nothing to measure, and says which file was read for it.
+    /// Makes the configuration even if it names nothing to measure. Returns the file that was read, too.
     ///
     /// # Errors
-    /// As those of [`Self::load`], but for the lack of a source.
+    /// Those of [`Self::load`], but for a missing source.
     pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
         let (layered, file) = self.settings()?;
         Ok((layered.config()?, file))
     }
 
-    /// All options and where they are from, as a configuration file.
+    /// All options with the places where they are set, as a configuration file.
     ///
     /// # Errors
-    /// As those of [`Self::load`].
+    /// Those of [`Self::load`].
     pub fn show(&self) -> Result<String, Error> {
         let (settings, file) = self.settings()?;
         settings.config()?;
         Ok(show::show(&settings, file.as_deref()))
     }
 
-    /// The file that is named, or that which is there for a service.
+    /// The file that is named, or that of the service.
     fn file(&self, definitions: &[Definition]) -> Result<(File, Option<PathBuf>), Error> {
         let named = definitions.iter().find(|definition| definition.id() == "config");
         let named = named.and_then(|definition| {
@@ -94,7 +94,7 @@ impl Loader {
         if let Some(path) = named {
             return File::read(&path, definitions).map(|file| (file, Some(path)));
         }
-        // A run by hand: the service's port is taken, and what the service writes is not what is wanted here.
+        // A run by hand should not take the port and the output of the service.
         let is_typed = |id| self.matches.value_source(id) == Some(ValueSource::CommandLine);
         if is_typed("interfaces") || is_typed("read") {
             return Ok((File::default(), None));
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_time_the_file_is_read_anew_and_what_was_typed_stays() {
+    fn the_file_is_read_again_and_the_command_line_stays() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().to_str().unwrap();
         let loader = Loader::typed(["pping", "--config", path, "--max-flows", "7"]).unwrap();
@@ -144,7 +144,7 @@ mod tests {
         let variables = [("PPING_MAX_FLOWS", "7"), ("PPING_BPF_LOG", "true"), ("OTHER_MAX_FLOWS", "8")];
         let loader = Loader::new(matches, variables.map(|(name, value)| (name.into(), value.into())));
         let config = loader.load().unwrap().config;
-        // The log of the kernel programs is worth nothing where it is not said.
+        // --bpf-log implies -vv.
         assert_eq!((config.max_flows, config.verbosity), (7, 2));
     }
 }

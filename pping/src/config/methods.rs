@@ -1,4 +1,4 @@
-//! Which methods are wanted, and where DNS is looked for.
+//! `--methods`, `--tcp-method` and `--dns-ports`.
 
 use pping_common::{
     limits::{DNS_PORT, MAX_DNS_PORTS},
@@ -24,12 +24,12 @@ impl From<MethodName> for Method {
     }
 }
 
-/// Those of a list.
+/// The methods of a list.
 pub(super) fn listed(names: &[MethodName]) -> Methods {
     names.iter().fold(Methods::NONE, |methods, &name| methods.and(name.into()))
 }
 
-/// What is left of those that were listed, by what measures a TCP flow.
+/// The listed methods that `--tcp-method` leaves.
 pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Mistake> {
     let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
     let refused = |value, hint| Err(Mistake::contradiction("tcp-method", value, hint));
@@ -39,7 +39,7 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
         TcpMethod::Both if !(has_ts && has_seq) => {
             refused("both", "it takes tcp-ts and tcp-seq, which are not both among --methods; add them there")
         }
-        // Where timestamps are not looked at, sequence numbers are the best that every flow has.
+        // Without timestamps, sequence numbers are the best that every flow has.
         TcpMethod::Auto if has_seq && !has_ts => Ok(listed.and_seq_always()),
         TcpMethod::Auto => Ok(listed),
         TcpMethod::Ts => Ok(listed.without(Method::TcpSeq)),
@@ -55,9 +55,7 @@ pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_
         Err(Mistake::contradiction("dns-ports", value.join(","), hint))
     };
     if list != [DNS_PORT] && !methods.has(Method::Dns) {
-        return refused(
-            "nothing is done about DNS: dns is not among --methods; add it there, or leave this out",
-        );
+        return refused("DNS is not measured: dns is not among --methods; add it there, or leave this out");
     }
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
@@ -99,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_listed_is_on_and_nothing_else() {
+    fn listed_methods_are_on_and_no_others() {
         assert_eq!(methods("--methods dns,tcp-ts,dns"), Methods::NONE.and(Method::Dns).and(Method::TcpTs));
         let handshakes = Methods::NONE.and(Method::TcpHandshake).and(Method::QuicHandshake);
         assert_eq!(methods("--methods tcp-handshake --methods quic-handshake"), handshakes);
     }
 
     #[test]
-    fn a_tcp_flow_is_measured_by_the_best_that_is_on_unless_told_otherwise() {
+    fn tcp_method_chooses_among_the_methods_that_are_on() {
         let both = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
         let always = Methods::NONE.and_seq_always();
         for (given, expected) in [
@@ -125,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_refused() {
+    fn contradictions_are_rejected() {
         for (given, begin, part) in [
             ("--methods tcp-ts --tcp-method seq", "--tcp-method seq: ", "tcp-seq is not among --methods"),
             ("--methods tcp-seq --tcp-method ts", "--tcp-method ts: ", "tcp-ts is not among --methods"),
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_of_dns_are_each_there_once() {
+    fn dns_ports_are_sorted_and_unique() {
         let ports = |given: &str| config(given).unwrap().dns_ports;
         assert_eq!(ports(""), [53, 0, 0, 0, 0, 0, 0]);
         assert_eq!(ports("--dns-ports 5353,53,5353"), [53, 5353, 0, 0, 0, 0, 0]);

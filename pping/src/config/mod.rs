@@ -43,7 +43,7 @@ pub use self::{
     values::{Format, Ingress, MethodName, RttType, TcpMethod, Tunnel},
 };
 
-/// The file that is read where none is named.
+/// The file of the service, which is read if none is named.
 pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
 
 /// Everything that [`crate::run()`] needs to know.
@@ -53,29 +53,29 @@ pub struct Config {
     pub capture: Option<PathBuf>,
     /// What matters only where interfaces are watched.
     pub live: Live,
-    /// Flows per address family.
+    /// The number of flows of each address family.
     pub max_flows: u32,
     /// How to measure, and how often to record.
     pub rules: Rules,
-    /// The methods that were asked for, of which `rules` has what [`Self::tcp_method`] leaves.
+    /// The listed methods, of which `rules` has those that [`Self::tcp_method`] leaves.
     pub methods: Methods,
-    /// Which of them measures a TCP flow.
+    /// The method for TCP flows.
     pub tcp_method: TcpMethod,
-    /// Ports that DNS servers listen at, in order; 0 is none.
+    /// The ports of DNS servers, in order; 0 is none.
     pub dns_ports: [u16; MAX_DNS_PORTS],
-    /// The tunnels of which the inside is measured.
+    /// The tunnels to decapsulate.
     pub decap: Decap,
-    /// What is aggregated, and how.
+    /// How to aggregate.
     pub aggregation: Aggregation,
-    /// How records are written.
+    /// The format of records.
     pub format: Format,
-    /// Where records are written; standard output if nowhere.
+    /// The file of records; standard output without one.
     pub output: Option<PathBuf>,
-    /// How much is said on standard error: 0 for warnings alone, up to 3.
+    /// The verbosity of the log: from 0 for warnings alone to 3.
     pub verbosity: u8,
 }
 
-/// What is aggregated, and how.
+/// How to aggregate.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     /// The interval of reports, if there are any.
@@ -88,18 +88,18 @@ pub struct Aggregation {
     pub max_groups: u32,
     /// The time for which a group without traffic is kept.
     pub group_timeout: Duration,
-    /// Networks whose traffic is left out.
+    /// Networks whose traffic is ignored.
     pub exclude: Vec<IpNet>,
-    /// Whether flows are reported at their end.
+    /// Whether each flow is reported at its end.
     pub flow_summary: bool,
-    /// Whether samples and flows are reported beside what is reported in their place; false if nothing is.
+    /// Whether samples and flows are reported beside aggregates or summaries; false without either.
     pub with_samples: bool,
-    /// Where distributions are logged, if anywhere.
+    /// The log of distributions.
     pub hdr_log: Option<PathBuf>,
 }
 
 impl Aggregation {
-    /// One group, of which nothing is reported but samples.
+    /// No aggregation: samples of one group.
     pub const NONE: Self = Self {
         interval: None,
         group_by: Grouping::NONE,
@@ -134,7 +134,7 @@ impl Config {
         emit
     }
 
-    /// Whether no records go to standard output while that is a terminal.
+    /// Whether standard output is not a terminal that records go to.
     pub(crate) fn is_quiet_on_terminal(&self) -> bool {
         self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
     }
@@ -143,21 +143,21 @@ impl Config {
 /// What matters only where interfaces are watched.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// Names of the interfaces to watch, and patterns of such names, each once.
+    /// Names and patterns of the interfaces to watch, each once.
     pub interfaces: Vec<String>,
-    /// Whether those that are not there yet are waited for.
+    /// Whether to wait for interfaces that do not exist yet.
     pub wait: bool,
-    /// Where packets coming in are seen.
+    /// The attach point for incoming packets.
     pub ingress: Ingress,
-    /// Where metrics are served, if anywhere.
+    /// The address that serves metrics.
     pub listen: Option<SocketAddr>,
-    /// TLS and passwords for that, if any.
+    /// The file with TLS and passwords for it.
     pub web_config: Option<PathBuf>,
-    /// Where programs, links and maps are pinned, if anywhere.
+    /// The directory to pin programs, links and maps in.
     pub pin: Option<PathBuf>,
-    /// Groups that metrics tell apart.
+    /// The number of groups in metrics.
     pub prometheus_groups: u32,
-    /// The time of whose lowest RTT metrics take the distance.
+    /// The time whose lowest RTT is the baseline of inflation.
     pub baseline: Duration,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,

@@ -7,7 +7,7 @@ use super::layered::{Layered, Setting};
 /// Columns of the longest assignment that the comments of others are aligned with.
 const WIDEST: usize = 60;
 
-/// Writes a configuration file that sets what is set, with a comment that says where.
+/// Writes a configuration file, with a comment on each line that says where its value is set.
 pub(super) fn show(layered: &Layered, file: Option<&Path>) -> String {
     let mut text = match file {
         Some(file) => format!("# {} is read\n", file.display()),

@@ -1,4 +1,4 @@
-//! Arguments and what they become.
+//! Arguments, and the configuration that they make.
 
 use clap::Parser as _;
 
@@ -21,7 +21,7 @@ fn durations_take_units_and_zero_is_off() {
 }
 
 #[test]
-fn wrong_values_name_the_option_and_what_would_be_right() {
+fn invalid_values_are_rejected_with_the_option_and_a_suggestion() {
     for (given, option) in [
         (["--rate-limit", "100"], "--rate-limit"),
         (["--rate-limit", "fast"], "--rate-limit"),
@@ -58,7 +58,7 @@ fn the_rtt_rate_is_a_fixed_point_number() {
 }
 
 #[test]
-fn what_serves_nothing_needs_no_passwords() {
+fn web_config_without_listen_is_rejected() {
     let given = arguments(&["--web-config", "web.yml"]).unwrap();
     let message = Config::try_from(given).unwrap_err().to_string();
     assert!(message.starts_with("--web-config web.yml: ") && message.contains("--listen"), "{message}");

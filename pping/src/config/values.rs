@@ -9,22 +9,22 @@ use clap::ValueEnum;
 use glob::Pattern;
 use ipnet::IpNet;
 
-/// Longest name an interface can have: `IFNAMSIZ` without its NUL.
+/// The longest name of an interface: `IFNAMSIZ` without its NUL.
 const MAX_INTERFACE_NAME: usize = 15;
 
-/// Flows per family that a map can be asked to hold: beyond that it would take more than 6 GB.
+/// The most flows per family: beyond that a map would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
 
-/// Groups that the kernel can be asked to tell apart: beyond that they would take more than 1 GB.
+/// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
-/// Shortest `--aggregate`: at the end of an interval all flows are looked at.
+/// The shortest `--aggregate`: each interval ends with a pass over all series.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Largest `--rtt-rate`.
+/// The largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
-/// What makes a name of an interface a pattern.
+/// The characters that make a name of an interface a pattern.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
 
 // The standard library's errors say what is wrong with the text; these say what to write instead.

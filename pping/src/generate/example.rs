@@ -1,4 +1,4 @@
-//! The example configuration: every option, what it means, and its default or what it may look like.
+//! The example configuration: every option with its help, and its default or an example.
 
 use std::fmt::Write as _;
 
@@ -8,21 +8,21 @@ use crate::config::definition::Definition;
 const SERVICE: [&str; 4] = ["interface", "wait", "listen", "format"];
 
 const HEAD: &str = "\
-# /etc/pping/pping.toml: what the pping service does.
+# /etc/pping/pping.toml: the configuration of the pping service.
 #
-# Keys are the long options of pping(1). What is on the command line wins over PPING_* variables of the
-# environment, those win over this file, and this file over the defaults. A pping that is started by hand with
-# -i or -r does not read it, unless --config names it.
+# Keys are the long options of pping(1). The command line wins over PPING_* variables of the environment, those
+# win over this file, and this file over the defaults. A pping that is started by hand with -i or -r does not
+# read it, unless --config names it.
 #
-#   pping config check          says what is wrong in here, with line and column
-#   pping config show           says what is in effect, and where each value is from
-#   systemctl reload pping      reads this again, without missing a packet
+#   pping config check          reports every mistake in this file, with line and column
+#   pping config show           shows the values in force, and where each is set
+#   systemctl reload pping      reads this file again, without missing a packet
 #
 # Lines that begin with one `#` are options at their default, or examples for those that have none.
 # See pping.toml(5).
 ";
 
-/// Columns that comments fill.
+/// The width of comments.
 const WIDTH: usize = 100;
 
 /// Writes the file.
@@ -66,7 +66,7 @@ fn describe(text: &mut String, option: &Definition) {
     comment(text, option.on_reload());
 }
 
-/// Writes a comment, as many lines as it takes. It has two signs, so that options alone have one.
+/// Writes a comment, in as many lines as it takes. It begins with `##`, so that only options begin with one `#`.
 fn comment(text: &mut String, words: &str) {
     let indent = words.len() - words.trim_start().len();
     let mut line = format!("##{:indent$}", "");

@@ -85,7 +85,7 @@ fn examples() -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in EXAMPLES.lines().skip(1) {
         let text = line.trim();
-        // What a command does is to its right, or on the next line where there is no room.
+        // The description is to the right of the command, or on the next line if there is no room.
         let is_command = line.len() - text.len() < 4;
         match (is_command, text.split_once("  "), found.last_mut()) {
             (true, Some((command, about)), _) => found.push((command.to_owned(), about.trim().to_owned())),

@@ -1,4 +1,4 @@
-//! What is made of the list of options: man pages, completions, and the example configuration.
+//! What is generated from the options: man pages, completions, and the example configuration.
 
 mod example;
 mod man;
@@ -10,7 +10,7 @@ use clap_complete::Shell;
 
 use crate::cli::{Cli, Page};
 
-/// Makes one of them.
+/// Generates a page.
 pub fn generate(page: Page) -> Vec<u8> {
     match page {
         Page::Man => man::page().into_bytes(),

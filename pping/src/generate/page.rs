@@ -6,7 +6,7 @@ use roff::{Inline, Roff, bold, italic, roman};
 
 use crate::config::definition::{Definition, Kind};
 
-/// A page under way.
+/// A page being written.
 pub(super) struct Page {
     roff: Roff,
 }
@@ -14,10 +14,10 @@ pub(super) struct Page {
 impl Page {
     pub(super) fn new(name: &str, section: &str, manual: &str) -> Self {
         let mut roff = Roff::new();
-        // The date is left out, so that what is generated twice is the same.
+        // Without a date, so that the output is reproducible.
         let source = concat!("pping ", env!("CARGO_PKG_VERSION"));
         roff.control("TH", [name, section, " ", source, manual]);
-        // No hyphenation, and no stretching of lines: names of options look like others then.
+        // Without hyphenation and stretched lines, which would garble names of options.
         roff.control("nh", []);
         roff.control("ad", ["l"]);
         Self { roff }

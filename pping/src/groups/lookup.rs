@@ -1,12 +1,12 @@
-//! The longest prefix of an address.
+//! Longest-prefix match.
 
 use ipnet::IpNet;
 use pping_common::parse::IpAddress;
 
-/// Finds the number that goes with the longest prefix of an address.
+/// Finds the number of the longest prefix that an address matches.
 ///
-/// Prefixes either contain each other or have nothing in common, so they cut the addresses of a family into ranges,
-/// at most two for each: a search among the beginnings of ranges finds what the longest prefix would.
+/// Of two prefixes one contains the other, or they are disjoint. So they divide the addresses of a family into ranges, at
+/// most two for each prefix, and a search among the starts of the ranges finds the longest prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     v4: Vec<(u32, u32)>,
@@ -14,7 +14,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Of prefixes with their numbers, none of which is 0. Of two that are the same, the later one counts.
+    /// Builds it from prefixes with their numbers, none of which is 0. The last of equal prefixes wins.
     pub fn new(prefixes: impl IntoIterator<Item = (IpNet, u32)>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (prefix, number) in prefixes {
@@ -32,7 +32,7 @@ impl Lookup {
         }
     }
 
-    /// The number of an address; 0 if no prefix has it.
+    /// The number of an address; 0 if it matches no prefix.
     pub fn label(&self, address: IpAddress) -> u32 {
         if address.is_mapped() {
             find(&self.v4, address.0[1] as u32)
@@ -41,7 +41,7 @@ impl Lookup {
         }
     }
 
-    /// Whether some prefix has an address.
+    /// Whether an address matches a prefix.
     pub fn contains(&self, address: IpAddress) -> bool {
         self.label(address) != 0
     }
@@ -57,13 +57,13 @@ fn find<T: Ord + Copy>(ranges: &[(T, u32)], address: T) -> u32 {
     after.checked_sub(1).and_then(|index| ranges.get(index)).map_or(0, |&(_, number)| number)
 }
 
-/// Cuts the addresses into ranges: where each begins, and its number.
+/// Divides the addresses into ranges: the start of each, and its number.
 fn ranges<T: Ord + Copy>(
     mut prefixes: Vec<(T, u8, u32)>,
     last: impl Fn(T, u8) -> T,
     next: impl Fn(T) -> Option<T>,
 ) -> Vec<(T, u32)> {
-    // Stable, for the sake of those that are the same; a prefix comes before those inside it.
+    // Stable, so that equal prefixes keep their order; a prefix comes before those inside it.
     prefixes.sort_by_key(|&(start, len, _)| (start, len));
     let mut ranges: Vec<(T, u32)> = Vec::with_capacity(prefixes.len());
     let mut begin = |start, number| {
@@ -72,7 +72,7 @@ fn ranges<T: Ord + Copy>(
             ranges.push((start, number));
         }
     };
-    // Those that the present address is in, from the shortest to the longest.
+    // The prefixes that contain the present address, from the shortest to the longest.
     let mut open: Vec<(T, u32)> = Vec::new();
     for (start, len, number) in prefixes {
         while let Some((end, _)) = open.pop_if(|&mut (end, _)| end < start) {
@@ -150,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lookups_find_what_looking_at_all_prefixes_finds(
+        fn a_lookup_finds_the_same_as_a_scan_of_all_prefixes(
             prefixes in prop::collection::hash_map(prefix(), 1_u32..5, 0..40),
             hosts in prop::collection::vec((any::<bool>(), any::<u8>(), 0_u32..4), 1..40),
         ) {

@@ -1,4 +1,4 @@
-//! What groups there are, and what they are called.
+//! Groups: their labels and names, and the file that lists them.
 
 mod error;
 mod file;
@@ -15,37 +15,35 @@ pub use names::{GroupName, Names, SeriesName};
 
 use crate::fingerprint::fingerprint;
 
-/// The label of what there was no room for.
+/// The label of groups that there was no room for.
 pub const OTHER: &str = "other";
 
 /// The label of hosts that a groups file does not list.
 pub const UNLISTED: &str = "unlisted";
 
-/// The label of everything, where there are no groups.
+/// The label of everything, if there are no groups.
 pub const ALL: &str = "all";
 
-/// What a groups file says of a group beside its label: columns and values.
+/// The other columns that a groups file has for a label: names and values.
 pub type More = Vec<(Arc<str>, Arc<str>)>;
 
-/// Labels and their numbers. A label has the same number whatever else is loaded, and in every run, so that what is counted
-/// under it goes on.
+/// Labels and their numbers. A label has the same number in every run, whatever else is loaded, so that its counters go on.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    /// By number, with what else is known of each.
+    /// By number, with the other columns.
     known: HashMap<u32, (Arc<str>, More)>,
 }
 
 impl Labels {
-    /// The number of a label, which is given one if it has none yet; `more` is what else is known of it now.
+    /// The number of a label, which gets one if it has none yet; `more` replaces its other columns.
     pub fn number(&mut self, label: &str, more: More) -> u32 {
-        let number = self.place(label);
+        let number = self.find_number(label);
         self.known.insert(number, (label.into(), more));
         number
     }
 
-    /// The number that a label has, or would be given. Of two labels with the same fingerprint the one that comes first in
-    /// the file has it for its number, and the other the next.
-    fn place(&self, label: &str) -> u32 {
+    /// The number that a label has or would get: its fingerprint, or the next one if another label has that.
+    fn find_number(&self, label: &str) -> u32 {
         let first = fingerprint(&[label]) as u32;
         let numbers = (0..).map(|step| first.wrapping_add(step));
         let is_free_or_its_own =
@@ -54,17 +52,17 @@ impl Labels {
         numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
     }
 
-    /// Gives a label of a run before this one its number, by itself or as what [`GroupName::new`] makes of one or two, so
-    /// that what was counted under it can still be named.
+    /// Gives a label of a previous run its number, so that its counters can still be named. [`GroupName::new`] may have joined
+    /// it with another or with a class.
     pub fn know(&mut self, label: &str) {
         let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
         for label in label.split('+').chain([label]) {
-            let number = self.place(label);
+            let number = self.find_number(label);
             self.known.entry(number).or_insert_with(|| (label.into(), More::new()));
         }
     }
 
-    /// The label with this number, and what else is known of it; 0 is [`UNLISTED`], and [`OTHER`] whatever is known no more.
+    /// The label with this number, and its other columns: [`UNLISTED`] for 0, and [`OTHER`] for an unknown number.
     pub fn get(&self, number: u32) -> (Arc<str>, &More) {
         const NOTHING: &More = &More::new();
         match self.known.get(&number) {
@@ -75,7 +73,7 @@ impl Labels {
     }
 }
 
-/// What a groups file says.
+/// The content of a groups file.
 #[derive(Clone, Debug, Default)]
 pub struct Groups {
     /// Prefixes, each with the number of its label.

@@ -1,4 +1,4 @@
-//! Series by name.
+//! The names of groups and series.
 
 use std::{collections::HashMap, net::Ipv6Addr, sync::Arc};
 
@@ -12,33 +12,33 @@ use pping_common::{
 
 use super::{ALL, Labels, More, OTHER, UNLISTED};
 
-/// What a group is called.
+/// The name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupName {
-    /// The one word for it, as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
+    /// In one text, as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
     pub label: Arc<str>,
-    /// The prefix, where it is of a prefix: `192.0.2.0/24`; that of the host that replied first, if it is of two.
+    /// The prefix, if the group is one: `192.0.2.0/24`. Of two, that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
-    /// The differentiated services codepoint, where groups are told apart by it.
+    /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
-    /// What else the groups file says of it: column and value.
+    /// The other columns of the groups file.
     pub more: More,
 }
 
-/// What a series is called.
+/// The name of a series.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SeriesName {
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
     /// How RTTs were measured.
     pub method: Method,
-    /// Where echoes were seen, if that is known.
+    /// The direction in which echoes were seen, if known.
     pub matched: Option<Direction>,
     /// The group.
     pub group: Arc<GroupName>,
 }
 
-/// Finds names, and remembers them.
+/// Makes names, and keeps them.
 #[derive(Debug, Default)]
 pub struct Names {
     labels: Labels,
@@ -46,24 +46,24 @@ pub struct Names {
 }
 
 impl Names {
-    /// Takes other labels.
+    /// Replaces the labels.
     pub fn relabel(&mut self, labels: Labels) {
         self.labels = labels;
         self.groups.clear();
     }
 
-    /// Forgets the name of a group that is no more.
+    /// Forgets the name of a group that was removed.
     pub fn forget(&mut self, group: &GroupKey) {
         self.groups.remove(group);
     }
 
-    /// What a group is called.
+    /// The name of a group.
     pub fn group(&mut self, key: &GroupKey) -> Arc<GroupName> {
         let name = self.groups.entry(*key).or_insert_with(|| Arc::new(GroupName::new(key, &self.labels)));
         Arc::clone(name)
     }
 
-    /// What a series is called; `None` for one of a method that no program of ours has.
+    /// The name of a series; `None` for an unknown method.
     pub fn series(&mut self, key: &SeriesKey, interface: Option<Arc<str>>) -> Option<SeriesName> {
         Some(SeriesName {
             interface,
@@ -110,13 +110,13 @@ impl GroupName {
         Self { label: label.into(), prefix, dscp: key.dscp(), more }
     }
 
-    /// What a record of one of its samples names it; nothing where there are no groups, or the host is in none.
+    /// The group in the record of a sample; `None` if there are no groups, or the host is in none.
     pub fn of_sample(&self) -> Option<Arc<str>> {
         (![ALL, UNLISTED].contains(&&*self.label)).then(|| Arc::clone(&self.label))
     }
 }
 
-/// Adds what else is known of one end to what is of the other; the two values of a column are joined as labels are.
+/// Adds the columns of one end to those of the other. The two values of a column are joined as labels are.
 fn add_known(more: &mut More, known: &More) {
     for (column, value) in known {
         match more.iter_mut().find(|(other, _)| other == column) {
@@ -126,7 +126,7 @@ fn add_known(more: &mut More, known: &More) {
     }
 }
 
-/// A prefix as people write it.
+/// A prefix as text.
 fn prefix(address: IpAddress, len: u8) -> String {
     let bytes = Ipv6Addr::from(address.to_bytes());
     let net = match bytes.to_ipv4_mapped() {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_called_by_what_they_have_in_common() {
+    fn groups_are_named_by_prefix_label_and_class() {
         let mut names = Names::default();
         let mut labels = Labels::default();
         let number = labels.number("customer-7", vec![("site".into(), "berlin".into())]);

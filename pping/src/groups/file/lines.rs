@@ -1,4 +1,4 @@
-//! CSV: a prefix a line, its label, and what else the header names.
+//! CSV: a line for each prefix, with its label and the other columns of the header.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::{Listed, Mistake, prefix};
 
-/// What the header begins with.
+/// The first word of the header.
 const PREFIX: &str = "prefix";
 
 /// Columns that need no header: the prefix and its label.
@@ -45,7 +45,7 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
     }
 }
 
-/// Where each field of the record begins that comes next after `offset`, quotation marks not included.
+/// The start of each field of the next record after `offset`, without its quotation mark.
 fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
     starts.clear();
     // Lines that the reader skips.
@@ -99,7 +99,7 @@ struct Header {
     more: Vec<Arc<str>>,
 }
 
-/// A record, and where its fields begin.
+/// A record, and the starts of its fields.
 struct Line<'a> {
     fields: &'a StringRecord,
     starts: &'a [usize],
@@ -115,7 +115,7 @@ impl Line<'_> {
         Mistake::new(start.unwrap_or_default(), reason)
     }
 
-    /// Blanks alone, or a comment that is indented.
+    /// Only blanks, or an indented comment.
     fn is_blank(&self) -> bool {
         self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
     }
@@ -128,7 +128,7 @@ impl Line<'_> {
         for index in COLUMNS..self.fields.len() {
             let name = self.field(index);
             if name.is_empty() {
-                return Err(self.mistake(index, "the column has no name; give it one in the header"));
+                return Err(self.mistake(index, "the column has no name; name it in the header"));
             }
             if more.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
@@ -139,7 +139,7 @@ impl Line<'_> {
         Ok(Header { is_given: true, more })
     }
 
-    /// What is in the first line is most likely meant for a header, if it has no prefix.
+    /// A first line without a prefix is most likely meant as a header.
     fn check_first(&self) -> Result<(), Mistake> {
         match prefix(self.field(0)) {
             Err(reason) if !self.field(0).contains(['.', ':', '/']) => {

@@ -14,7 +14,7 @@ use pping_common::limits::MAX_LABELLED_PREFIXES;
 use super::{ALL, Error, Groups, Labels, More, OTHER, UNLISTED};
 use crate::text::{self, Position, ReadError};
 
-/// What no file of prefixes is longer than, bytes.
+/// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Reads a groups file: TOML if its name ends in `.toml`, else CSV. Labels that are new get numbers.
@@ -57,14 +57,14 @@ impl Mistake {
     }
 }
 
-/// A prefix, the place of its label, and that of the text it is from.
+/// A prefix, the index of its label, and the offset of its text.
 struct Entry {
     prefix: IpNet,
     label: u32,
     offset: u32,
 }
 
-/// What a file lists, as far as it was read. Labels have numbers of its own. Errors are reasons.
+/// What was read of a file so far. Labels are numbered by their order in it. Errors are reasons.
 struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, More>,
@@ -76,25 +76,25 @@ impl<'a> Listed<'a> {
         Self { text, labels: IndexMap::new(), entries: Vec::new() }
     }
 
-    /// Takes a label, and returns its place.
+    /// Adds a label, and returns its index.
     fn label(&mut self, label: &str) -> Result<u32, String> {
-        if let Some(place) = self.labels.get_index_of(label) {
-            return Ok(place as u32);
+        if let Some(index) = self.labels.get_index_of(label) {
+            return Ok(index as u32);
         }
         if label.is_empty() {
-            return Err("the label is empty; say what group the prefix belongs to".to_owned());
+            return Err("the label is empty; name the group that the prefix belongs to".to_owned());
         }
         if label.contains(char::is_control) {
-            return Err("the label has a control character in it; leave that out".to_owned());
+            return Err("the label has a control character; remove it".to_owned());
         }
         if [ALL, OTHER, UNLISTED].contains(&label) {
-            return Err(format!("`{label}` is what pping itself calls a group; choose another label"));
+            return Err(format!("`{label}` is the name of a group of pping itself; choose another label"));
         }
-        let (place, _) = self.labels.insert_full(label.into(), More::new());
-        Ok(place as u32)
+        let (index, _) = self.labels.insert_full(label.into(), More::new());
+        Ok(index as u32)
     }
 
-    /// Takes what else is said of a label.
+    /// Adds another column of a label.
     fn more(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
         let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
         if value.is_empty() {
@@ -107,22 +107,22 @@ impl<'a> Listed<'a> {
             }
             Some((_, earlier)) if **earlier == *value => Ok(()),
             Some((_, earlier)) => Err(format!(
-                "the {name} of `{label}` is `{earlier}` further up; say the same here, or make it two groups"
+                "the {name} of `{label}` is `{earlier}` further up; write the same here, or make two groups"
             )),
         }
     }
 
-    /// Takes a prefix from `offset`.
+    /// Adds a prefix from `offset`.
     fn prefix(&mut self, offset: usize, prefix: IpNet, label: u32) -> Result<(), String> {
         if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
-            return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; leave some out"));
+            return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; remove some"));
         }
         // No file is longer than 2^32 bytes.
         self.entries.push(Entry { prefix, label, offset: offset as u32 });
         Ok(())
     }
 
-    /// Looks for prefixes that are there twice. The same prefix with the same label does no harm.
+    /// Rejects a prefix that is listed with two labels. The same line twice does no harm.
     fn check(&mut self) -> Result<(), Mistake> {
         self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
         for pair in self.entries.windows(2) {
@@ -144,7 +144,7 @@ impl<'a> Listed<'a> {
         Ok(())
     }
 
-    /// Gives labels their numbers.
+    /// Numbers the labels.
     fn number(self, labels: &mut Labels) -> Groups {
         let numbers: Vec<u32> =
             self.labels.into_iter().map(|(label, more)| labels.number(&label, more)).collect();
@@ -153,8 +153,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// A prefix as typed, or an address; an IPv4 one that is mapped into IPv6 is taken for what it is. An error says what
-/// would be right.
+/// Parses a prefix or an address. An IPv4 one that is mapped into IPv6 becomes IPv4. An error says what to write instead.
 fn prefix(text: &str) -> Result<IpNet, String> {
     let prefix = match text.parse::<IpNet>() {
         Ok(prefix) => prefix,
@@ -186,6 +185,6 @@ fn no_prefix(text: &str) -> String {
         _ if text.is_empty() => {
             "the prefix is missing; give one like 192.0.2.0/24 or 2001:db8::/32".to_owned()
         }
-        _ => format!("`{text}` is no prefix; give one like 192.0.2.0/24 or 2001:db8::/32"),
+        _ => format!("`{text}` is not a prefix; give one like 192.0.2.0/24 or 2001:db8::/32"),
     }
 }

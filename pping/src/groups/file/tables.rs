@@ -1,4 +1,4 @@
-//! TOML: a table for each group, with its label, its prefixes and what else there is to say of it.
+//! TOML: a table for each group, with its label, its prefixes and other columns.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use toml::{
 
 use super::{Listed, Mistake, prefix};
 
-/// What a file looks like.
+/// How to write a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
 /// Reads all tables.
@@ -44,7 +44,7 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
         }
     }
     let DeValue::Array(prefixes) = prefixes.get_ref() else {
-        return Err(at(prefixes, "this is no list; write `prefixes = [\"192.0.2.0/24\"]`"));
+        return Err(at(prefixes, "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`"));
     };
     for value in prefixes {
         let prefix = prefix(string(value)?).map_err(|reason| at(value, reason))?;
@@ -56,7 +56,7 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
-        _ => Err(at(value, "this is no text; put it in quotation marks")),
+        _ => Err(at(value, "this is not a text; put it in quotation marks")),
     }
 }
 

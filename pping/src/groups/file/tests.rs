@@ -18,8 +18,8 @@ fn read(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
     let mut labels = Labels::default();
     let groups = load(&path, &mut labels).map_err(|error| {
         let message = error.to_string();
-        let (_, place) = message.split_once(name).unwrap();
-        place.to_owned()
+        let (_, reported) = message.split_once(name).unwrap();
+        reported.to_owned()
     })?;
     let shown = |(prefix, number): (IpNet, u32)| {
         let (label, more) = labels.get(number);
@@ -62,7 +62,7 @@ fn a_header_names_more_columns() {
 }
 
 #[test]
-fn tables_say_the_same() {
+fn tables_list_the_same_as_lines() {
     let text = "[[group]]\nlabel = \"a\"\nsite = \"berlin\"\nprefixes = [\"192.0.2.0/24\", \"2001:db8::/32\"]\n\
                 [[group]]\nlabel = 'b'\nprefixes = []\n";
     assert_eq!(
@@ -73,13 +73,13 @@ fn tables_say_the_same() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_line_and_column() {
-    for (name, text, place, parts) in [
+fn mistakes_are_reported_with_line_and_column() {
+    for (name, text, position, parts) in [
         (
             "g.csv",
             "192.0.2.0/24,a\n  300.0.0.0/8,b\n",
             ":2:3: ",
-            &["`300.0.0.0/8` is no prefix", "192.0.2.0/24"][..],
+            &["`300.0.0.0/8` is not a prefix", "192.0.2.0/24"][..],
         ),
         ("g.csv", "192.0.2.0/33,a\n", ":1:1: ", &["from 0 to 32"]),
         ("g.csv", "#\n\n2001:db8::/129,a\n", ":3:1: ", &["from 0 to 128"]),
@@ -115,7 +115,7 @@ fn what_is_wrong_is_said_with_line_and_column() {
         ("g.toml", "[[group]]\nlabel = \n", ":2:9: ", &["must be quoted"]),
     ] {
         let message = read(name, text).expect_err(text);
-        assert!(message.starts_with(place), "{text:?}: {message}");
+        assert!(message.starts_with(position), "{text:?}: {message}");
         for part in parts {
             assert!(message.contains(part), "{text:?}: no `{part}` in {message}");
         }
@@ -140,7 +140,7 @@ fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     labels.know("a+gone dscp 46");
     let gone = Labels::default().number("gone", Vec::new());
     assert_eq!((&*labels.get(gone).0, labels.number("c", Vec::new())), ("gone", c));
-    // An agent that starts anew, with none of the old file, calls it the same.
+    // An agent that restarts, without the old file, gives it the same number.
     assert_eq!(load(&path, &mut Labels::default()).unwrap().prefixes, after.prefixes);
 }
 

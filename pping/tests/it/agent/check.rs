@@ -100,8 +100,8 @@ fn check_passes_on_a_healthy_host_and_leaves_nothing_behind() {
     report.assert("capabilities", None, "ok", &["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"]);
     report.assert("programs", None, "ok", &["pping_ingress", "pping_egress", "pping_sweep"]);
     report.assert("memory", None, "ok", &["for 131072 flows"]);
-    report.assert("tc", ETH, "ok", &["nobody else"]);
-    report.assert("xdp", ETH, "ok", &["native", "nobody else"]);
+    report.assert("tc", ETH, "ok", &["no other program"]);
+    report.assert("xdp", ETH, "ok", &["native", "no other program"]);
     let driver = ok(run(host.namespace.command("ethtool").args(["-i", Host::ETH])));
     let driver = driver.lines().find_map(|line| line.strip_prefix("driver: ")).unwrap();
     report.assert("interface", ETH, "ok", &["up, Ethernet", &format!("driver {driver}")]);

@@ -27,7 +27,7 @@ fn a_foreign_xdp_program_is_named() {
         assert_eq!(report.0["ok"], ingress != "xdp");
     }
     drop(link);
-    check(&host.namespace, "-i eth0 --ingress xdp").assert("xdp", ETH, "ok", &["nobody else"]);
+    check(&host.namespace, "-i eth0 --ingress xdp").assert("xdp", ETH, "ok", &["no other program"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who else is attached to an interface, and what pping would get there.
+//! The programs that are attached to an interface, and what they leave for pping to see.
 
 use std::{fmt, io};
 
@@ -24,12 +24,12 @@ use crate::{
 /// How the names of pping's own programs and filters begin.
 const OWN: &str = "pping_";
 
-/// The kernel gives filters that have no priority one from here on, each before the last (`tcf_chain_tp_insert_unique` and
-/// `tcf_auto_prio` in `net/sched/cls_api.c`).
+/// The kernel numbers filters without a priority from here downwards (`tcf_chain_tp_insert_unique` and `tcf_auto_prio` in
+/// `net/sched/cls_api.c`).
 const FIRST_OF_KERNEL: u16 = 0x8000;
 
-/// What is asked once for all interfaces.
-pub(super) struct Neighbours {
+/// What is looked up once for all interfaces.
+pub(super) struct Attached {
     kernel: Handle,
     names: Names,
     drivers: io::Result<Option<Drivers>>,
@@ -37,17 +37,17 @@ pub(super) struct Neighbours {
     has_tcx: Option<bool>,
 }
 
-/// Whether a driver runs XDP itself.
+/// Whether a driver runs XDP natively.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Native {
     Yes,
     No,
-    Untold,
+    Unknown,
 }
 
-impl Neighbours {
+impl Attached {
     pub(super) fn new(kernel: Handle, features: Option<Features>) -> Self {
-        // Asked without the capability, the kernel would say no a thousand times.
+        // Without the capability, the kernel would refuse a thousand times.
         let names =
             if privileges::has(Capability::CAP_SYS_ADMIN) { Names::of_all() } else { Names::default() };
         let has_tcx = features.map(|features| features.has(Feature::Tcx));
@@ -58,10 +58,10 @@ impl Neighbours {
     pub(super) fn xdp(&self, interface: &Interface, ingress: Ingress) -> Check {
         let native = self.native(interface);
         let kind = match native {
-            Native::Yes => "native, says its driver",
-            Native::No => "generic only, since its driver has none",
-            Native::Untold => {
-                "native or generic, which shows when it is tried (the kernel tells since Linux 6.3)"
+            Native::Yes => "native, by its driver",
+            Native::No => "generic only: its driver has none",
+            Native::Unknown => {
+                "native or generic: only an attempt shows it (the kernel reports it since Linux 6.3)"
             }
         };
         let (own, others): (Vec<_>, Vec<_>) = interface.xdp.iter().partition(|(_, id)| self.is_own(*id));
@@ -82,7 +82,7 @@ impl Neighbours {
             (Native::No, Ingress::Xdp) => {
                 Check::degraded("xdp", kind, "--ingress tc sees the same packets and costs less")
             }
-            _ => Check::ok("xdp", format!("{kind}; nobody else is attached")),
+            _ => Check::ok("xdp", format!("{kind}; no other program is attached")),
         }
     }
 
@@ -90,7 +90,7 @@ impl Neighbours {
         match &self.drivers {
             Ok(Some(drivers)) if drivers.has_native(interface.link.ifindex) => Native::Yes,
             Ok(Some(_)) => Native::No,
-            Ok(None) | Err(_) => Native::Untold,
+            Ok(None) | Err(_) => Native::Unknown,
         }
     }
 
@@ -105,7 +105,7 @@ impl Neighbours {
     async fn at_tc(&self, interface: &Interface) -> Result<AtTc, crate::kernel::Error> {
         let ifindex = interface.link.ifindex;
         let mut at = AtTc {
-            // A kernel without TCX would put it in the way of the other.
+            // A kernel without TCX has room for this or for clsact.
             ingress_only: tc::has_ingress_only(&self.kernel, ifindex).await?,
             ..AtTc::default()
         };
@@ -121,9 +121,9 @@ impl Neighbours {
 
     fn judge(&self, at: &AtTc) -> Check {
         if let (Some(false), true) = (self.has_tcx, at.ingress_only) {
-            let found = "a queueing discipline of kind ingress is in the place of clsact";
+            let found = "a queueing discipline of kind ingress is there instead of clsact";
             let remedy =
-                "put clsact in its place, which has ingress as well: what goes out cannot be seen otherwise";
+                "replace it by clsact, which has ingress as well: otherwise outgoing packets cannot be seen";
             return Check::missing("tc", found, remedy);
         }
         let attach_point = match self.has_tcx {
@@ -135,32 +135,33 @@ impl Neighbours {
         let found = format!("{attach_point}{order}");
         if !order.before.is_empty() {
             let remedy = if !privileges::has(Capability::CAP_SYS_ADMIN) {
-                "unless they are pping's own: root is told their names"
+                "unless they are pping's own: run as root to see their names"
             } else if self.has_tcx == Some(false) {
-                "a pref of 32768 or more would put a filter after pping; --ingress xdp comes before all"
+                "give a filter a pref of 32768 or more to have it after pping, or use --ingress xdp, which is before all"
             } else {
-                "restart pping, which takes the first place, or take --ingress xdp for what comes in"
+                "restart pping, which attaches in front of the others, or use --ingress xdp for incoming packets"
             };
-            let remedy = format!("what these drop, redirect or accept themselves goes unseen; {remedy}");
+            let remedy = format!("pping does not see packets that these drop, redirect or accept; {remedy}");
             return Check::degraded("tc", found, remedy);
         }
         match &at.unseen {
-            Some(error) => Check::unknown("tc", format!("{found}; who is attached by TCX: {error}")),
+            Some(error) => {
+                Check::unknown("tc", format!("{found}; the programs at TCX are not known: {error}"))
+            }
             None => Check::ok("tc", found),
         }
     }
 
-    /// Who is asked before pping, and who after.
+    /// The programs that run before pping, and those after it.
     fn order(&self, at: &AtTc) -> Order {
         let mut order = Order { is_whole: at.unseen.is_none(), ..Order::default() };
         for (direction, ids) in &at.tcx {
             let first_own = ids.iter().position(|id| self.is_own(*id));
-            for (place, id) in ids.iter().enumerate() {
-                // pping takes the first place, but others may have come in front of it since; and they are in front of any
-                // filter.
+            for (position, id) in ids.iter().enumerate() {
+                // pping attaches in front, but others may have done so since. TCX runs before any filter.
                 let list = match (first_own, self.has_tcx) {
                     _ if self.is_own(*id) => &mut order.own,
-                    (Some(first), _) if place < first => &mut order.before,
+                    (Some(first), _) if position < first => &mut order.before,
                     (None, Some(false)) => &mut order.before,
                     _ => &mut order.after,
                 };
@@ -170,7 +171,7 @@ impl Neighbours {
         for (direction, filters) in &at.filters {
             for filter in filters {
                 let is_own = filter.name.as_deref().is_some_and(|name| name.starts_with(OWN));
-                // TCX comes before any filter, and pping's own before those that nobody gave a priority either.
+                // TCX runs before any filter, and pping's own filters before others without a priority.
                 let list = match self.has_tcx {
                     _ if is_own => &mut order.own,
                     Some(false) if filter.priority < FIRST_OF_KERNEL => &mut order.before,
@@ -200,23 +201,23 @@ impl Neighbours {
     }
 }
 
-/// What there is at tc.
+/// What is attached at tc.
 #[derive(Default)]
 struct AtTc {
     tcx: Vec<(Direction, Vec<u32>)>,
-    /// Why it is not known who is attached by TCX.
+    /// Why the programs at TCX are not known.
     unseen: Option<io::Error>,
     filters: Vec<(Direction, Vec<Filter>)>,
     ingress_only: bool,
 }
 
-/// Who is asked at tc, and when.
+/// The programs at tc, in relation to pping.
 #[derive(Default)]
 struct Order {
     own: Vec<String>,
     before: Vec<String>,
     after: Vec<String>,
-    /// Whether all of them were seen.
+    /// Whether all of them are known.
     is_whole: bool,
 }
 
@@ -231,23 +232,23 @@ impl fmt::Display for Order {
             }
         }
         let is_alone = own.is_empty() && before.is_empty() && after.is_empty();
-        if is_alone && *is_whole { formatter.write_str("; nobody else is attached") } else { Ok(()) }
+        if is_alone && *is_whole { formatter.write_str("; no other program is attached") } else { Ok(()) }
     }
 }
 
-/// XDP that somebody else has.
+/// XDP that another program has.
 fn occupied(found: &str, ingress: Ingress) -> Check {
     match ingress {
-        Ingress::Xdp => Check::missing("xdp", found, "take --ingress tc: pping replaces nobody"),
+        Ingress::Xdp => Check::missing("xdp", found, "use --ingress tc: pping replaces no other program"),
         Ingress::Auto => Check::degraded(
             "xdp",
             found,
-            "pping takes tc; what that program drops or redirects goes unseen (bpftool prog shows more of it)",
+            "pping uses tc, and does not see packets that this program drops or redirects (see bpftool prog)",
         ),
         Ingress::Tc => Check::degraded(
             "xdp",
             found,
-            "what that program drops or redirects goes unseen (bpftool prog shows more of it)",
+            "pping does not see packets that this program drops or redirects (see bpftool prog)",
         ),
     }
 }
