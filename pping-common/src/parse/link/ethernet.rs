@@ -27,18 +27,14 @@ const MPLS_BOTTOM: u32 = 0x100;
 
 /// Finds the IP header behind the Ethernet header at `offset`.
 #[inline(always)]
-pub(in super::super) fn parse<O: Bytes + ?Sized>(
-    bytes: &O,
-    offset: usize,
-    frame: &mut Frame,
-) -> Result<(), Untracked> {
+pub(crate) fn parse<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     let ethertype = u16::from_be_bytes(bytes.read(offset + HEADER - 2).ok_or(Untracked::Truncated)?);
     follow(bytes, ethertype, offset + HEADER, frame)
 }
 
 /// Finds the IP header in what an ethertype announces at `offset`.
 #[inline(always)]
-pub(in super::super) fn follow<O: Bytes + ?Sized>(
+pub(crate) fn follow<O: Bytes + ?Sized>(
     bytes: &O,
     mut ethertype: u16,
     mut offset: usize,

@@ -1,9 +1,9 @@
 //! What ethertypes, and the protocol numbers of PPP, announce.
 
-pub(in super::super) const ETHERTYPE_IPV4: u16 = 0x0800;
-pub(in super::super) const ETHERTYPE_IPV6: u16 = 0x86dd;
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 /// MPLS (RFC 3032, 5), to one receiver and to several.
-pub(in super::super) const ETHERTYPE_MPLS: u16 = 0x8847;
+pub(crate) const ETHERTYPE_MPLS: u16 = 0x8847;
 pub(super) const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
 /// IEEE 802.1Q.
 const ETHERTYPE_VLAN: u16 = 0x8100;
