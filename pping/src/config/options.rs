@@ -291,7 +291,7 @@ options! {
         reload: restart!(aggregation.flow_summary),
     }
 
-    /// Report samples, and flows that open and close, beside --aggregate or --flow-summary
+    /// Report samples, and flows that open and close, beside aggregates or summaries of flows
     #[arg(long, help_heading = "Aggregating")]
     with_samples: bool {
         capture: Applies,

@@ -49,5 +49,5 @@ fn three_capabilities_are_enough_for_all_but_names() {
     let nameless = format!("program {} (TCX, ingress)", foreign.id);
     report.assert("tc", ETH, "ok", &["after pping", &nameless]);
     let report = Said::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
-    report.assert("tc", ETH, "degraded", &["before pping", &nameless, "root is told"]);
+    report.assert("tc", ETH, "degraded", &["before pping", &nameless, "as root to see their names"]);
 }
