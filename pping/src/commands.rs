@@ -34,7 +34,9 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         }
         Some(Command::Check(asked)) => {
             let typed = matches.subcommand_matches("check").unwrap_or(matches);
-            crate::check::perform(&loader(typed), *asked)
+            let (report, verdict) = crate::check::perform(&loader(typed), *asked)?;
+            write(report.as_bytes())?;
+            verdict
         }
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
@@ -83,7 +85,7 @@ fn check(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// When writing fails.
-pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
+fn write(text: &[u8]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
         Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
@@ -94,6 +96,6 @@ pub(crate) fn write(text: &[u8]) -> Result<(), Error> {
 }
 
 /// Writes to standard error, unless that is a closed pipe, as in `pping -i eth0 2>&1 | head -1`.
-pub fn say(text: &str) {
+fn say(text: &str) {
     io::stderr().write_all(text.as_bytes()).ok();
 }

@@ -31,6 +31,9 @@ pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error
 }
 
 /// Reports that there is nothing to check.
-pub(crate) fn perform(_loader: &Loader, _asked: CheckArguments) -> Result<(), Error> {
+pub(crate) fn perform(
+    _loader: &Loader,
+    _asked: CheckArguments,
+) -> Result<(String, Result<(), Error>), Error> {
     Err(Error::NotLive("check".to_owned()))
 }

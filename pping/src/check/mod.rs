@@ -21,17 +21,16 @@ use self::report::{Report, Status};
 use crate::{
     Error,
     cli::CheckArguments,
-    commands,
     config::{self, Arguments, Loader},
     kernel::inspect,
     set_verbosity,
 };
 
-/// Makes all checks, and writes the report to standard output.
+/// Makes all checks. Returns the report as text, and the verdict: [`Error::Unfit`] if pping cannot run.
 ///
 /// # Errors
-/// [`Error::Unfit`] when pping cannot run; otherwise what is wrong with the command line, or why a check failed.
-pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(), Error> {
+/// What is wrong with the command line, or why a check failed.
+pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(String, Result<(), Error>), Error> {
     let CheckArguments { json, arguments } = asked;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report = runtime.block_on(report(loader, arguments))?;
@@ -41,8 +40,9 @@ pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(), Erro
         let is_coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         table::table(&report, columns(), is_coloured)
     };
-    commands::write(text.as_bytes())?;
-    if report.ok { Ok(()) } else { Err(Error::Unfit { missing: report.titles(Status::Missing) }) }
+    let verdict =
+        if report.ok { Ok(()) } else { Err(Error::Unfit { missing: report.titles(Status::Missing) }) };
+    Ok((text, verdict))
 }
 
 /// Columns of the terminal, if it is one.

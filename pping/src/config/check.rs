@@ -3,10 +3,7 @@
 use std::{fmt::Display, fs, path::Path};
 
 use super::{
-    Config, Error,
-    definition::Definition,
-    file::File,
-    layered::{Layered, Setting},
+    definition::Definition, error::Error, file::File, layered::Layered, model::Config, setting::Setting,
 };
 
 /// Checks a file, and has `check_groups` check the groups file that it names. Returns warnings.

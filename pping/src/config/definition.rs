@@ -10,10 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::{
-    Arguments,
-    options::{Capture, FACTS, Facts, Scope},
-};
+use super::options::{Arguments, Capture, FACTS, Facts, Scope};
 
 /// How many `-v` make a difference.
 const MAX_VERBOSITY: u8 = 3;

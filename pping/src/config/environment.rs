@@ -3,10 +3,10 @@
 use std::ffi::{OsStr, OsString};
 
 use super::{
-    Mistake, Origin,
     definition::{Definition, Kind, nearest},
-    layered::Setting,
+    error::{Mistake, Origin},
     options::Scope,
+    setting::Setting,
 };
 
 /// The prefix of variables.

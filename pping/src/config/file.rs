@@ -8,10 +8,10 @@ use toml::{
 };
 
 use super::{
-    Error, Mistake, Origin,
     definition::{Definition, Kind, nearest},
-    layered::Setting,
+    error::{Error, Mistake, Origin},
     options::Scope,
+    setting::Setting,
 };
 use crate::text::{self, Position, ReadError};
 

@@ -2,7 +2,7 @@
 
 use pping_common::group::Grouping;
 
-use super::{Aggregation, Mistake};
+use super::{error::Mistake, model::Aggregation};
 
 /// The groups that a list of networks, ends and classes makes, beside those of a groups file.
 pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Mistake> {

@@ -1,48 +1,16 @@
 //! The value of each option and where it is set: on the command line, else in the environment, else in the file.
 
-use std::ffi::OsString;
-
 use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
 
 use super::{
-    Arguments, Config, Error, Mistake, Origin,
-    definition::{Definition, Kind},
+    definition::Definition,
     environment::Environment,
+    error::{Error, Mistake, Origin},
     file::File,
-    options::Capture,
+    model::Config,
+    options::{Arguments, Capture},
+    setting::Setting,
 };
-
-/// An option, its value, and where that is set.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) definition: Definition,
-    /// Texts as the command line would have them; `None` for an option that is not set and has no default.
-    pub(crate) values: Option<Vec<OsString>>,
-    pub(crate) origin: Origin,
-}
-
-impl Setting {
-    fn default(definition: Definition) -> Self {
-        let values = definition.default().map(|values| values.into_iter().map(OsString::from).collect());
-        Self { definition, values, origin: Origin::Default }
-    }
-
-    fn typed(definition: Definition, matches: &ArgMatches) -> Self {
-        let id = definition.id();
-        let values = match definition.kind {
-            Kind::Switch => vec![matches.get_flag(id).to_string().into()],
-            Kind::Count => vec![matches.get_count(id).to_string().into()],
-            _ => matches.get_raw(id).into_iter().flatten().map(ToOwned::to_owned).collect(),
-        };
-        Self { definition, values: Some(values), origin: Origin::Flag }
-    }
-
-    /// The value as a file would have it.
-    pub(crate) fn written(&self) -> Option<String> {
-        let texts: Vec<_> = self.values.as_ref()?.iter().map(|value| value.to_string_lossy()).collect();
-        Some(self.definition.written(&texts))
-    }
-}
 
 /// All options, their values, and where those are set.
 #[derive(Clone, Debug)]
@@ -147,16 +115,5 @@ impl Layered {
             }
         }
         found
-    }
-}
-
-impl Setting {
-    /// A mistake in this setting of a file.
-    pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
-        Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
-    }
-
-    fn assignment(&self) -> (String, String) {
-        (self.definition.key.clone(), self.written().unwrap_or_default())
     }
 }

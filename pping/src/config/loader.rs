@@ -8,9 +8,12 @@ use std::{
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
 use super::{
-    Arguments, Config, DEFAULT_FILE, Error, definition::Definition, environment::Environment, file::File,
-    layered::Layered, show,
+    definition::Definition, environment::Environment, error::Error, file::File, layered::Layered,
+    model::Config, options::Arguments, show,
 };
+
+/// The file of the service, which is read if none is named.
+pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
 
 /// Makes the configuration from the command line, the environment and the file, which is read again each time.
 #[derive(Clone, Debug)]

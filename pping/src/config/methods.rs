@@ -6,7 +6,7 @@ use pping_common::{
 };
 
 use super::{
-    Mistake,
+    error::Mistake,
     values::{MethodName, TcpMethod},
 };
 

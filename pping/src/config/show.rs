@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use super::layered::{Layered, Setting};
+use super::{layered::Layered, setting::Setting};
 
 /// Columns of the longest assignment that the comments of others are aligned with.
 const WIDEST: usize = 60;

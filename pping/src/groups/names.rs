@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{ALL, Labels, More, OTHER, UNLISTED};
+use super::labels::{ALL, Labels, More, OTHER, UNLISTED};
 
 /// The name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

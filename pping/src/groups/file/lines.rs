@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::{Listed, Mistake, prefix};
+use super::listed::{Listed, Mistake, prefix};
 
 /// The first word of the header.
 const PREFIX: &str = "prefix";

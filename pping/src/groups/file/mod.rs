@@ -1,17 +1,16 @@
 //! Reading a groups file.
 
 mod lines;
+mod listed;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::path::Path;
 
-use indexmap::IndexMap;
-use ipnet::{IpNet, Ipv4Net};
-use pping_common::limits::MAX_LABELLED_PREFIXES;
-
-use super::{ALL, Error, Groups, Labels, More, OTHER, UNLISTED};
+pub use self::listed::Groups;
+use self::listed::{Listed, Mistake};
+use super::{error::Error, labels::Labels};
 use crate::text::{self, Position, ReadError};
 
 /// The longest file that is read, in bytes.
@@ -42,149 +41,4 @@ pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, Error> {
         .and_then(|()| listed.check())
         .map_err(|Mistake { offset, reason }| invalid(Position::new(&text, offset), reason))
         .map(|()| listed.number(labels))
-}
-
-/// What is wrong, and at which byte.
-#[derive(Debug)]
-struct Mistake {
-    offset: usize,
-    reason: String,
-}
-
-impl Mistake {
-    fn new(offset: usize, reason: impl Into<String>) -> Self {
-        Self { offset, reason: reason.into() }
-    }
-}
-
-/// A prefix, the index of its label, and the offset of its text.
-struct Entry {
-    prefix: IpNet,
-    label: u32,
-    offset: u32,
-}
-
-/// What was read of a file so far. Labels are numbered by their order in it. Errors are reasons.
-struct Listed<'a> {
-    text: &'a str,
-    labels: IndexMap<Arc<str>, More>,
-    entries: Vec<Entry>,
-}
-
-impl<'a> Listed<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { text, labels: IndexMap::new(), entries: Vec::new() }
-    }
-
-    /// Adds a label, and returns its index.
-    fn label(&mut self, label: &str) -> Result<u32, String> {
-        if let Some(index) = self.labels.get_index_of(label) {
-            return Ok(index as u32);
-        }
-        if label.is_empty() {
-            return Err("the label is empty; name the group that the prefix belongs to".to_owned());
-        }
-        if label.contains(char::is_control) {
-            return Err("the label has a control character; remove it".to_owned());
-        }
-        if [ALL, OTHER, UNLISTED].contains(&label) {
-            return Err(format!("`{label}` is the name of a group of pping itself; choose another label"));
-        }
-        let (index, _) = self.labels.insert_full(label.into(), More::new());
-        Ok(index as u32)
-    }
-
-    /// Adds another column of a label.
-    fn more(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
-        let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
-        if value.is_empty() {
-            return Ok(());
-        }
-        match known.iter().find(|(known, _)| known == name) {
-            None => {
-                known.push((Arc::clone(name), value.into()));
-                Ok(())
-            }
-            Some((_, earlier)) if **earlier == *value => Ok(()),
-            Some((_, earlier)) => Err(format!(
-                "the {name} of `{label}` is `{earlier}` further up; write the same here, or make two groups"
-            )),
-        }
-    }
-
-    /// Adds a prefix from `offset`.
-    fn prefix(&mut self, offset: usize, prefix: IpNet, label: u32) -> Result<(), String> {
-        if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
-            return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; remove some"));
-        }
-        // No file is longer than 2^32 bytes.
-        self.entries.push(Entry { prefix, label, offset: offset as u32 });
-        Ok(())
-    }
-
-    /// Rejects a prefix that is listed with two labels. The same line twice does no harm.
-    fn check(&mut self) -> Result<(), Mistake> {
-        self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
-        for pair in self.entries.windows(2) {
-            if let [earlier, later] = pair
-                && earlier.prefix == later.prefix
-                && earlier.label != later.label
-            {
-                let label =
-                    self.labels.get_index(earlier.label as usize).map_or("", |(label, _)| label.as_ref());
-                let line = Position::new(self.text, earlier.offset as usize).line;
-                let prefix = earlier.prefix;
-                let reason = format!(
-                    "{prefix} is in the group `{label}` already, on line {line}; remove one of the two"
-                );
-                return Err(Mistake::new(later.offset as usize, reason));
-            }
-        }
-        self.entries.dedup_by_key(|entry| entry.prefix);
-        Ok(())
-    }
-
-    /// Numbers the labels.
-    fn number(self, labels: &mut Labels) -> Groups {
-        let numbers: Vec<u32> =
-            self.labels.into_iter().map(|(label, more)| labels.number(&label, more)).collect();
-        let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
-        Groups { prefixes: self.entries.into_iter().filter_map(named).collect() }
-    }
-}
-
-/// Parses a prefix or an address. An IPv4 one that is mapped into IPv6 becomes IPv4. An error says what to write instead.
-fn prefix(text: &str) -> Result<IpNet, String> {
-    let prefix = match text.parse::<IpNet>() {
-        Ok(prefix) => prefix,
-        Err(_) => text.parse::<IpAddr>().map(IpNet::from).map_err(|_| no_prefix(text))?,
-    };
-    let network = prefix.trunc();
-    if network != prefix {
-        let address = prefix.addr();
-        let len = prefix.prefix_len();
-        return Err(format!(
-            "{prefix} has bits set beyond the first {len}; write {network}, or {address} for that host alone"
-        ));
-    }
-    if let IpNet::V6(v6) = prefix
-        && let Some(address) = v6.addr().to_ipv4_mapped()
-        && let Some(len) = v6.prefix_len().checked_sub(96)
-        && let Ok(v4) = Ipv4Net::new(address, len)
-    {
-        return Ok(v4.into());
-    }
-    Ok(prefix)
-}
-
-fn no_prefix(text: &str) -> String {
-    let len = |bits| format!("`{text}`: the length is a number from 0 to {bits}");
-    match text.split_once('/').map(|(address, _)| address.parse::<IpAddr>()) {
-        Some(Ok(IpAddr::V4(_))) => len(32),
-        Some(Ok(IpAddr::V6(_))) => len(128),
-        _ if text.is_empty() => {
-            "the prefix is missing; give one like 192.0.2.0/24 or 2001:db8::/32".to_owned()
-        }
-        _ => format!("`{text}` is not a prefix; give one like 192.0.2.0/24 or 2001:db8::/32"),
-    }
 }

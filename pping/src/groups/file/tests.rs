@@ -1,5 +1,6 @@
 use std::{fmt::Write as _, fs, path::PathBuf};
 
+use ipnet::IpNet;
 use pping_common::parse::IpAddress;
 use tempfile::TempDir;
 

@@ -1,0 +1,151 @@
+//! Checks how the values of options go together, and makes the configuration of them.
+
+use std::io::IsTerminal as _;
+
+use indexmap::IndexSet;
+use pping_common::{
+    group::Grouping,
+    limits::MAX_DNS_PORTS,
+    parse::Decap,
+    rtt::{RttBasis, Rules},
+};
+
+use super::{
+    error::{Error, Mistake},
+    grouping, methods,
+    model::{Aggregation, Config, Live},
+    options::Arguments,
+    values::{Format, RttType, Tunnel},
+};
+
+impl TryFrom<Arguments> for Config {
+    type Error = Error;
+
+    /// The configuration that options on the command line alone make.
+    fn try_from(arguments: Arguments) -> Result<Self, Error> {
+        Self::new(arguments).map_err(Error::Invalid)
+    }
+}
+
+impl Config {
+    /// Checks how values go together, each of which was checked by itself when it was parsed.
+    pub(super) fn new(arguments: Arguments) -> Result<Self, Vec<Mistake>> {
+        // Without `..`: an option that does nothing does not compile.
+        let Arguments {
+            interfaces,
+            read,
+            wait,
+            ingress,
+            max_flows,
+            methods,
+            tcp_method,
+            dns_ports,
+            include_local,
+            rate_limit,
+            rtt_rate,
+            rtt_type,
+            decap,
+            exclude,
+            aggregate,
+            group_by,
+            groups,
+            max_groups,
+            group_timeout,
+            flow_summary,
+            with_samples,
+            hdr_log,
+            format,
+            output,
+            listen,
+            web_config,
+            prometheus_groups,
+            baseline,
+            config: _,
+            pin,
+            verbose,
+            bpf_log,
+        } = arguments;
+        let mut found = Vec::new();
+        let group_by = or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
+        let methods = methods::listed(&methods);
+        let in_force = or_note(methods::wanted(methods, tcp_method), methods, &mut found);
+        let dns_ports = or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
+        let is_aggregate = aggregate.is_some() || flow_summary;
+        if format == Some(Format::Ppviz) && is_aggregate && !with_samples {
+            let reason = "it has lines for samples only; add --with-samples";
+            found.push(Mistake::contradiction("format", "ppviz", reason));
+        }
+        if let (Some(file), None) = (&web_config, listen) {
+            let reason = "nothing is served without --listen; give an address there";
+            found.push(Mistake::contradiction("web-config", file.display().to_string(), reason));
+        }
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let on_terminal = output.is_none() && std::io::stdout().is_terminal();
+        Ok(Self {
+            capture: read,
+            live: Live {
+                interfaces: IndexSet::<String>::from_iter(interfaces).into_iter().collect(),
+                wait,
+                ingress,
+                listen,
+                web_config,
+                pin,
+                prometheus_groups,
+                baseline,
+                bpf_log,
+            },
+            max_flows,
+            rules: Rules {
+                rate_limit: rate_limit.as_nanos() as u64,
+                rtt_rate: (rtt_rate * 65_536.0).round() as u64,
+                rtt_basis: match rtt_type {
+                    RttType::Smoothed => RttBasis::Smoothed,
+                    RttType::Min => RttBasis::Min,
+                },
+                include_local,
+                reserved: 0,
+                methods: in_force,
+            },
+            methods,
+            tcp_method,
+            dns_ports,
+            decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.and(tunnel.into())),
+            aggregation: Aggregation {
+                interval: aggregate,
+                group_by,
+                groups,
+                max_groups,
+                group_timeout,
+                exclude,
+                flow_summary,
+                with_samples: with_samples && is_aggregate,
+                hdr_log,
+            },
+            format: format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
+            output,
+            verbosity: if bpf_log { verbose.max(2) } else { verbose },
+        })
+    }
+}
+
+/// A value, or another in its place once the mistake is noted.
+fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
+    value.unwrap_or_else(|mistake| {
+        found.push(mistake);
+        otherwise
+    })
+}
+
+impl From<Tunnel> for Decap {
+    fn from(tunnel: Tunnel) -> Self {
+        match tunnel {
+            Tunnel::Ipip => Self::IPIP,
+            Tunnel::Gre => Self::GRE,
+            Tunnel::Vxlan => Self::VXLAN,
+            Tunnel::Geneve => Self::GENEVE,
+            Tunnel::GtpU => Self::GTP_U,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Following a configuration that a reload made.
+
+use super::{
+    definition::Definition,
+    model::Config,
+    reload::{Change, Reload},
+};
+
+/// What a reload changes.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// What the agent has to change.
+    pub followed: Vec<Change>,
+    /// The options that have another value, and keep the old one until a restart.
+    pub restart: Vec<String>,
+}
+
+impl Config {
+    /// Takes over from `new` what a reload can change.
+    pub fn follow(&mut self, new: &Self) -> Changes {
+        let mut changes = Changes::default();
+        for definition in Definition::all() {
+            let change = match definition.facts.reload {
+                Reload::Follow(change, follow) => follow(self, new).then_some(change),
+                Reload::FollowWhileSet(change, is_set, follow) if is_set(self) && is_set(new) => {
+                    follow(self, new).then_some(change)
+                }
+                Reload::FollowWhileSet(_, is_set, _) if is_set(self) == is_set(new) => None,
+                Reload::Restart(differs) if !differs(self, new) => None,
+                Reload::FollowWhileSet(..) | Reload::Restart(_) => {
+                    changes.restart.push(definition.key);
+                    None
+                }
+            };
+            changes.followed.extend(change.filter(|change| !changes.followed.contains(change)));
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Loader;
+
+    fn config(arguments: &[&str]) -> Config {
+        let typed = ["pping", "-i", "eth0"].iter().chain(arguments);
+        Loader::typed(typed.copied()).unwrap().load().unwrap().config
+    }
+
+    #[test]
+    fn a_reload_takes_over_each_option_that_it_follows() {
+        let new = config(&[
+            "-i",
+            "eth1",
+            "--wait",
+            "--groups",
+            "b.csv",
+            "--group-timeout",
+            "1m",
+            "--prometheus-groups",
+            "5",
+            "--baseline",
+            "1m",
+            "--listen",
+            "127.0.0.1:9464",
+            "--web-config",
+            "web.yml",
+            "-w",
+            "records",
+            "-v",
+        ]);
+        let mut in_force = config(&["--groups", "a.csv"]);
+        let Changes { followed, restart } = in_force.follow(&new);
+        assert_eq!(restart, [""; 0]);
+        assert_eq!(
+            followed,
+            [
+                Change::Interfaces,
+                Change::Groups,
+                Change::GroupTimeout,
+                Change::Output,
+                Change::Listen,
+                Change::WebConfig,
+                Change::Metrics,
+                Change::Verbosity
+            ]
+        );
+        assert_eq!(format!("{in_force:?}"), format!("{new:?}"));
+        let Changes { followed, restart } = in_force.follow(&new);
+        assert!(followed.is_empty() && restart.is_empty());
+    }
+
+    #[test]
+    fn a_reload_names_each_option_that_takes_a_restart_and_keeps_its_value() {
+        let old = config(&[]);
+        for (arguments, named) in [
+            (&["--ingress", "auto"][..], &["ingress"][..]),
+            (&["--max-flows", "5"], &["max-flows"]),
+            (&["--methods", "dns,tcp-ts"], &["methods"]),
+            (&["--tcp-method", "seq"], &["tcp-method"]),
+            (&["--dns-ports", "53,5353"], &["dns-ports"]),
+            (&["--include-local"], &["include-local"]),
+            (&["--rate-limit", "0"], &["rate-limit"]),
+            (&["--rtt-rate", "2", "--rtt-type", "min"], &["rtt-rate", "rtt-type"]),
+            (&["--decap", "gre"], &["decap"]),
+            (&["--exclude", "192.0.2.0/24"], &["exclude"]),
+            (&["--aggregate", "1s"], &["aggregate"]),
+            (&["--aggregate", "1s", "--with-samples"], &["aggregate", "with-samples"]),
+            (&["--group-by", "/24,/48"], &["group-by"]),
+            (&["--groups", "a.csv"], &["groups"]),
+            (&["--max-groups", "7"], &["max-groups"]),
+            (&["--flow-summary"], &["flow-summary"]),
+            (&["--hdr-log", "log"], &["hdr-log"]),
+            (&["--format", "none"], &["format"]),
+            (&["--pin", "/sys/fs/bpf/pping"], &["pin"]),
+            (&["--bpf-log"], &["bpf-log"]),
+        ] {
+            // Verbosity is followed, and --bpf-log implies some.
+            let (mut in_force, mut expected) = (old.clone(), old.clone());
+            expected.verbosity = config(arguments).verbosity;
+            assert_eq!(in_force.follow(&config(arguments)).restart, named, "{arguments:?}");
+            assert_eq!(format!("{in_force:?}"), format!("{expected:?}"), "{arguments:?}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The configuration as the rest of the program knows it.
+
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, time::Duration};
+
+use ipnet::IpNet;
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    limits::MAX_DNS_PORTS,
+    parse::Decap,
+    rtt::{Methods, Rules},
+};
+
+use super::values::{Format, Ingress, TcpMethod};
+
+/// Everything that [`crate::run()`] needs to know.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The capture to read; `-` is standard input. Without one, interfaces are watched.
+    pub capture: Option<PathBuf>,
+    /// What matters only where interfaces are watched.
+    pub live: Live,
+    /// The number of flows of each address family.
+    pub max_flows: u32,
+    /// How to measure, and how often to record.
+    pub rules: Rules,
+    /// The listed methods, of which `rules` has those that [`Self::tcp_method`] leaves.
+    pub methods: Methods,
+    /// The method for TCP flows.
+    pub tcp_method: TcpMethod,
+    /// The ports of DNS servers, in order; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
+    /// The tunnels to decapsulate.
+    pub decap: Decap,
+    /// How to aggregate.
+    pub aggregation: Aggregation,
+    /// The format of records.
+    pub format: Format,
+    /// The file of records; standard output without one.
+    pub output: Option<PathBuf>,
+    /// The verbosity of the log: from 0 for warnings alone to 3.
+    pub verbosity: u8,
+}
+
+/// How to aggregate.
+#[derive(Clone, Debug)]
+pub struct Aggregation {
+    /// The interval of reports, if there are any.
+    pub interval: Option<Duration>,
+    /// The groups of `--group-by`. Those of a file are in [`Self::grouping`] too.
+    pub group_by: Grouping,
+    /// The file that lists groups.
+    pub groups: Option<PathBuf>,
+    /// The number of groups that are kept apart.
+    pub max_groups: u32,
+    /// The time for which a group without traffic is kept.
+    pub group_timeout: Duration,
+    /// Networks whose traffic is ignored.
+    pub exclude: Vec<IpNet>,
+    /// Whether each flow is reported at its end.
+    pub flow_summary: bool,
+    /// Whether samples and flows are reported beside aggregates or summaries; false without either.
+    pub with_samples: bool,
+    /// The log of distributions.
+    pub hdr_log: Option<PathBuf>,
+}
+
+impl Aggregation {
+    /// No aggregation: samples of one group.
+    pub const NONE: Self = Self {
+        interval: None,
+        group_by: Grouping::NONE,
+        groups: None,
+        max_groups: 1,
+        group_timeout: Duration::from_mins(5),
+        exclude: Vec::new(),
+        flow_summary: false,
+        with_samples: false,
+        hdr_log: None,
+    };
+
+    /// Whether samples are reported one by one, and flows that open and close.
+    pub fn reports_individual(&self) -> bool {
+        self.with_samples || (self.interval.is_none() && !self.flow_summary)
+    }
+}
+
+impl Config {
+    /// The events that the kernel programs have to report for it.
+    pub fn emit(&self) -> Emit {
+        let mut emit = Emit::NOTHING;
+        if self.format == Format::None {
+            return emit;
+        }
+        if self.aggregation.reports_individual() {
+            emit = emit.and(Emit::SAMPLES).and(Emit::FLOWS);
+        }
+        if self.aggregation.flow_summary {
+            emit = emit.and(Emit::SAMPLES).and(Emit::ENDS);
+        }
+        emit
+    }
+
+    /// Whether standard output is not a terminal that records go to.
+    pub(crate) fn is_quiet_on_terminal(&self) -> bool {
+        self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
+    }
+}
+
+/// What matters only where interfaces are watched.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// Names and patterns of the interfaces to watch, each once.
+    pub interfaces: Vec<String>,
+    /// Whether to wait for interfaces that do not exist yet.
+    pub wait: bool,
+    /// The attach point for incoming packets.
+    pub ingress: Ingress,
+    /// The address that serves metrics.
+    pub listen: Option<SocketAddr>,
+    /// The file with TLS and passwords for it.
+    pub web_config: Option<PathBuf>,
+    /// The directory to pin programs, links and maps in.
+    pub pin: Option<PathBuf>,
+    /// The number of groups in metrics.
+    pub prometheus_groups: u32,
+    /// The time whose lowest RTT is the baseline of inflation.
+    pub baseline: Duration,
+    /// Whether the kernel programs log what they do.
+    pub bpf_log: bool,
+}

@@ -1,0 +1,51 @@
+//! An option with its value.
+
+use std::ffi::OsString;
+
+use clap::ArgMatches;
+
+use super::{
+    definition::{Definition, Kind},
+    error::{Mistake, Origin},
+};
+
+/// An option, its value, and where that is set.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) definition: Definition,
+    /// Texts as the command line would have them; `None` for an option that is not set and has no default.
+    pub(crate) values: Option<Vec<OsString>>,
+    pub(crate) origin: Origin,
+}
+
+impl Setting {
+    pub(super) fn default(definition: Definition) -> Self {
+        let values = definition.default().map(|values| values.into_iter().map(OsString::from).collect());
+        Self { definition, values, origin: Origin::Default }
+    }
+
+    pub(super) fn typed(definition: Definition, matches: &ArgMatches) -> Self {
+        let id = definition.id();
+        let values = match definition.kind {
+            Kind::Switch => vec![matches.get_flag(id).to_string().into()],
+            Kind::Count => vec![matches.get_count(id).to_string().into()],
+            _ => matches.get_raw(id).into_iter().flatten().map(ToOwned::to_owned).collect(),
+        };
+        Self { definition, values: Some(values), origin: Origin::Flag }
+    }
+
+    /// The value as a file would have it.
+    pub(crate) fn written(&self) -> Option<String> {
+        let texts: Vec<_> = self.values.as_ref()?.iter().map(|value| value.to_string_lossy()).collect();
+        Some(self.definition.written(&texts))
+    }
+
+    /// A mistake in this setting of a file.
+    pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
+        Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
+    }
+
+    pub(super) fn assignment(&self) -> (String, String) {
+        (self.definition.key.clone(), self.written().unwrap_or_default())
+    }
+}

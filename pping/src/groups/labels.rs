@@ -1,0 +1,63 @@
+//! Labels of groups, and their numbers.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::fingerprint::fingerprint;
+
+/// The label of groups that there was no room for.
+pub const OTHER: &str = "other";
+
+/// The label of hosts that a groups file does not list.
+pub const UNLISTED: &str = "unlisted";
+
+/// The label of everything, if there are no groups.
+pub const ALL: &str = "all";
+
+/// The other columns that a groups file has for a label: names and values.
+pub type More = Vec<(Arc<str>, Arc<str>)>;
+
+/// Labels and their numbers. A label has the same number in every run, whatever else is loaded, so that its counters go on.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    /// By number, with the other columns.
+    known: HashMap<u32, (Arc<str>, More)>,
+}
+
+impl Labels {
+    /// The number of a label, which gets one if it has none yet; `more` replaces its other columns.
+    pub fn number(&mut self, label: &str, more: More) -> u32 {
+        let number = self.find_number(label);
+        self.known.insert(number, (label.into(), more));
+        number
+    }
+
+    /// The number that a label has or would get: its fingerprint, or the next one if another label has that.
+    fn find_number(&self, label: &str) -> u32 {
+        let first = fingerprint(&[label]) as u32;
+        let numbers = (0..).map(|step| first.wrapping_add(step));
+        let is_free_or_its_own =
+            |number: &u32| self.known.get(number).is_none_or(|(known, _)| **known == *label);
+        // 0 is the number of no label. There are more numbers than labels.
+        numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
+    }
+
+    /// Gives a label of a previous run its number, so that its counters can still be named. A name may have joined
+    /// it with another or with a class.
+    pub fn know(&mut self, label: &str) {
+        let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
+        for label in label.split('+').chain([label]) {
+            let number = self.find_number(label);
+            self.known.entry(number).or_insert_with(|| (label.into(), More::new()));
+        }
+    }
+
+    /// The label with this number, and its other columns: [`UNLISTED`] for 0, and [`OTHER`] for an unknown number.
+    pub fn get(&self, number: u32) -> (Arc<str>, &More) {
+        const NOTHING: &More = &More::new();
+        match self.known.get(&number) {
+            Some((label, more)) => (Arc::clone(label), more),
+            None if number == 0 => (UNLISTED.into(), NOTHING),
+            None => (OTHER.into(), NOTHING),
+        }
+    }
+}
