@@ -1,7 +1,6 @@
 //! `pping check`: whether pping can run here, and what limits its accuracy. It changes nothing.
 
 mod attached;
-mod configuration;
 mod interface;
 mod kernel;
 mod memory;
@@ -17,11 +16,11 @@ use std::io::{self, IsTerminal as _};
 
 use anstream::{AutoStream, ColorChoice};
 
-use self::report::{Report, Status};
+use self::report::{Check, Report, Status};
 use crate::{
     Error,
     cli::CheckArguments,
-    config::{self, Arguments, Loader},
+    config::{self, Arguments, Config, Loader},
     kernel::inspect,
     set_verbosity,
 };
@@ -61,7 +60,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     if arguments.read.is_some() {
         return Err(captures.into());
     }
-    let (config, configuration) = configuration::configuration(loader, arguments)?;
+    let (config, configuration) = configuration(loader, arguments)?;
     set_verbosity(config.verbosity);
     if config.capture.is_some() {
         return Err(captures.into());
@@ -93,6 +92,27 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         checks.extend(of_interface.into_iter().map(|check| check.of(name)));
     }
     Ok(Report::new(checks))
+}
+
+/// Makes the configuration. If it has mistakes, pping cannot run, and the other checks are for the command line alone.
+///
+/// # Errors
+/// What is wrong with the command line.
+fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), config::Error> {
+    match loader.sourceless() {
+        Ok((config, file)) => {
+            let found = file.map_or_else(
+                || "no file is read".to_owned(),
+                |file| format!("{} has no mistakes", file.display()),
+            );
+            Ok((config, Check::ok("configuration", found)))
+        }
+        Err(error @ (config::Error::Invalid(_) | config::Error::Open { .. })) => {
+            let remedy = "correct it (pping config check says the same): pping does not start with it";
+            Ok((Config::try_from(typed)?, Check::missing("configuration", error.to_string(), remedy)))
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// A name as a shell takes it.

@@ -32,7 +32,7 @@ pub(super) struct Facts {
 
 impl Facts {
     const DEFAULT: Self =
-        Self { scope: Scope::Everywhere, capture: Applies, reload: Reload::NEVER, example: None };
+        Self { scope: Scope::Everywhere, capture: Capture::Applies, reload: Reload::NEVER, example: None };
 }
 
 /// Where an option can be set.
@@ -57,21 +57,20 @@ pub(super) enum Capture {
     Rejected(&'static str),
 }
 
-use Capture::{Applies, Ignored, Rejected};
+use Capture::{Ignored, Rejected};
 
 /// Why an option that is about metrics is rejected with a capture.
 const NO_METRICS: &str = "a capture has no metrics";
 /// Why an option that is about the kernel programs is.
 const NO_PROGRAM: &str = "no kernel program is involved";
 
-/// Defines the struct that the command line is parsed into, and [`FACTS`]. Each option has to say what it does to a capture
-/// and what a reload does.
+/// Defines the struct that the command line is parsed into, and [`FACTS`]. Each option has to say what a reload does.
 macro_rules! options {
     ($(
         $(#[$attribute:meta])*
         $field:ident: $type:ty {
             $(scope: $scope:expr,)?
-            capture: $capture:expr,
+            $(capture: $capture:expr,)?
             reload: $reload:expr,
             $(example: $example:literal,)?
         }
@@ -88,7 +87,7 @@ macro_rules! options {
         /// The facts of each option, by the name of its field.
         pub(super) static FACTS: &[(&str, Facts)] = &[$((stringify!($field), Facts {
             $(scope: $scope,)?
-            capture: $capture,
+            $(capture: $capture,)?
             reload: $reload,
             $(example: Some($example),)?
             ..Facts::DEFAULT
@@ -138,7 +137,6 @@ options! {
     #[arg(short, long, value_name = "FILE", help_heading = "Source")]
     read: Option<PathBuf> {
         scope: Scope::CommandLine("a capture is read once, and by hand: give it as -r on the command line"),
-        capture: Applies,
         reload: restart!(capture),
     }
 
@@ -164,7 +162,6 @@ options! {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
         help_heading = "Source")]
     max_flows: u32 {
-        capture: Applies,
         reload: restart!(max_flows),
     }
 
@@ -174,14 +171,12 @@ options! {
     #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::ALL,
         hide_default_value = true, help_heading = "Measuring")]
     methods: Vec<MethodName> {
-        capture: Applies,
         reload: restart!(methods),
     }
 
     /// Choose between `tcp-ts` and `tcp-seq` for a TCP flow
     #[arg(long, value_enum, value_name = "METHOD", default_value = "auto", help_heading = "Measuring")]
     tcp_method: TcpMethod {
-        capture: Applies,
         reload: restart!(tcp_method),
     }
 
@@ -189,7 +184,6 @@ options! {
     #[arg(long, value_name = "PORTS", value_delimiter = ',', default_values_t = [DNS_PORT], value_parser = port,
         help_heading = "Measuring")]
     dns_ports: Vec<u16> {
-        capture: Applies,
         reload: restart!(dns_ports),
     }
 
@@ -203,21 +197,18 @@ options! {
     /// Record at most once per flow direction in this time (`0` is no limit)
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rate_limit, help_heading = "Measuring")]
     rate_limit: Duration {
-        capture: Applies,
         reload: restart!(rules.rate_limit),
     }
 
     /// Record at most once per flow direction in this many of its RTTs (`0` is no limit)
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rtt_rate, help_heading = "Measuring")]
     rtt_rate: f64 {
-        capture: Applies,
         reload: restart!(rules.rtt_rate),
     }
 
     /// Choose the RTT of a flow direction that `--rtt-rate` counts in
     #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
     rtt_type: RttType {
-        capture: Applies,
         reload: restart!(rules.rtt_basis),
     }
 
@@ -226,7 +217,6 @@ options! {
     /// One level of tunnel is decoded. VLAN tags, PPPoE sessions and MPLS labels always are.
     #[arg(long, value_enum, value_name = "TUNNELS", value_delimiter = ',', help_heading = "Measuring")]
     decap: Vec<Tunnel> {
-        capture: Applies,
         reload: restart!(decap),
         example: r#"["gre", "vxlan"]"#,
     }
@@ -234,7 +224,6 @@ options! {
     /// Leave out traffic of these networks (may be given several times, or separated by commas)
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = prefix, help_heading = "Measuring")]
     exclude: Vec<IpNet> {
-        capture: Applies,
         reload: restart!(aggregation.exclude),
         example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
     }
@@ -242,7 +231,6 @@ options! {
     /// Report percentiles of each group instead of samples, at the end of each interval of this time (`10s`)
     #[arg(short, long, value_name = "TIME", value_parser = aggregate, help_heading = "Aggregating")]
     aggregate: Option<Duration> {
-        capture: Applies,
         reload: restart!(aggregation.interval),
         example: r#""10s""#,
     }
@@ -254,7 +242,6 @@ options! {
     /// are timed (`destination`), or of the two (`both`). `dscp` separates classes of service, alone or beside the others.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Aggregating")]
     group_by: Vec<String> {
-        capture: Applies,
         reload: restart!(aggregation.group_by),
         example: r#"["dscp"]"#,
     }
@@ -264,7 +251,6 @@ options! {
     /// The longest matching prefix wins. A host that matches none is in the group `unlisted`.
     #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
     groups: Option<PathBuf> {
-        capture: Applies,
         reload: follow_while_set!(Groups, aggregation.groups),
         example: r#""/etc/pping/groups.csv""#,
     }
@@ -273,35 +259,30 @@ options! {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_GROUPS, value_parser = max_groups,
         help_heading = "Aggregating")]
     max_groups: u32 {
-        capture: Applies,
         reload: restart!(aggregation.max_groups),
     }
 
     /// Forget a group that had no packet for this time, and make room for another
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time, help_heading = "Aggregating")]
     group_timeout: Duration {
-        capture: Applies,
         reload: follow!(GroupTimeout, aggregation.group_timeout),
     }
 
     /// Report each flow once, at its end, instead of its samples
     #[arg(long, help_heading = "Aggregating")]
     flow_summary: bool {
-        capture: Applies,
         reload: restart!(aggregation.flow_summary),
     }
 
     /// Report samples, and flows that open and close, beside aggregates or summaries of flows
     #[arg(long, help_heading = "Aggregating")]
     with_samples: bool {
-        capture: Applies,
         reload: restart!(aggregation.with_samples),
     }
 
     /// Write the distribution of each group and interval to this file, as an interval log of `HdrHistogram`, version 2
     #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
     hdr_log: Option<PathBuf> {
-        capture: Applies,
         reload: restart!(aggregation.hdr_log),
         example: r#""/var/lib/pping/rtt.hlog""#,
     }
@@ -309,7 +290,6 @@ options! {
     /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
     format: Option<Format> {
-        capture: Applies,
         reload: restart!(format),
         example: r#""none""#,
     }
@@ -317,7 +297,6 @@ options! {
     /// Write records to this file instead of standard output; SIGHUP opens it again
     #[arg(short = 'w', long = "write", value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf> {
-        capture: Applies,
         reload: follow!(Output, output),
         example: r#""/var/lib/pping/records.jsonl""#,
     }
@@ -361,7 +340,6 @@ options! {
     #[arg(long, value_name = "FILE", help_heading = "Service")]
     config: Option<PathBuf> {
         scope: Scope::NotInFiles("it is what names the file"),
-        capture: Applies,
         // The process keeps the command line and the environment that it was started with.
         reload: Reload::NEVER,
     }
@@ -377,7 +355,6 @@ options! {
     /// Say more on standard error (`-vv`: even more)
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
     verbose: u8 {
-        capture: Applies,
         reload: follow!(Verbosity, verbosity),
     }
 

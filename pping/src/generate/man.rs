@@ -1,16 +1,16 @@
-//! pping(1).
+//! The man pages.
 
 use clap::CommandFactory as _;
 use roff::{bold, italic};
 
-use super::page::{Page, sentence, typed};
+use super::page::{Page, sentence, typed, written};
 use crate::{
     cli::{Cli, EXAMPLES},
     config::definition::Definition,
 };
 
-/// Writes the page.
-pub(super) fn page() -> String {
+/// pping(1).
+pub(super) fn program() -> String {
     let commands = commands(&Cli::command());
     let mut page = Page::new("PPING", "1", "User Commands");
     page.prose(include_str!("pping.1.txt"), |page, part| match part {
@@ -33,6 +33,26 @@ pub(super) fn page() -> String {
         _ => page.lines(commands.iter().map(|((name, arguments), _)| format!("`pping {name}`{arguments}"))),
     });
     page.render()
+}
+
+/// pping.toml(5).
+pub(super) fn configuration() -> String {
+    let mut page = Page::new("PPING.TOML", "5", "File Formats");
+    page.prose(include_str!("pping.toml.5.txt"), |page, _| {
+        page.options(Definition::all().into_iter().filter(Definition::is_for_files), written, more);
+    });
+    page.render()
+}
+
+/// The default of an option or an example, its variable, and what a reload does.
+fn more(option: &Definition) -> String {
+    let default = match option.default() {
+        Some(default) if !default.is_empty() => {
+            format!("The default is `{}`.", option.written(&default))
+        }
+        _ => format!("It is not set by default. An example: `{}`.", option.example()),
+    };
+    format!("{default} In the environment: `{}`. {}", option.variable(), option.on_reload())
 }
 
 /// The commands: names and arguments, and what they do.

@@ -2,7 +2,6 @@
 
 mod example;
 mod man;
-mod man_toml;
 mod page;
 
 use clap::CommandFactory as _;
@@ -13,8 +12,8 @@ use crate::cli::{Cli, Page};
 /// Generates a page.
 pub fn generate(page: Page) -> Vec<u8> {
     match page {
-        Page::Man => man::page().into_bytes(),
-        Page::ManToml => man_toml::page().into_bytes(),
+        Page::Man => man::program().into_bytes(),
+        Page::ManToml => man::configuration().into_bytes(),
         Page::CompleteBash => completion(Shell::Bash),
         Page::CompleteZsh => completion(Shell::Zsh),
         Page::CompleteFish => completion(Shell::Fish),
