@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pping_common::{abi::LedgerEntry, parse::Untracked};
 
-use super::Agent;
+use super::state::{Agent, Losses};
 use crate::{
     Error,
     kernel::{counters, ledger::LedgerMap, runs::runs},
@@ -13,16 +13,6 @@ use crate::{
 
 /// How often groups that were refused are looked up again.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The losses that were logged, or acted on, last.
-#[derive(Default)]
-pub(super) struct Losses {
-    are_groups_logged: bool,
-    flows: u64,
-    records: u64,
-    groups: u64,
-    groups_resolved: Option<Instant>,
-}
 
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.

@@ -8,12 +8,15 @@ use pping_common::{
 };
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::{Agent, Inputs, groups::GroupsFile};
+use super::{
+    groups::GroupsFile,
+    state::{Agent, Inputs},
+};
 use crate::{
     Error,
     groups::Labels,
     kernel::{
-        clock,
+        self, clock,
         interfaces::{Change, Netlink, set_local_addresses},
         series::SeriesTable,
         sweep::sweep,
@@ -123,6 +126,21 @@ impl Agent {
         if change.addresses {
             let addresses = netlink.addresses().await?;
             set_local_addresses(&mut self.kernel, &mut self.local_addresses, addresses)?;
+        }
+        Ok(())
+    }
+
+    /// Attaches to the selected interfaces that exist, and detaches from all others.
+    pub(super) async fn update_interfaces(&mut self, netlink: &Netlink) -> Result<(), kernel::Error> {
+        let Self { interfaces, kernel, pins, .. } = self;
+        let failures = interfaces.update(kernel, pins.as_ref(), &netlink.links().await?)?;
+        if failures.is_empty() {
+            return Ok(());
+        }
+        // An interface that went away before it could be attached to is no failure.
+        let links = netlink.links().await?;
+        for (link, error) in failures.iter().filter(|(link, _)| links.contains(link)) {
+            interfaces.log_failure(link, error);
         }
         Ok(())
     }

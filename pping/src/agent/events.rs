@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Agent;
+use super::state::Agent;
 use crate::{
     Error,
     event::Event,

@@ -7,12 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Agent;
 use crate::kernel::{
     self,
     attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
     counters::Watched,
-    interfaces::{Link, Netlink},
+    interfaces::Link,
     load::Kernel,
     pins::Pins,
     selection::Selection,
@@ -192,26 +191,9 @@ impl Interfaces {
     }
 
     /// Logs a failure, once for each interface.
-    fn log_failure(&mut self, link: &Link, error: &kernel::Error) {
+    pub(super) fn log_failure(&mut self, link: &Link, error: &kernel::Error) {
         if self.failed.insert(link.ifindex) {
             tracing::warn!("{}: not watched: {error}", link.name);
         }
-    }
-}
-
-impl Agent {
-    /// Attaches to the selected interfaces that exist, and detaches from all others.
-    pub(super) async fn update_interfaces(&mut self, netlink: &Netlink) -> Result<(), kernel::Error> {
-        let Self { interfaces, kernel, pins, .. } = self;
-        let failures = interfaces.update(kernel, pins.as_ref(), &netlink.links().await?)?;
-        if failures.is_empty() {
-            return Ok(());
-        }
-        // An interface that went away before it could be attached to is no failure.
-        let links = netlink.links().await?;
-        for (link, error) in failures.iter().filter(|(link, _)| links.contains(link)) {
-            interfaces.log_failure(link, error);
-        }
-        Ok(())
     }
 }

@@ -12,40 +12,17 @@ mod reload;
 mod rotation;
 mod setup;
 mod shutdown;
+mod state;
 
-use std::{
-    collections::BTreeSet,
-    io,
-    os::fd::{AsRawFd, OwnedFd},
-    path::Path,
-    time::Instant,
-};
+use std::path::Path;
 
-use tokio::{
-    io::{Interest, unix::AsyncFd},
-    signal::unix::Signal,
-};
+pub(crate) use setup::load_options;
 
-use self::{count::Losses, groups::GroupsFile, interfaces::Interfaces};
 use crate::{
     Error, Summary, capabilities,
     config::{Config, Loader},
-    groups::Names,
-    http::{Readiness, Server},
-    kernel::{
-        self,
-        attach::leftovers,
-        interfaces::Netlink,
-        load::Kernel,
-        pins::{self, Pins},
-        selection::Selection,
-    },
-    metrics::Metrics,
-    notify::Notify,
-    output::{Ended, Output},
-    records::{Reporter, format::Encoder},
+    kernel::{self, attach::leftovers, interfaces::Netlink, pins, selection::Selection},
 };
-pub(crate) use setup::load_options;
 
 /// Watches interfaces until `shutdown` resolves or the reader of the output closes it. `loader` makes the configuration again at
 /// each SIGHUP.
@@ -60,55 +37,6 @@ pub(crate) async fn run(
     let (mut agent, mut inputs) = Box::pin(setup::set_up(config, loader)).await?;
     let ended = agent.run_until(&mut inputs, shutdown).await;
     agent.shut_down(ended).await
-}
-
-/// The parts of a running agent.
-struct Agent {
-    /// The configuration in force.
-    config: Config,
-    /// Makes the configuration again.
-    loader: Loader,
-    kernel: Kernel,
-    /// Where programs, links and maps are pinned, with `--pin`.
-    pins: Option<Pins>,
-    interfaces: Interfaces,
-    /// The addresses of this host that the kernel programs know.
-    local_addresses: BTreeSet<[u8; 16]>,
-    groups: Option<GroupsFile>,
-    /// The names of series and groups.
-    names: Names,
-    reporter: Reporter,
-    encoder: Box<dyn Encoder>,
-    output: Output,
-    metrics: Metrics,
-    server: Option<Server>,
-    readiness: Readiness,
-    losses: Losses,
-    /// When the last cycle was, in ns of the wall clock.
-    last_cycle: u64,
-    notify: Notify,
-    started: Instant,
-}
-
-/// What the agent waits for.
-struct Inputs {
-    netlink: Netlink,
-    /// Readable once the events' ring is an eighth full.
-    ring: AsyncFd<OwnedFd>,
-    hangup: Signal,
-    output_ended: Ended,
-}
-
-impl Agent {
-    /// The state that the service manager shows.
-    fn status(&self) -> String {
-        let names: Vec<&str> = self.interfaces.up().collect();
-        if names.is_empty() {
-            "waiting for interfaces".to_owned()
-        } else {
-            format!("watching {}", names.join(", "))
-        }
-    }
 }
 
 /// Removes everything that a run with `--pin` left in this directory, which ends its measuring.
@@ -140,10 +68,4 @@ pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error>
         }
     }
     Ok(lines)
-}
-
-/// Waits for a descriptor to be readable.
-fn readable<T: AsRawFd>(source: T) -> io::Result<AsyncFd<T>> {
-    // SAFETY: both sources own their descriptor for as long as they live.
-    Ok(unsafe { AsyncFd::register_with_interest(source, Interest::READABLE) }?)
 }

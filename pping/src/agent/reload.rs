@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
-use super::Agent;
+use super::state::Agent;
 use crate::{
     Error,
     config::{Change, Changes, Config},

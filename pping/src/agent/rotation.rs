@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pping_common::abi::Tally;
 
-use super::Agent;
+use super::state::Agent;
 use crate::{Error, config::Aggregation, groups::SeriesName, kernel::load::Kernel};
 
 impl Agent {

@@ -1,12 +1,23 @@
 //! Starting: everything that can fail for a mistake of the user comes before the programs are loaded, and the service manager
 //! hears that pping is ready last.
 
-use std::{os::fd::AsFd as _, time::Instant};
+use std::{
+    io,
+    os::fd::{AsFd as _, AsRawFd},
+    time::Instant,
+};
 
 use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    signal::unix::{SignalKind, signal},
+};
 
-use super::{Agent, Inputs, count::Losses, groups::GroupsFile, interfaces::Interfaces, readable};
+use super::{
+    groups::GroupsFile,
+    interfaces::Interfaces,
+    state::{Agent, Inputs, Losses},
+};
 use crate::{
     Error, capabilities,
     config::{Config, Ingress, Live, Loader},
@@ -194,4 +205,10 @@ fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
         }
     });
     Ok(())
+}
+
+/// Waits for a descriptor to be readable.
+fn readable<T: AsRawFd>(source: T) -> io::Result<AsyncFd<T>> {
+    // SAFETY: both sources own their descriptor for as long as they live.
+    Ok(unsafe { AsyncFd::register_with_interest(source, Interest::READABLE) }?)
 }

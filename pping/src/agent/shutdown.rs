@@ -2,7 +2,7 @@
 
 use pping_common::abi::{Control, Emit};
 
-use super::Agent;
+use super::state::Agent;
 use crate::{
     Error, Summary,
     kernel::{clock, counters, sweep},

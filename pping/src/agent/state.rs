@@ -1,0 +1,76 @@
+//! A running agent: its parts, and what it waits for.
+
+use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
+
+use tokio::{io::unix::AsyncFd, signal::unix::Signal};
+
+use super::{groups::GroupsFile, interfaces::Interfaces};
+use crate::{
+    config::{Config, Loader},
+    groups::Names,
+    http::{Readiness, Server},
+    kernel::{interfaces::Netlink, load::Kernel, pins::Pins},
+    metrics::Metrics,
+    notify::Notify,
+    output::{Ended, Output},
+    records::{Reporter, format::Encoder},
+};
+
+/// The parts of a running agent.
+pub(super) struct Agent {
+    /// The configuration in force.
+    pub(super) config: Config,
+    /// Makes the configuration again.
+    pub(super) loader: Loader,
+    pub(super) kernel: Kernel,
+    /// Where programs, links and maps are pinned, with `--pin`.
+    pub(super) pins: Option<Pins>,
+    pub(super) interfaces: Interfaces,
+    /// The addresses of this host that the kernel programs know.
+    pub(super) local_addresses: BTreeSet<[u8; 16]>,
+    pub(super) groups: Option<GroupsFile>,
+    /// The names of series and groups.
+    pub(super) names: Names,
+    pub(super) reporter: Reporter,
+    pub(super) encoder: Box<dyn Encoder>,
+    pub(super) output: Output,
+    pub(super) metrics: Metrics,
+    pub(super) server: Option<Server>,
+    pub(super) readiness: Readiness,
+    pub(super) losses: Losses,
+    /// When the last cycle was, in ns of the wall clock.
+    pub(super) last_cycle: u64,
+    pub(super) notify: Notify,
+    pub(super) started: Instant,
+}
+
+/// What the agent waits for.
+pub(super) struct Inputs {
+    pub(super) netlink: Netlink,
+    /// Readable once the events' ring is an eighth full.
+    pub(super) ring: AsyncFd<OwnedFd>,
+    pub(super) hangup: Signal,
+    pub(super) output_ended: Ended,
+}
+
+impl Agent {
+    /// The state that the service manager shows.
+    pub(super) fn status(&self) -> String {
+        let names: Vec<&str> = self.interfaces.up().collect();
+        if names.is_empty() {
+            "waiting for interfaces".to_owned()
+        } else {
+            format!("watching {}", names.join(", "))
+        }
+    }
+}
+
+/// The losses that were logged, or acted on, last.
+#[derive(Default)]
+pub(super) struct Losses {
+    pub(super) are_groups_logged: bool,
+    pub(super) flows: u64,
+    pub(super) records: u64,
+    pub(super) groups: u64,
+    pub(super) groups_resolved: Option<Instant>,
+}
