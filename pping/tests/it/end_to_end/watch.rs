@@ -12,7 +12,7 @@ use super::{
     witness::{self, Expected},
 };
 
-/// Recordings of a direction that may wait, as MATCHING.md has it.
+/// Recordings of a direction that may wait, as docs/methods.md has it.
 const SLOTS: u32 = 8;
 /// More than ever wait.
 const UNLIMITED: u32 = 1_000_000;
