@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-env=PPING_REVISION={}", revision.unwrap_or_else(|| "unknown".into()));
     // What only reads captures has no kernel programs, and needs no compiler for them.
     #[cfg(feature = "live")]
-    pping_ebpf_build::compile("../pping-ebpf")?;
+    pping_ebpf_build::compile(&pping_ebpf_build::Programs::PPING)?;
     Ok(())
 }
 

@@ -1,9 +1,7 @@
 //! A packet and its answer, for each method.
 
-use pping_common::{
-    exchange::{Exchange, Field, MADE, Made, Traffic},
-    rtt::Method,
-};
+use pping_bench_programs::exchange::{Exchange, Field, MADE, Made, Traffic};
+use pping_common::rtt::Method;
 
 use crate::frames;
 

@@ -20,9 +20,9 @@ use pping::{
     },
     records,
 };
+use pping_bench_programs::{BASELINE, exchange::Exchange};
 use pping_common::{
     abi::Emit,
-    exchange::Exchange,
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
     parse::Decap,
@@ -35,8 +35,6 @@ use crate::{
     measure::{Figure, Rounds, run},
     report::Report,
 };
-
-static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
 /// The loopback interface, by which test runs pretend to come in.
 const LOOPBACK: u32 = 1;

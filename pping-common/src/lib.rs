@@ -20,7 +20,6 @@ extern crate std;
 pub mod abi;
 pub mod bytes;
 pub mod dns;
-pub mod exchange;
 pub mod flow;
 pub mod group;
 pub mod hist;

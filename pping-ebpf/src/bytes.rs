@@ -16,7 +16,7 @@ use crate::{
 
 /// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
 /// of one that was asked for anew it knows nothing.
-pub(crate) struct Linear {
+pub struct Linear {
     start: usize,
     end: usize,
     frame_len: usize,
@@ -44,7 +44,7 @@ impl Linear {
 
     /// Of a packet at tc.
     #[inline(always)]
-    pub(crate) fn of_skb(ctx: &TcContext) -> Self {
+    pub fn of_skb(ctx: &TcContext) -> Self {
         Self::of_sk_buff(ctx.skb.skb)
     }
 

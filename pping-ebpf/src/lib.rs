@@ -29,7 +29,8 @@ mod sync;
 mod table;
 mod track;
 
-pub use observe::{observe_skb, observe_xdp, parse_skb};
+pub use bytes::Linear;
+pub use observe::{observe_skb, observe_xdp, parse};
 pub use sweep::{sweep, sweep_one};
 
 /// Ends a binary that panicked, which the verifier would not have let in: it rejects the endless loop.

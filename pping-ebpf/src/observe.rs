@@ -90,17 +90,12 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     }
 }
 
-/// Takes a packet at tc apart and leaves it at that, for the bench.
-#[inline(always)]
-pub fn parse_skb(ctx: &TcContext) {
-    let Some(scratch) = maps::scratch() else { return };
-    scratch.parsed = parse(&Linear::of_skb(ctx), LinkType::Ethernet, Vlan::NONE, &mut scratch.frame);
-    maps::launder(scratch);
-}
-
 /// Takes a packet apart, in steps that are verified one after the other.
+///
+/// # Errors
+/// Why the packet cannot be measured.
 #[inline(always)]
-fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
+pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;
     maps::launder(frame);
     frame.parse_network(packet)?;

@@ -71,15 +71,13 @@ pub fn rustc_flags(target_arch: &str) -> String {
     .join("\x1f")
 }
 
-/// What the binaries are compiled as.
+/// What a binary is compiled as.
 struct Variant {
-    /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binaries.
+    /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binary.
     feature: &'static str,
-    /// What that adds to their names.
+    /// What that adds to its name.
     suffix: &'static str,
 }
-
-const BINARIES: [&str; 2] = ["pping-programs", "pping-baseline"];
 
 const VARIANTS: [Variant; 3] = [
     Variant { feature: "fast-path", suffix: "" },
@@ -87,12 +85,30 @@ const VARIANTS: [Variant; 3] = [
     Variant { feature: "add-only", suffix: "-add-only" },
 ];
 
-/// Compiles the binaries of `pping-ebpf` (in `root_dir`) into `OUT_DIR`: `pping-programs` and what to measure them against, and the
-/// same for kernels before Linux 6.6 (`-slow-path`) and before Linux 5.12 (`-add-only`). For build scripts.
+/// A binary for the kernel.
+pub struct Programs {
+    /// The directory of its package, seen from the build script.
+    pub package_dir: &'static str,
+    /// Its package, which depends on `pping-ebpf` or is it.
+    pub package: &'static str,
+    /// Its name.
+    pub binary: &'static str,
+    /// Features of the package that it takes.
+    pub features: &'static [&'static str],
+}
+
+impl Programs {
+    /// The programs that the agent loads.
+    pub const PPING: Self =
+        Self { package_dir: "../pping-ebpf", package: "pping-ebpf", binary: "pping-programs", features: &[] };
+}
+
+/// Compiles a binary into `OUT_DIR`, once for the newest kernels and once each for those before Linux 6.6 (`-slow-path`) and before
+/// Linux 5.12 (`-add-only`). For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
-pub fn compile(root_dir: &str) -> Result<(), Error> {
+pub fn compile(programs: &Programs) -> Result<(), Error> {
     let toolchain = Toolchain::find().ok_or(Error::NoCompiler)?;
     if find_linker().is_none() {
         let installed = install_dir().filter(|directory| directory.join(linker::PROGRAM).is_file());
@@ -100,38 +116,40 @@ pub fn compile(root_dir: &str) -> Result<(), Error> {
     }
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
     // A directory of its own: cargo locks the one it works in, and the outer cargo is at work there. But the same for all
-    // build scripts, whatever they are compiled for themselves: what they want is the same.
+    // build scripts, which compile pping-ebpf alike.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
     let target_dir = marked.unwrap_or(&out_dir).join("bpf");
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     thread::scope(|scope| {
         let variants = VARIANTS.map(|variant| {
             let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);
-            scope.spawn(move || compile_variant(toolchain, root_dir, arch, &variant, &target_dir, out_dir))
+            scope.spawn(move || compile_variant(toolchain, programs, arch, &variant, &target_dir, out_dir))
         });
         variants
             .into_iter()
             .try_for_each(|variant| variant.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
-    println!("cargo::rerun-if-changed={root_dir}");
+    println!("cargo::rerun-if-changed={}", programs.package_dir);
     Ok(())
 }
 
 fn compile_variant(
     toolchain: Toolchain,
-    root_dir: &str,
+    programs: &Programs,
     arch: &str,
     variant: &Variant,
     target_dir: &Path,
     out_dir: &Path,
 ) -> Result<(), Error> {
+    let &Programs { package_dir, package, binary, features } = programs;
+    let variant_feature = format!("pping-ebpf/{}", variant.feature);
     let output = toolchain
         .command("cargo")
-        .current_dir(root_dir)
+        .current_dir(package_dir)
         .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(arch))
-        .args(["build", "--package", "pping-ebpf", "--release", "--target", TARGET])
-        .args(["--features", variant.feature])
-        .args(BINARIES.iter().flat_map(|binary| ["--bin", binary]))
+        .args(["build", "--package", "pping-ebpf", "--package", package, "--bin", binary])
+        .args(["--release", "--target", TARGET, "--features", &variant_feature])
+        .args(features.iter().flat_map(|feature| ["--features", feature]))
         .arg("--target-dir")
         .arg(target_dir)
         .args(toolchain.cargo_arguments())
@@ -140,12 +158,9 @@ fn compile_variant(
     if !output.status.success() {
         return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
-    for binary in BINARIES {
-        let compiled = target_dir.join(TARGET).join("release").join(binary);
-        strip::strip(&compiled, &out_dir.join(format!("{binary}{}", variant.suffix)))
-            .map_err(|error| Error::Compile(format!("{binary}: {error}")))?;
-    }
-    Ok(())
+    let compiled = target_dir.join(TARGET).join("release").join(binary);
+    strip::strip(&compiled, &out_dir.join(format!("{binary}{}", variant.suffix)))
+        .map_err(|error| Error::Compile(format!("{binary}: {error}")))
 }
 
 fn variable(name: &'static str) -> Result<String, Error> {

@@ -8,6 +8,7 @@ use pping::kernel::{
     interfaces::Link,
     load::{self, LoadOptions},
 };
+use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY, BASELINE_SLOW_PATH};
 use pping_common::{
     abi::{Counters, Lost},
     limits::UNANSWERED_IDLE_SECONDS,
@@ -22,13 +23,6 @@ use super::{
     net::{FAMILIES, Net},
     records::Records,
 };
-
-/// Programs that make packets as they go and have pping see them, of which nobody reads the events.
-static TALK: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
-static TALK_SLOW_PATH: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-slow-path"));
-static TALK_ADD_ONLY: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
 /// Entries of a map, as metrics tell.
 fn entries(net: &Net, map: &str) -> Option<f64> {
@@ -78,9 +72,9 @@ fn unread_events_are_counted() {
     /// More than there is room for.
     const SAMPLES: u32 = 60_000;
     let object = match (features::has_fetch(), features::has_tcx()) {
-        (false, _) => TALK_ADD_ONLY,
-        (true, false) => TALK_SLOW_PATH,
-        (true, true) => TALK,
+        (false, _) => BASELINE_ADD_ONLY,
+        (true, false) => BASELINE_SLOW_PATH,
+        (true, true) => BASELINE,
     };
     let mut kernel = load::open(object, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };

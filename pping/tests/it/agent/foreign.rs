@@ -10,11 +10,10 @@ use aya::{
     sys::{Stats, enable_stats},
 };
 use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping_bench_programs::BASELINE;
 use pping_lab::Topology;
 
 use super::monitor::{ok, wait_until};
-
-static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
 /// Where the foreign programs are: the router's interface towards the server.
 pub(super) const WHERE: &str = Topology::WAN;

@@ -13,6 +13,7 @@ use pping::{
         load::{self, LoadOptions},
     },
 };
+use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{
     abi::{Emit, RttEvent, Tally},
     limits::RING_BYTES,
@@ -25,13 +26,6 @@ use super::{
     rig::{counters, kernels, loopback},
     v4,
 };
-
-/// The program that makes a segment with a new `TSval` and its echo at each run, on each CPU in a flow of its own, and has
-/// pping see both.
-static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
-
-/// The same for kernels before Linux 5.12.
-static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));
 
 const CPUS: usize = 2;
 
@@ -100,7 +94,7 @@ fn stay_on(cpu: usize) {
 
 #[test]
 fn millions_of_samples_over_hundreds_of_intervals_add_up() {
-    for (object, settings) in [BASELINE, ADD_ONLY].into_iter().zip(kernels()) {
+    for (object, settings) in [BASELINE, BASELINE_ADD_ONLY].into_iter().zip(kernels()) {
         assert_millions_add_up(object, settings);
     }
 }
@@ -133,7 +127,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
 
 #[test]
 fn each_interval_has_whole_samples_as_in_their_events() {
-    for (object, settings) in [BASELINE, ADD_ONLY].into_iter().zip(kernels()) {
+    for (object, settings) in [BASELINE, BASELINE_ADD_ONLY].into_iter().zip(kernels()) {
         assert_whole_samples(object, settings);
     }
 }

@@ -1,5 +1,5 @@
-//! Programs for `cargo xtask bench`: some that do next to nothing, to measure the others against, and one
-//! that makes the packets of a conversation as it goes.
+//! Programs for `cargo xtask bench` and for tests: some that do next to nothing, to measure pping's against, and some
+//! that make the packets of a conversation as they go.
 #![no_std]
 #![no_main]
 #![expect(missing_docs, unreachable_pub, reason = "the macros wrap the hooks in functions of their own")]
@@ -18,10 +18,12 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
     programs::{TcContext, XdpContext},
 };
+use pping_bench_programs::exchange::{Exchange, Made, Traffic};
 use pping_common::{
     abi::Direction,
-    exchange::{Exchange, Made, Traffic},
+    parse::{Frame, LinkType, Vlan},
 };
+use pping_ebpf::Linear;
 
 /// Where the addresses and ports of the bench's segment are, and its timestamps.
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
@@ -49,6 +51,10 @@ static TSVALS: Array<u32> = Array::with_max_entries(Traffic::MAX_FLOWS, 0);
 #[map]
 static TSVAL: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
+/// The packet that [`baseline_parse`] takes apart.
+#[map]
+static FRAME: PerCpuArray<Frame> = PerCpuArray::with_max_entries(1, 0);
+
 /// Nothing.
 #[classifier]
 pub fn baseline_empty(_: TcContext) -> i32 {
@@ -72,7 +78,12 @@ pub fn baseline_clock(_: TcContext) -> i32 {
 /// Parses the packet and reads the clock.
 #[classifier]
 pub fn baseline_parse(ctx: TcContext) -> i32 {
-    pping_ebpf::parse_skb(&ctx);
+    if let Some(frame) = FRAME.get_ptr_mut(0) {
+        // SAFETY: this CPU's own, and softirqs are off while a packet is handled, so there is one user.
+        let frame = unsafe { &mut *frame };
+        let parsed = pping_ebpf::parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, frame);
+        core::hint::black_box(&parsed);
+    }
     // SAFETY: this helper only reads a clock.
     core::hint::black_box(unsafe { bpf_ktime_get_ns() });
     TC_ACT_UNSPEC
@@ -95,14 +106,14 @@ pub fn bench_echo(ctx: TcContext) -> i32 {
 /// Makes the packets of [`EXCHANGE`].
 #[classifier]
 pub fn baseline_exchange(ctx: TcContext) -> i32 {
-    exchange_as_told(&ctx, |_| {});
+    exchange_given(&ctx, |_| {});
     TC_ACT_UNSPEC
 }
 
 /// The same, and pping sees both.
 #[classifier]
 pub fn bench_exchange(ctx: TcContext) -> i32 {
-    exchange_as_told(&ctx, |direction| observe(&ctx, direction));
+    exchange_given(&ctx, |direction| observe(&ctx, direction));
     TC_ACT_UNSPEC
 }
 
@@ -169,7 +180,7 @@ fn store(ctx: &XdpContext, at: usize, bytes: &[u8]) {
 }
 
 #[inline(always)]
-fn exchange_as_told(ctx: &TcContext, observe: impl Fn(Direction)) {
+fn exchange_given(ctx: &TcContext, observe: impl Fn(Direction)) {
     let (Some(number), Some(exchange)) = (NUMBER.get_ptr_mut(0), EXCHANGE.get(0)) else { return };
     // SAFETY: a valid pointer into the map, and one run of the bench at a time.
     let number = unsafe { &mut *number };

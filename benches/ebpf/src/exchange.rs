@@ -1,4 +1,4 @@
-//! What `cargo xtask bench` has its own program in the kernel send back and forth.
+//! What the programs send back and forth for `cargo xtask bench`.
 
 /// Bytes of a packet that the program writes. What is behind them stays what it was.
 pub const MADE: usize = 96;
@@ -70,9 +70,9 @@ impl Traffic {
 }
 
 // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
-#[cfg(feature = "aya")]
+#[cfg(feature = "compiled")]
 unsafe impl aya::Pod for Exchange {}
 
 // SAFETY: as above.
-#[cfg(feature = "aya")]
+#[cfg(feature = "compiled")]
 unsafe impl aya::Pod for Traffic {}

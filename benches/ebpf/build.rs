@@ -1,0 +1,17 @@
+//! Compiles the programs, for the library to carry.
+
+#[cfg(feature = "compiled")]
+fn main() -> Result<(), pping_ebpf_build::Error> {
+    for source in ["../../pping-common/src", "../../pping-ebpf"] {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    pping_ebpf_build::compile(&pping_ebpf_build::Programs {
+        package_dir: ".",
+        package: "pping-bench-programs",
+        binary: "pping-baseline",
+        features: &["pping-bench-programs/kernel"],
+    })
+}
+
+#[cfg(not(feature = "compiled"))]
+fn main() {}
