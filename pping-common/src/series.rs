@@ -27,6 +27,10 @@ impl SeriesKey {
     /// In place of a [`Direction`]: the packet's direction is unknown.
     pub const NO_DIRECTION: u8 = u8::MAX;
 
+    /// A key that is yet to be written.
+    pub const NONE: Self =
+        Self { group: GroupKey::ALL, interface: 0, method: 0, direction: Self::NO_DIRECTION, reserved: 0 };
+
     /// A series whose direction is known.
     #[inline(always)]
     pub fn new(group: GroupKey, interface: u16, method: Method, direction: Direction) -> Self {

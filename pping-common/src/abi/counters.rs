@@ -3,7 +3,7 @@
 use crate::{
     flow::Reason,
     method::Method,
-    parse::{Protocol, Untracked},
+    parse::{Direction, Protocol, Untracked},
 };
 
 /// What the ring buffer had no room for.
@@ -97,6 +97,24 @@ impl Counters {
         unaggregated: 0,
         lost: [0; Lost::COUNT],
     };
+
+    /// Counts a packet: `protocol` is the number of its [`Protocol`], below [`Protocol::COUNT`], and `len` its length.
+    #[inline(always)]
+    pub fn packet(&mut self, direction: Direction, protocol: usize, len: usize, traffic_class: u8) {
+        let direction = direction as usize;
+        self.packets[direction][protocol] += 1;
+        self.bytes[direction][protocol] += len as u64;
+        if protocol != Protocol::NonIp as usize {
+            self.ecn[direction][usize::from(traffic_class & 3)] += 1;
+        }
+    }
+
+    /// The counters of segments sent again, and of segments that others overtook.
+    #[inline(always)]
+    pub fn segments(&mut self, direction: Direction) -> (&mut u64, &mut u64) {
+        let direction = direction as usize;
+        (&mut self.retransmissions[direction], &mut self.reordered[direction])
+    }
 
     /// Adds what another CPU or interface counted.
     pub fn add(&mut self, other: &Self) {

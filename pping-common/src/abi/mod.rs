@@ -8,6 +8,8 @@ mod counters;
 mod events;
 mod interface;
 mod ledger;
+mod report;
+mod selector;
 mod sweep;
 
 pub use control::Control;
@@ -17,6 +19,8 @@ pub use events::{
 };
 pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{BUCKETS, Balance, LABEL_BYTES, LedgerEntry};
+pub use report::{FlowReporter, FlowState};
+pub use selector::SeriesSelector;
 pub use sweep::SweepRequest;
 
 pub use crate::{

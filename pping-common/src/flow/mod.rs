@@ -1,5 +1,6 @@
 //! A flow: its name, what is kept of it between two packets, and what a packet does to that.
 
+mod count;
 mod direction;
 mod key;
 mod latest;
@@ -12,6 +13,7 @@ mod tcp;
 mod tests;
 mod transitions;
 
+pub use count::{Adder, Exclusive};
 pub use direction::FlowDirection;
 pub use key::{Endpoint, FlowKey};
 pub use latest::{Latest, Noted};

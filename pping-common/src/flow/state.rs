@@ -66,6 +66,18 @@ impl Flow {
         high: FlowDirection::EMPTY,
     };
 
+    /// [`Flow::local`] of a flow whose ends are addresses of this host, or not.
+    #[inline(always)]
+    pub fn local_ends(low: bool, high: bool) -> u32 {
+        u32::from(low) << Endpoint::Low as u32 | u32::from(high) << Endpoint::High as u32
+    }
+
+    /// Whether a direction is open.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.low.lifecycle == Lifecycle::Open || self.high.lifecycle == Lifecycle::Open
+    }
+
     /// What `endpoint` sends.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &FlowDirection {

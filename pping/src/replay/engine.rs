@@ -6,16 +6,16 @@ use super::{
 };
 use crate::capture::Packet;
 
-/// Packets per flow in the table that come between two sweeps at least, so that looking at all flows costs each
-/// packet as much as looking at a few: in a capture of months there may be a packet a second.
+/// A sweep looks at all flows, so it waits until at least one packet per this many flows came since the last: in a capture of
+/// months there may be a packet a second.
 const FLOWS_SWEPT_PER_PACKET: u64 = 8;
 
-/// Measures the packets of a capture. What time is, when there is no clock:
+/// Measures the packets of a capture, whose timestamps are the clock:
 ///
-/// - A flow is idle by whole seconds from the first packet of the capture to the newest so far. It is forgotten by the
-///   same limits as in the kernel, exactly: a packet of a flow that has been idle too long begins a new one.
-/// - A packet that is more than a second older than the newest of its flow sets the flow's clock back: what waits is
-///   forgotten, and the flow goes on from there. An echo that is older than what it echoes gives no sample.
+/// - Idle time is counted in whole seconds from the first packet of the capture to the newest so far. Flows expire by the
+///   kernel's limits, exactly: a packet of a flow that has been idle too long begins a new one.
+/// - A packet that is more than a second older than the newest of its flow sets the flow's clock back: what is pending is
+///   discarded, and the flow goes on from there. An echo that is older than what it echoes gives no sample.
 /// - A packet that is more than a minute older than the newest of the capture sets the count of seconds back: it goes
 ///   on from there, and no flow gets older by it.
 pub struct Engine {
@@ -58,8 +58,8 @@ impl Engine {
         self.tracker.packet(packet, second);
     }
 
-    /// Brings the series up to date at the end of an interval. Flows that have been idle too long go first, so that this
-    /// takes no longer than what came in the last minutes, however few packets come.
+    /// Brings the series up to date at the end of an interval. Expired flows are removed first, so that the time this takes
+    /// depends on the flows of the last minutes only.
     pub fn fold(&mut self, time: u64) {
         let second = self.clock.advance(time);
         self.tracker.sweep(time, second);

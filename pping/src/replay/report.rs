@@ -4,18 +4,15 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::{
-        Counters, Direction, Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent,
-        SeriesKey, SeriesRef, TriggeredBy,
+        Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
+        SeriesKey, SeriesRef, SeriesSelector,
     },
-    flow::{Address, Changes, Endpoint, Flow, FlowKey, Lifecycle, Reason},
-    parse::{Datagram, Frame, Protocol, Segment},
+    flow::{Address, Changes, Endpoint, Flow, FlowKey, Reason},
+    parse::Frame,
     rtt::{Rules, Sample},
 };
 
-use super::{
-    series::{Belonging, Series},
-    tracker::Settings,
-};
+use super::{series::Series, tracker::Settings};
 use crate::event::Event;
 
 /// What is known of a packet beside its bytes.
@@ -38,9 +35,9 @@ impl Seen {
 
 /// What has been counted and reported.
 pub struct Report {
-    /// What was counted, over all interfaces. Packets of which nobody knows which way they went count as coming in.
+    /// What was counted, over all interfaces. Packets whose direction is unknown count as coming in.
     pub counters: Counters,
-    /// What is to be told, with times as those of the packets. Whoever takes an event removes it.
+    /// The events so far, with times as those of the packets. Their reader takes them out.
     pub events: Vec<Event>,
     pub(super) series: Series,
     emit: Emit,
@@ -59,86 +56,70 @@ impl Report {
         }
     }
 
-    /// What a packet opened and closed, in the order of time: a sample belongs between [`Report::opened`] and this.
+    /// What a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.
     pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
         self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
-        for (is_closed, by, endpoints) in [
-            (changes.closed_forward, TriggeredBy::Destination, endpoints.reversed()),
-            (changes.closed_reverse, TriggeredBy::Source, endpoints),
-        ] {
-            if is_closed {
-                self.flow(FlowEventKind::Closing, changes.closed_by, by, now, endpoints);
-            }
-        }
+        FlowEvent::closings(changes, || endpoints, now, self);
     }
 
     /// The direction that a packet opened by answering.
     pub(super) fn opened(&mut self, changes: &Changes, endpoints: Endpoints) {
         if changes.opened {
             self.counters.opened[changes.opened_by as usize] += u64::from(changes.opened_first);
-            let (by, at) = (TriggeredBy::Destination, changes.opened_at);
-            self.flow(FlowEventKind::Opening, changes.opened_by, by, at, endpoints);
+            FlowReporter::report(self, || FlowEvent::opening(changes, endpoints));
         }
     }
 
     /// A sample of a packet that `from` sent.
-    pub(super) fn sample(
+    pub(super) fn sample<A: Address>(
         &mut self,
         sample: &Sample,
         (flow, from): (&mut Flow, Endpoint),
         frame: &Frame,
         seen: Seen,
-        endpoints: Endpoints,
     ) {
-        let cached = match from.other() {
+        let timed = from.other();
+        let reference = match timed {
             Endpoint::Low => &mut flow.low.series,
             Endpoint::High => &mut flow.high.series,
         };
-        let series = self.count(sample, cached, frame, seen);
-        let (timed, other) = (flow.direction(from.other()), flow.direction(from));
-        let event = of_sample(sample, frame, seen, endpoints, series);
-        self.tell(RttEvent {
-            min_rtt: timed.rtt.min,
-            smoothed_rtt: timed.rtt.smoothed,
-            sent_packets: timed.packets,
-            sent_bytes: timed.bytes,
-            rec_packets: other.packets,
-            rec_bytes: other.bytes,
-            ..event
-        });
+        let series = self.count(sample, reference, frame, seen);
+        self.rtt::<A>(sample, &FlowState::of(flow, timed), frame, seen, series);
     }
 
     /// A sample of a packet that belongs to no flow.
-    pub(super) fn sample_without_flow(
+    pub(super) fn sample_without_flow<A: Address>(&mut self, sample: &Sample, frame: &Frame, seen: Seen) {
+        let series = self.count(sample, &mut { SeriesRef::NONE }, frame, seen);
+        self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, seen, series);
+    }
+
+    /// Adds a sample to its series, and returns the index of that.
+    fn count(
         &mut self,
         sample: &Sample,
+        reference: &mut SeriesRef,
         frame: &Frame,
         seen: Seen,
-        endpoints: Endpoints,
-    ) {
-        let mut none = SeriesRef::NONE;
-        let series = self.count(sample, &mut none, frame, seen);
-        self.tell(of_sample(sample, frame, seen, endpoints, series));
-    }
-
-    /// Adds a sample to its series, and returns the place of that.
-    fn count(&mut self, sample: &Sample, cached: &mut SeriesRef, frame: &Frame, seen: Seen) -> Option<u32> {
+    ) -> Option<u32> {
         let direction = seen.direction.unwrap_or(Direction::Ingress);
         self.counters.samples[direction as usize][sample.method as usize] += 1;
-        let belonging = Belonging {
-            interface: seen.interface_id,
-            method: sample.method,
-            direction: seen.direction_number(),
-            dscp: frame.traffic_class >> 2,
-            source: frame.source,
-            destination: frame.destination,
-        };
-        self.series.sample(cached, &belonging, sample.rtt, &mut self.counters)
+        let selector =
+            SeriesSelector::of_sample(seen.interface_id, sample.method, seen.direction_number(), frame);
+        self.series.sample(reference, &selector, sample.rtt, &mut self.counters)
     }
 
-    fn tell(&mut self, event: RttEvent) {
+    fn rtt<A: Address>(
+        &mut self,
+        sample: &Sample,
+        state: &FlowState,
+        frame: &Frame,
+        seen: Seen,
+        series: Option<u32>,
+    ) {
         if self.emit.has(Emit::SAMPLES) {
-            self.events.push(Event::Rtt(event));
+            let packet = (seen.interface_id, seen.direction_number(), frame);
+            let series = series.unwrap_or(RttEvent::NO_SERIES);
+            self.events.push(Event::Rtt(RttEvent::new::<A>(packet, seen.now - 1, sample, state, series)));
         }
     }
 
@@ -147,20 +128,12 @@ impl Report {
         self.series.fold(key, flow, &self.rules, &mut self.counters);
     }
 
-    /// A flow that has been idle too long, and is forgotten; its newest packet came at `newest`.
+    /// A flow that has been idle too long, and is removed; its newest packet came at `newest`.
     pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
         self.fold(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
-        let open = [Endpoint::Low, Endpoint::High]
-            .map(|endpoint| flow.direction(endpoint).lifecycle == Lifecycle::Open);
-        self.counters.closed[Reason::Timeout as usize] += u64::from(open.contains(&true));
-        let low = endpoints_of_low(key);
-        for (is_open, endpoints) in open.into_iter().zip([low, low.reversed()]) {
-            if is_open {
-                let by = TriggeredBy::GarbageCollection;
-                self.flow(FlowEventKind::Closing, Reason::Timeout, by, now, endpoints);
-            }
-        }
+        self.counters.closed[Reason::Timeout as usize] += u64::from(flow.is_open());
+        FlowEvent::timeouts(key, flow, now, self);
         self.end(key, flow, newest, Reason::Timeout as u8);
     }
 
@@ -172,115 +145,21 @@ impl Report {
 
     /// The end of a flow, which is due to `reason` unless it closed before.
     fn end<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, newest: u64, reason: u8) {
-        if !self.emit.has(Emit::ENDS) {
-            return;
+        if self.emit.has(Emit::ENDS) {
+            let mut event = EndEvent::new(key, flow, newest, reason);
+            event.began = event.began.saturating_sub(1);
+            event.ended = event.ended.saturating_sub(1);
+            self.events.push(Event::End(event));
         }
-        let (reason, ended) = match flow.closed_at {
-            0 => (reason, newest),
-            closed_at => (flow.closed_by as u8, closed_at),
-        };
-        let (beginner, began) = flow.beginning();
-        let low = endpoints_of_low(key);
-        self.events.push(Event::End(EndEvent {
-            kind: EventKind::End as u8,
-            reason,
-            reserved: [0; 6],
-            began: began.saturating_sub(1),
-            ended: ended.saturating_sub(1),
-            endpoints: match beginner {
-                Endpoint::Low => low,
-                Endpoint::High => low.reversed(),
-            },
-            sent: flow.direction(beginner).into(),
-            received: flow.direction(beginner.other()).into(),
-        }));
     }
+}
 
-    fn flow(
-        &mut self,
-        event: FlowEventKind,
-        reason: Reason,
-        triggered_by: TriggeredBy,
-        at: u64,
-        endpoints: Endpoints,
-    ) {
-        if !self.emit.has(Emit::FLOWS) {
-            return;
+impl FlowReporter for Report {
+    fn report(&mut self, event: impl FnOnce() -> FlowEvent) {
+        if self.emit.has(Emit::FLOWS) {
+            let event = event();
+            self.events
+                .push(Event::Flow(FlowEvent { timestamp: event.timestamp.saturating_sub(1), ..event }));
         }
-        self.events.push(Event::Flow(FlowEvent {
-            kind: EventKind::Flow as u8,
-            event: event as u8,
-            reason: reason as u8,
-            triggered_by: triggered_by as u8,
-            reserved: 0,
-            timestamp: at.saturating_sub(1),
-            endpoints,
-        }));
-    }
-}
-
-/// The event of a sample of which no more is known than what its packet says.
-fn of_sample(
-    sample: &Sample,
-    frame: &Frame,
-    seen: Seen,
-    endpoints: Endpoints,
-    series: Option<u32>,
-) -> RttEvent {
-    RttEvent {
-        kind: EventKind::Rtt as u8,
-        method: sample.method as u8,
-        direction: seen.direction_number(),
-        dscp: frame.traffic_class >> 2,
-        identifier: sample.identifier,
-        timestamp: seen.now - 1,
-        endpoints,
-        rtt: sample.rtt,
-        min_rtt: sample.rtt,
-        smoothed_rtt: sample.rtt,
-        sent_packets: 0,
-        sent_bytes: 0,
-        rec_packets: 0,
-        rec_bytes: 0,
-        vlan: frame.vlan,
-        series: series.unwrap_or(RttEvent::NO_SERIES),
-        reserved: 0,
-        side_rtt: sample.side_rtt,
-    }
-}
-
-/// The flow of a packet, whose sender is the one that replied.
-pub(super) fn endpoints<A: Address>(interface_id: u16, frame: &Frame) -> Endpoints {
-    let (source_port, destination_port) = frame.transport.ports();
-    Endpoints {
-        source: frame.source.to_bytes(),
-        destination: frame.destination.to_bytes(),
-        source_port,
-        destination_port,
-        interface: interface_id,
-        protocol: protocol::<A>(frame.transport.number()),
-        reserved: 0,
-    }
-}
-
-/// A flow, whose lower end is the one that is timed.
-fn endpoints_of_low<A: Address>(key: &FlowKey<A>) -> Endpoints {
-    Endpoints {
-        source: key.high.to_address().to_bytes(),
-        destination: key.low.to_address().to_bytes(),
-        source_port: key.high_port,
-        destination_port: key.low_port,
-        interface: key.interface,
-        protocol: protocol::<A>(key.protocol),
-        reserved: 0,
-    }
-}
-
-/// What a flow's protocol number stands for in events.
-fn protocol<A: Address>(number: u8) -> u8 {
-    match number {
-        Segment::NUMBER => Protocol::Tcp as u8,
-        Datagram::NUMBER => Protocol::Udp as u8,
-        _ => A::ECHO as u8,
     }
 }

@@ -5,16 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{Counters, Purpose, SeriesKey, SeriesRef, Tally, Traffic},
+    abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic},
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
-    parse::IpAddress,
-    rtt::{Method, Rules},
+    rtt::Rules,
 };
 
 use crate::groups::Lookup;
 
-/// A series, and when something was last taken from it.
+/// A series, and when it was last taken from.
 struct Kept {
     tally: Tally,
     taken_at: u64,
@@ -24,27 +23,13 @@ struct Kept {
 pub(super) struct Series {
     grouping: Grouping,
     labels: Arc<Lookup>,
-    /// How many groups are told apart.
+    /// How many groups there may be, beside that of all others.
     max_groups: usize,
-    /// Those that are, and how many series each has.
+    /// The groups, and how many series each has.
     groups: HashMap<GroupKey, usize, RandomState>,
-    /// Changes when places do, so that flows look for theirs again.
+    /// Changes when indexes do, so that flows look for theirs again.
     generation: u32,
     kept: IndexMap<SeriesKey, Kept, RandomState>,
-}
-
-/// What decides on the series of samples and packets of a flow direction.
-pub(super) struct Belonging {
-    pub(super) interface: u16,
-    pub(super) method: Method,
-    /// Where echoes are seen, as the number of a direction.
-    pub(super) direction: u8,
-    /// Codepoint of the echoes.
-    pub(super) dscp: u8,
-    /// The host that replies.
-    pub(super) source: IpAddress,
-    /// The host whose packets are timed.
-    pub(super) destination: IpAddress,
 }
 
 impl Series {
@@ -64,12 +49,12 @@ impl Series {
         self.kept.get_index(index as usize).map(|(key, _)| key)
     }
 
-    /// All of them that have something.
+    /// Those that are not empty.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
         self.kept.iter().map(|(key, kept)| (key, &kept.tally)).filter(|(_, tally)| !tally.is_empty())
     }
 
-    /// Takes what they have got, at `now`, and forgets those that have had nothing for `timeout`.
+    /// Takes what was added to them, at `now`, and removes those to which nothing was added for `timeout`.
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         let mut taken = Vec::new();
         let before = self.kept.len();
@@ -94,15 +79,15 @@ impl Series {
         taken
     }
 
-    /// Takes a sample of what a side sends, and returns the index of its series if there is one.
+    /// Adds a sample to its series, and returns the index of that if there is one.
     pub(super) fn sample(
         &mut self,
-        cached: &mut SeriesRef,
-        belonging: &Belonging,
+        reference: &mut SeriesRef,
+        selector: &SeriesSelector,
         rtt: u64,
         counters: &mut Counters,
     ) -> Option<u32> {
-        let index = self.find(cached, belonging, counters);
+        let index = self.find(reference, selector, counters);
         match index.and_then(|index| self.tally(index)) {
             Some(tally) => tally.sample(rtt),
             None => counters.unaggregated += 1,
@@ -110,8 +95,7 @@ impl Series {
         index
     }
 
-    /// Takes what a flow sent since the last time, each way. A side that never sent a packet has no series, nor has one
-    /// that is not timed.
+    /// Adds what a flow sent since the last time to its series.
     pub(super) fn fold<A: Address>(
         &mut self,
         key: &FlowKey<A>,
@@ -123,29 +107,14 @@ impl Series {
         if (low, high) == (Traffic::default(), Traffic::default()) {
             return;
         }
-        let method = flow.method(key.protocol, rules.methods);
-        let addresses = |endpoint| match endpoint {
-            Endpoint::Low => (key.high.to_address(), key.low.to_address()),
-            Endpoint::High => (key.low.to_address(), key.high.to_address()),
-        };
-        for (endpoint, sent, received) in [(Endpoint::Low, low, high), (Endpoint::High, high, low)] {
-            if !flow.may_have_samples(endpoint, rules.include_local) {
-                continue;
-            }
-            let (source, destination) = addresses(endpoint);
-            let belonging = Belonging {
-                interface: key.interface,
-                method,
-                direction: flow.matched_at(endpoint),
-                dscp: flow.direction(endpoint.other()).latest.dscp,
-                source,
-                destination,
-            };
-            let cached = match endpoint {
+        for (timed, sent, received) in [(Endpoint::Low, low, high), (Endpoint::High, high, low)] {
+            let Some(selector) = SeriesSelector::of_flow(key, flow, timed, rules) else { continue };
+            let reference = match timed {
                 Endpoint::Low => &mut flow.low.series,
                 Endpoint::High => &mut flow.high.series,
             };
-            if let Some(tally) = self.find(cached, &belonging, counters).and_then(|index| self.tally(index)) {
+            if let Some(tally) = self.find(reference, &selector, counters).and_then(|index| self.tally(index))
+            {
                 tally.sent.add(&sent);
                 tally.received.add(&received);
             }
@@ -156,38 +125,39 @@ impl Series {
         self.kept.get_index_mut(index as usize).map(|(_, kept)| &mut kept.tally)
     }
 
-    /// The index of a series; that of what there was no room for, if there is none for its group.
+    /// The index of a series, or of that of all other groups if there is no room for its own.
     fn find(
         &mut self,
-        cached: &mut SeriesRef,
-        belonging: &Belonging,
+        reference: &mut SeriesRef,
+        selector: &SeriesSelector,
         counters: &mut Counters,
     ) -> Option<u32> {
-        let &Belonging { interface, method, direction, dscp, source, destination } = belonging;
-        let class = if self.grouping.by_dscp == 0 { 0 } else { dscp };
-        let purpose = Purpose::new(self.generation, method as u8, direction, class);
+        let purpose = selector.purpose(self.grouping, self.generation);
         // A purpose does not tell an unknown direction from the others.
-        if cached.is_for(purpose) && self.key(cached.index()).is_some_and(|key| key.direction == direction) {
-            return Some(cached.index());
+        if reference.is_for(purpose)
+            && self.key(reference.index()).is_some_and(|key| key.direction == selector.direction)
+        {
+            return Some(reference.index());
         }
-        let group = self.grouping.key(source, destination, dscp, |address| self.labels.label(address));
-        let key = SeriesKey { group, interface, method: method as u8, direction, reserved: 0 };
+        let grouping = self.grouping;
+        let mut key = SeriesKey::NONE;
+        selector.write_key(&mut key, grouping, |address| self.labels.label(address));
         let index = self.index_of(key).or_else(|| {
             counters.groups_refused += 1;
             self.index_of(SeriesKey { group: GroupKey::OTHER, ..key })
         })?;
-        *cached = SeriesRef::new(index, 0, purpose);
+        *reference = SeriesRef::new(index, 0, purpose);
         Some(index)
     }
 
-    /// Whether a group is told apart, as it is if there still is room for one.
+    /// Whether a group has series of its own, as it has if there still is room for one.
     fn is_admitted(&self, group: &GroupKey) -> bool {
         let is_always_there = [GroupKey::ALL, GroupKey::OTHER].contains(group);
-        is_always_there || self.groups.contains_key(group) || self.told_apart() < self.max_groups
+        is_always_there || self.groups.contains_key(group) || self.groups() < self.max_groups
     }
 
-    /// How many groups are told apart, beside what there was no room for.
-    fn told_apart(&self) -> usize {
+    /// How many groups there are, beside that of all others.
+    fn groups(&self) -> usize {
         self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
     }
 

@@ -21,14 +21,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A flow of which nothing is known but which sides are `local` (as [`Flow::local`]), and the time of a packet.
+    /// A new flow, of which `local` says what [`Flow::local`] does, and `now` when its first packet came.
     pub(super) fn new(local: u32, now: u64) -> Self {
         Self { flow: Flow { local, ..Flow::EMPTY }, newest: now }
     }
 
     /// Takes the time of a packet.
     #[inline]
-    pub(super) fn see(&mut self, now: u64, second: u32) {
+    pub(super) fn touch(&mut self, now: u64, second: u32) {
         self.flow.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {
             self.flow.set_clock_back();
@@ -44,15 +44,15 @@ pub(super) struct Table<A> {
     flows: IndexMap<FlowKey<A>, Entry, RandomState>,
     /// The second of the last sweep.
     swept: u32,
-    /// The flows that were made, the last of them: a ring, so that each finds out whether the one in its place was ever answered.
-    begun: Vec<FlowKey<A>>,
-    /// Where the next is noted.
-    next_begun: usize,
+    /// A ring of the newest flows: each replaces the oldest in it, which is evicted if it is still unanswered.
+    recent: Vec<FlowKey<A>>,
+    /// Where the next goes in the ring.
+    next_recent: usize,
 }
 
 impl<A> Default for Table<A> {
     fn default() -> Self {
-        Self { flows: IndexMap::default(), swept: 0, begun: Vec::new(), next_begun: 0 }
+        Self { flows: IndexMap::default(), swept: 0, recent: Vec::new(), next_recent: 0 }
     }
 }
 
@@ -61,9 +61,9 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.len()
     }
 
-    /// Where a flow is. One that has been idle too long is forgotten instead, whether or not a sweep came by.
+    /// The index of a flow. One that has been idle too long is removed instead, whether or not a sweep came by.
     #[inline]
-    pub(super) fn find(
+    pub(super) fn lookup(
         &mut self,
         key: &FlowKey<A>,
         now: u64,
@@ -74,7 +74,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         if !entry.flow.is_expired(key.protocol, second) {
             return Some(index);
         }
-        self.forget(index, now, report);
+        self.remove(index, now, report);
         None
     }
 
@@ -89,15 +89,15 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.get_index_of(key)
     }
 
-    /// Notes a new flow in place of one that was made `places` flows before, and deletes that if nobody has answered it since.
-    pub(super) fn evict_unanswered(&mut self, key: FlowKey<A>, places: usize, report: &mut Report) {
-        let Some(place) = self.begun.get_mut(self.next_begun % places) else {
-            self.begun.push(key);
-            self.next_begun += 1;
+    /// Puts a new flow into the ring of `capacity` flows, and evicts the oldest in it if it is still unanswered.
+    pub(super) fn evict_unanswered(&mut self, key: FlowKey<A>, capacity: usize, report: &mut Report) {
+        let Some(oldest) = self.recent.get_mut(self.next_recent % capacity) else {
+            self.recent.push(key);
+            self.next_recent += 1;
             return;
         };
-        self.next_begun = (self.next_begun + 1) % places;
-        let old = std::mem::replace(place, key);
+        self.next_recent = (self.next_recent + 1) % capacity;
+        let old = std::mem::replace(oldest, key);
         if old != key
             && let Some((index, _, entry)) = self.flows.get_full(&old)
             && entry.flow.is_unanswered()
@@ -108,7 +108,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         }
     }
 
-    /// Adds a flow; `None` when there are `max_flows` already, and all of them live.
+    /// Inserts a flow; `None` when there are `max_flows` already, and none of them has been idle too long.
     pub(super) fn insert(
         &mut self,
         key: FlowKey<A>,
@@ -117,7 +117,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         (now, second): (u64, u32),
         report: &mut Report,
     ) -> Option<()> {
-        // Within a second no flow comes to be idle too long.
+        // Idle time is counted in seconds, so one sweep a second finds all.
         if self.len() >= max_flows && self.swept != second {
             self.sweep(now, second, report);
         }
@@ -128,22 +128,22 @@ impl<A: Address + Eq + Hash> Table<A> {
         Some(())
     }
 
-    /// Forgets the flows that have been idle too long.
+    /// Removes the flows that have been idle too long.
     pub(super) fn sweep(&mut self, now: u64, second: u32, report: &mut Report) {
         self.swept = second;
-        // From the end, since the last takes the place of one that goes.
+        // From the end, since the last flow moves to the index of one that is removed.
         for index in (0..self.flows.len()).rev() {
             let is_expired = self
                 .flows
                 .get_index(index)
                 .is_some_and(|(key, entry)| entry.flow.is_expired(key.protocol, second));
             if is_expired {
-                self.forget(index, now, report);
+                self.remove(index, now, report);
             }
         }
     }
 
-    fn forget(&mut self, index: usize, now: u64, report: &mut Report) {
+    fn remove(&mut self, index: usize, now: u64, report: &mut Report) {
         if let Some((key, mut entry)) = self.flows.swap_remove_index(index) {
             report.expired(&key, &mut entry.flow, entry.newest, now);
         }
@@ -156,7 +156,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         }
     }
 
-    /// Forgets all flows, as nothing more is to come.
+    /// Removes all flows: the capture is over.
     pub(super) fn finish(&mut self, report: &mut Report) {
         for (key, mut entry) in self.flows.drain(..) {
             report.cut_off(&key, &mut entry.flow, entry.newest);

@@ -5,23 +5,23 @@ use std::{collections::HashSet, hash::Hash, sync::Arc};
 
 use ipnet::IpNet;
 use pping_common::{
-    abi::{Direction, Emit, SeriesKey, Tally},
+    abi::{Direction, Emit, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
-    flow::{Address, Endpoint, Flow, FlowKey, Noted},
+    flow::{Address, Endpoint, Exclusive, Flow, FlowKey, Noted},
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
-    parse::{Decap, Family, Frame, IpAddress, Kind, Protocol, Scope, Untracked, Vlan},
+    parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
     rtt::{Effect, Method, Rules, Sample},
 };
 
 use super::{
     queries::{BothQueries, Elapsed, Queries},
-    report::{Report, Seen, endpoints},
+    report::{Report, Seen},
     table::{Entry, Table, Tables},
 };
 use crate::{capture::Packet, groups::Lookup};
 
-/// What is fixed before the first packet.
+/// The settings, fixed before the first packet.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How to measure, and how often to record.
@@ -30,24 +30,24 @@ pub struct Settings {
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
-    /// Of those, how many need not have been answered by anybody.
+    /// Of those, how many may be unanswered.
     pub max_unanswered: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
     /// How flow directions are grouped.
     pub grouping: Grouping,
-    /// The numbers of labels, where groups are made of those.
+    /// Labels by prefix, where groups are made of those.
     pub labels: Arc<Lookup>,
-    /// Groups that are told apart.
+    /// Groups, beside that of all others.
     pub max_groups: u32,
-    /// Networks whose traffic is left out.
+    /// Networks whose flows are not measured.
     pub exclude: Vec<IpNet>,
-    /// Which events are wanted.
+    /// Which events to report.
     pub emit: Emit,
 }
 
 impl Settings {
-    /// One group, from which nothing is left out, and of which samples, openings and closings are told.
+    /// One group, nothing excluded; samples, openings and closings are reported.
     pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
         Self {
             rules,
@@ -64,7 +64,7 @@ impl Settings {
     }
 }
 
-/// Follows flows, and DNS queries. It knows no time but what it is told.
+/// Follows flows, and DNS queries. Its time is what each call gives it.
 pub struct Tracker {
     /// What it counts and reports.
     pub report: Report,
@@ -92,7 +92,7 @@ impl Tracker {
         }
     }
 
-    /// Takes an address for one of the host that captured. Loopback addresses always are; a capture tells no others.
+    /// Takes an address for one of the host that captured. Loopback addresses always are; a capture says nothing of others.
     pub fn add_local(&mut self, address: [u8; 16]) {
         self.local.insert(address);
     }
@@ -108,14 +108,8 @@ impl Tracker {
         let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
         queries.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
-        let (direction, protocol) =
-            (packet.direction.unwrap_or(Direction::Ingress) as usize, frame.protocol as usize);
-        let counters = &mut report.counters;
-        counters.packets[direction][protocol] += 1;
-        counters.bytes[direction][protocol] += packet.bytes.frame_len as u64;
-        if frame.protocol != Protocol::NonIp {
-            counters.ecn[direction][usize::from(frame.traffic_class & 3)] += 1;
-        }
+        let (direction, protocol) = (packet.direction.unwrap_or(Direction::Ingress), frame.protocol as usize);
+        report.counters.packet(direction, protocol, packet.bytes.frame_len, frame.traffic_class);
         let seen = Seen {
             direction: packet.direction,
             interface_id: packet.interface,
@@ -136,8 +130,8 @@ impl Tracker {
         }
     }
 
-    /// Forgets the flows that have been idle too long by this second, and says so as of `time`, and the queries that have
-    /// waited too long by then.
+    /// Removes the flows that have been idle too long by this second, and reports them as of `time`, and removes the queries
+    /// that have waited too long by then.
     pub fn sweep(&mut self, time: u64, second: u32) {
         let now = time.saturating_add(1);
         self.tables.v4.sweep(now, second, &mut self.report);
@@ -152,7 +146,7 @@ impl Tracker {
         self.tables.v6.fold(&mut self.report);
     }
 
-    /// Forgets all flows as there is nothing more to come, and reports their end.
+    /// Removes all flows, since the capture is over, and reports their end.
     pub fn finish(&mut self) {
         self.give_up();
         self.tables.v4.finish(&mut self.report);
@@ -163,18 +157,18 @@ impl Tracker {
         self.report.counters.dns_unanswered += self.queries.give_up();
     }
 
-    /// The series that have got something, in the order in which they began.
+    /// The series that are not empty, in the order in which they began.
     pub fn series(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
         self.report.series.iter()
     }
 
-    /// What series have got since this was last asked for, at `now`. One that got nothing for `timeout` ns is forgotten,
-    /// and makes room for others.
+    /// Takes what was added to the series since the last call, at `now`. A series to which nothing was added for `timeout` ns is
+    /// removed, and makes room for others.
     pub fn take_series(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         self.report.series.take(now, timeout)
     }
 
-    /// The series that an event has the place of.
+    /// The series with the index that an event has.
     pub fn series_at(&self, index: u32) -> Option<&SeriesKey> {
         self.report.series.key(index)
     }
@@ -197,30 +191,19 @@ impl Tracked<'_> {
         let transport = &self.frame.transport;
         let Seen { now, second, .. } = self.seen;
         let (key, from) = FlowKey::<A>::new(self.seen.interface_id, self.frame);
-        let index = match table.find(&key, now, second, self.report) {
+        let index = match table.lookup(&key, now, second, self.report) {
             Some(index) => index,
             None => self.begin(table, key)?,
         };
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
-        entry.see(now, second);
+        entry.touch(now, second);
         let sender = match from {
             Endpoint::Low => &mut entry.flow.low,
             Endpoint::High => &mut entry.flow.high,
         };
-        let noted = sender.note(transport, self.frame.traffic_class, self.seen.direction_number());
-        let (counters, direction) =
-            (&mut self.report.counters, self.seen.direction.unwrap_or(Direction::Ingress) as usize);
-        if noted.is_retransmission {
-            sender.retransmissions = sender.retransmissions.wrapping_add(1);
-            counters.retransmissions[direction] += 1;
-        }
-        if noted.is_reordered {
-            sender.reordered = sender.reordered.wrapping_add(1);
-            counters.reordered[direction] += 1;
-        }
-        sender.ce_packets = sender.ce_packets.wrapping_add(u32::from(noted.is_ce));
-        sender.packets += 1;
-        sender.bytes += u64::from(transport.payload());
+        let direction = self.seen.direction_number();
+        let segments = self.report.counters.segments(self.seen.direction.unwrap_or(Direction::Ingress));
+        let noted = sender.count::<Exclusive>(transport, self.frame.traffic_class, direction, segments);
         let rules = &self.settings.rules;
         if entry.flow.effect(from, transport, &noted, rules) != Effect::Nothing {
             self.step::<A>(&mut entry.flow, from, noted);
@@ -232,7 +215,7 @@ impl Tracked<'_> {
         }
     }
 
-    /// Makes the entry of a flow, if it is not left out, a flow can begin with this packet and there is room.
+    /// Inserts a flow, if it is not excluded, a flow can begin with this packet and there is room.
     fn begin<A: Address + Eq + Hash>(
         &mut self,
         table: &mut Table<A>,
@@ -243,8 +226,8 @@ impl Tracked<'_> {
         }
         self.frame.transport.begins_flow(self.settings.rules.methods)?;
         let Seen { now, second, .. } = self.seen;
-        let local = u32::from(self.is_local(key.low.to_address()))
-            | u32::from(self.is_local(key.high.to_address())) << 1;
+        let local =
+            Flow::local_ends(self.is_local(key.low.to_address()), self.is_local(key.high.to_address()));
         let entry = Entry::new(local, now);
         let max_flows = self.settings.max_flows as usize;
         table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
@@ -254,7 +237,7 @@ impl Tracked<'_> {
         table.index(&key).ok_or(Untracked::MapFull)
     }
 
-    /// Counts a DNS message, has a query wait and matches a response. An error says why it is not measured.
+    /// Counts a DNS message, and records a query or matches a response. An error says why it is not measured.
     fn message<A: Address + Eq + Hash>(
         &mut self,
         queries: &mut Queries<A>,
@@ -282,7 +265,7 @@ impl Tracked<'_> {
         counters.dns_responses[usize::from(dns.rcode)] += 1;
         if let Some(rtt) = query.rtt(now) {
             let sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
-            self.report.sample_without_flow(&sample, frame, self.seen, endpoints::<A>(interface_id, frame));
+            self.report.sample_without_flow::<A>(&sample, frame, self.seen);
         }
         Ok(())
     }
@@ -299,12 +282,12 @@ impl Tracked<'_> {
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
         let outcome = flow.step(from, &frame.transport, &noted, now, &self.settings.rules);
-        let endpoints = endpoints::<A>(self.seen.interface_id, frame);
+        let endpoints = Endpoints::of_packet::<A>(self.seen.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {
             self.report.counters.pending_full += u64::from(measured.pending_full);
             if let Some(sample) = measured.sample() {
-                self.report.sample(&sample, (flow, from), frame, self.seen, endpoints);
+                self.report.sample::<A>(&sample, (flow, from), frame, self.seen);
             }
         }
         self.report.closed(&outcome.changes, endpoints, now);
