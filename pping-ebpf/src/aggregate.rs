@@ -1,81 +1,56 @@
 //! Adding samples, and what flows sent, to their series.
 
 use pping_common::{
-    abi::{Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, Tally, Traffic},
+    abi::{
+        Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic,
+    },
     flow::{Endpoint, Flow},
     group::GroupKey,
     hist::{self, BINS},
-    parse::IpAddress,
 };
 
 use crate::{
     bounds, config,
-    maps::{self, GROUPS},
+    launder::{launder, launder_index},
+    maps::{self, Target},
     sync,
 };
-
-/// What decides on the series of a flow direction.
-#[derive(Clone, Copy)]
-pub(crate) struct Belonging {
-    /// Interface id.
-    pub(crate) interface_id: u16,
-    /// The number of a [`pping_common::rtt::Method`].
-    pub(crate) method: u8,
-    /// The number of the [`pping_common::abi::Direction`] that matches.
-    pub(crate) direction: u8,
-    /// Differentiated services codepoint of the echoes.
-    pub(crate) dscp: u8,
-    /// The host that replies.
-    pub(crate) source: IpAddress,
-    /// The host whose packets are timed.
-    pub(crate) destination: IpAddress,
-}
-
-/// Where something is added. Kept in a map: see [`crate::maps::Scratch`].
-pub(crate) struct Membership {
-    /// The series.
-    pub(crate) key: SeriesKey,
-    /// Its index, or [`RttEvent::NO_SERIES`].
-    pub(crate) index: u32,
-    /// The bin of the sample, which has as many ways of coming about as there are octaves.
-    bin: u32,
-}
 
 /// Adds a sample of what `timed` sent.
 #[inline(always)]
 pub(crate) fn sample(
     flow: *mut Flow,
     timed: Endpoint,
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
     rtt: u64,
 ) {
-    match tally(flow, timed, belonging, counters, membership) {
-        Some((series, tally)) => take(series, tally, membership, rtt),
-        None => membership.index = RttEvent::NO_SERIES,
+    match tally(flow, timed, selector, counters, target) {
+        Some((series, tally)) => take(series, tally, target, rtt),
+        None => target.index = RttEvent::NO_SERIES,
     }
 }
 
 /// The same of what belongs to no flow.
 #[inline(always)]
 pub(crate) fn sample_without_flow(
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
     rtt: u64,
 ) {
-    match tally_without_flow(belonging, counters, membership) {
-        Some((series, tally)) => take(series, tally, membership, rtt),
-        None => membership.index = RttEvent::NO_SERIES,
+    match tally_without_flow(selector, counters, target) {
+        Some((series, tally)) => take(series, tally, target, rtt),
+        None => target.index = RttEvent::NO_SERIES,
     }
 }
 
 #[inline(always)]
-fn take(series: *mut Series, tally: *mut Tally, membership: &mut Membership, rtt: u64) {
-    membership.bin = hist::bin(rtt) as u32;
-    maps::launder(membership);
-    let bin = bounds::launder_index(membership.bin as usize);
+fn take(series: *mut Series, tally: *mut Tally, target: &mut Target, rtt: u64) {
+    target.bin = hist::bin(rtt) as u32;
+    launder(target);
+    let bin = launder_index(target.bin as usize);
     // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
     let (sum, max, min_complement, bins) = unsafe {
         (
@@ -98,12 +73,12 @@ fn take(series: *mut Series, tally: *mut Tally, membership: &mut Membership, rtt
 pub(crate) fn traffic(
     flow: *mut Flow,
     timed: Endpoint,
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((_, tally)) = tally(flow, timed, belonging, counters, membership) else { return };
+    let Some((_, tally)) = tally(flow, timed, selector, counters, target) else { return };
     // SAFETY: as above.
     let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
     add(to, sent);
@@ -128,13 +103,13 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
 fn tally(
     flow: *mut Flow,
     timed: Endpoint,
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, epoch) = control()?;
-    let dscp = if config::grouping().by_dscp != 0 { belonging.dscp } else { 0 };
-    let purpose = Purpose::new(epoch, belonging.method, belonging.direction, dscp);
+    let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
+    let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp);
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let reference = unsafe {
         match timed {
@@ -147,28 +122,28 @@ fn tally(
     if known.is_for(purpose)
         && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
     {
-        membership.index = known.index();
+        target.index = known.index();
         return Some((series, tally_of(series, phase)));
     }
-    let series = find(control, belonging, counters, membership)?;
+    let series = find(control, selector, counters, target)?;
     // SAFETY: as above.
-    unsafe { reference.write_volatile(SeriesRef::new(membership.index, life(series), purpose)) };
+    unsafe { reference.write_volatile(SeriesRef::new(target.index, life(series), purpose)) };
     Some((series, tally_of(series, phase)))
 }
 
 /// The same of what belongs to no flow.
 #[inline(always)]
 fn tally_without_flow(
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, _) = control()?;
-    let series = find(control, belonging, counters, membership)?;
+    let series = find(control, selector, counters, target)?;
     Some((series, tally_of(series, phase)))
 }
 
-/// What the agent tells, its phase and its epoch.
+/// What the agent sets, its phase and its epoch.
 #[inline(always)]
 fn control() -> Option<(*mut Control, u32, u32)> {
     let control = maps::control()?;
@@ -196,34 +171,34 @@ fn life(series: *mut Series) -> u32 {
 #[inline(always)]
 fn find(
     control: *mut Control,
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
-    membership: &mut Membership,
+    target: &mut Target,
 ) -> Option<*mut Series> {
-    membership.index = find_series(control, belonging, counters, &mut membership.key)?;
-    maps::launder(membership);
-    maps::series(membership.index)
+    target.index = find_series(control, selector, counters, &mut target.key)?;
+    launder(target);
+    maps::series(target.index)
 }
 
 /// The index of the series, which is made if there is room for it. Else it is that of the group of others.
 #[inline(always)]
 fn find_series(
     control: *mut Control,
-    belonging: &Belonging,
+    selector: &SeriesSelector,
     counters: &mut Counters,
     key: &mut SeriesKey,
 ) -> Option<u32> {
     // SAFETY: a map value, valid for the program's run.
     let generation = unsafe { (&raw const (*control).generation).read_volatile() };
     let grouping = config::grouping();
-    key.group = grouping.key(belonging.source, belonging.destination, belonging.dscp, |address| {
+    key.group = grouping.key(selector.source, selector.destination, selector.dscp, |address| {
         maps::label(generation, address)
     });
-    key.interface = belonging.interface_id;
-    key.method = belonging.method;
-    key.direction = belonging.direction;
+    key.interface = selector.interface_id;
+    key.method = selector.method;
+    key.direction = selector.direction;
     key.reserved = 0;
-    maps::launder(key);
+    launder(key);
     if let Some(index) = maps::series_index(key) {
         return Some(index);
     }
@@ -235,7 +210,7 @@ fn find_series(
         }
         sync::add(&raw mut counters.groups_refused, 1);
         key.group = GroupKey::OTHER;
-        maps::launder(key);
+        launder(key);
         if let Some(index) = maps::series_index(key) {
             return Some(index);
         }
@@ -245,11 +220,11 @@ fn find_series(
     None
 }
 
-/// Whether a group is told apart, as it is if there still is room for one.
+/// Whether a group has series of its own, as it has if there still is room for one.
 #[inline(always)]
 fn is_admitted(group: &GroupKey) -> bool {
     // SAFETY: only whether there is an entry matters; its value is not read.
-    unsafe { GROUPS.get(group) }.is_some() || maps::insert_group(group)
+    maps::has_group(group) || maps::insert_group(group)
 }
 
 /// Gives a series an index.

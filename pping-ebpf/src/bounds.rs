@@ -15,11 +15,3 @@ pub(crate) fn within<const N: usize>(mut index: usize) -> usize {
     unsafe { assert_unchecked(index < N) };
     index
 }
-
-/// The same index, of which the compiler no longer knows the range: it leaves in the comparison that tells the verifier.
-#[inline(always)]
-pub(crate) fn launder_index(mut index: usize) -> usize {
-    // SAFETY: a move to itself.
-    unsafe { asm!("{0} = {0}", inout(reg) index, options(pure, nomem, nostack)) };
-    index
-}

@@ -10,8 +10,8 @@ use aya_ebpf::{
 use pping_common::bytes::Bytes;
 
 use crate::{
-    bounds::{launder_index, within},
-    maps,
+    bounds::within,
+    launder::{self, launder_index, launder_ptr},
 };
 
 /// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
@@ -39,7 +39,7 @@ impl Linear {
     /// The same, as if nothing had been read of it.
     #[inline(always)]
     pub(crate) fn of_xdp_laundered(ctx: &XdpContext) -> Self {
-        Self::of_md(maps::launder_ptr(ctx.ctx))
+        Self::of_md(launder_ptr(ctx.ctx))
     }
 
     /// Of a packet at tc.
@@ -75,7 +75,7 @@ impl Bytes for Linear {
 
     #[inline(always)]
     fn launder<T>(value: &mut T) {
-        maps::launder(value);
+        launder::launder(value);
     }
 
     #[inline(always)]
@@ -121,7 +121,7 @@ impl Scattered<'_> {
     /// and once more for what was copied.
     #[inline(always)]
     fn linear(&self) -> Linear {
-        Linear::of_sk_buff(maps::launder_ptr(self.0.skb.skb))
+        Linear::of_sk_buff(launder_ptr(self.0.skb.skb))
     }
 }
 
@@ -150,7 +150,7 @@ impl Bytes for Scattered<'_> {
 
     #[inline(always)]
     fn launder<T>(value: &mut T) {
-        maps::launder(value);
+        launder::launder(value);
     }
 
     #[inline(always)]

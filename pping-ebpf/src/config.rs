@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Rules,
 };
 
-use crate::maps;
+use crate::launder::launder_ptr;
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
@@ -36,7 +36,7 @@ pub(crate) fn scope() -> &'static Scope {
 fn in_place<T>(global: &'static Global<T>) -> &'static T {
     // SAFETY: a `Global` is its value and nothing else, and only changes before the programs are loaded. The compiler, which knows
     // what it is before that, loses sight of it here.
-    unsafe { &*maps::launder_ptr((&raw const *global).cast()) }
+    unsafe { &*launder_ptr((&raw const *global).cast()) }
 }
 
 #[unsafe(no_mangle)]

@@ -1,26 +1,27 @@
-//! From a DNS message to the query that waits, or that it answers.
+//! Matches DNS responses to queries.
 //!
-//! Another CPU may handle a message of the same key at the same time, and another query may take the place of one that is
-//! looked at: entries of this kind of map are used again at once. So what is read of an entry counts only for who then
-//! deletes its key, and is written in place only to say that the query is void, which does no harm in a wrong one.
+//! Another CPU may handle a message of the same key at the same time, and an entry of this kind of map is used again for another
+//! query as soon as it is removed. So what a CPU reads of an entry counts only if that CPU then removes the key. The one thing
+//! written in place makes a query void, which does no harm to a wrong one.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::{Counters, Direction, FlowState, SeriesSelector},
     dns::{Query, QueryKey, is_unanswered},
     parse::Untracked,
     rtt::{Method, Sample},
 };
 
 use crate::{
-    aggregate::{self, Belonging},
+    aggregate,
     bounds::within,
     config,
-    emit::{self, Context, State},
+    emit::{self, Context},
+    launder::launder,
     maps::{self, Flows, Scratch},
 };
 
-/// Counts a message, has a query wait and matches a response. An error says why it is not measured.
+/// Counts a message, and records a query or matches a response. An error says why it is not measured.
 #[inline(always)]
 pub(crate) fn message<A: Flows>(
     direction: Direction,
@@ -48,7 +49,7 @@ pub(crate) fn message<A: Flows>(
     Ok(())
 }
 
-/// Has a query wait. One that waits already is void from now on.
+/// Records a query. One that is pending already becomes void.
 #[inline(always)]
 fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
     if let Some(entry) = A::queries().get_ptr_mut(key) {
@@ -70,7 +71,7 @@ fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
     }
 }
 
-/// Takes out the query that a response answers, if it waited.
+/// Removes the query that a response answers, if there is one.
 #[inline(always)]
 fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> Option<Query> {
     let entry = A::queries().get_ptr_mut(key)?;
@@ -85,7 +86,7 @@ fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> O
     Some(query)
 }
 
-/// Counts a response, and its sample if there is one, adds that to its series and tells the agent.
+/// Counts a response, and its sample if there is one; adds that to its series and reports it.
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
@@ -100,28 +101,12 @@ fn report<A: Flows>(
     let Some(rtt) = query.rtt(now) else { return };
     counters.samples[direction as usize][Method::Dns as usize] += 1;
     scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
-    // There is no flow that more could be told of.
-    scratch.state = State {
-        min_rtt: rtt,
-        smoothed_rtt: rtt,
-        sent_packets: 0,
-        sent_bytes: 0,
-        rec_packets: 0,
-        rec_bytes: 0,
-    };
-    maps::launder(scratch);
-    let frame = &scratch.frame;
-    let belonging = Belonging {
-        interface_id,
-        method: Method::Dns as u8,
-        direction: direction as u8,
-        dscp: frame.traffic_class >> 2,
-        source: frame.source,
-        destination: frame.destination,
-    };
-    aggregate::sample_without_flow(&belonging, counters, &mut scratch.series, rtt);
-    maps::launder(scratch);
+    scratch.state = FlowState::without_flow(rtt);
+    launder(scratch);
+    let selector = SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.frame);
+    aggregate::sample_without_flow(&selector, counters, &mut scratch.target, rtt);
+    launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.target.index);
 }

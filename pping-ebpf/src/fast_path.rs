@@ -1,10 +1,11 @@
-//! The way of nearly all packets: segments of which most only have to be counted, and datagrams where nothing is measured by those.
+//! The common path of a packet: TCP segments in the middle of a connection, most of which only have to be counted, and datagrams
+//! where nothing is measured by UDP.
 //!
-//! What [`crate::track`] does with any packet is done here with those that are [as nearly all are](Frame::parse_fast), in one go and in
-//! registers. The scratch space is written to only if there is more to do.
+//! It does for [common packets](Frame::parse_fast) what [`crate::track`] does for any, in registers. The scratch space is written
+//! to only if the packet matches or records.
 
 use pping_common::{
-    abi::{Counters, Direction, Interface},
+    abi::{Direction, Interface},
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// Whether there is a fast path. The verifier of Linux 6.1 follows the slow path several times behind it (650,000 instructions), so
-/// what is for kernels without TCX is compiled without.
+/// programs for kernels without TCX are compiled without.
 pub(crate) const EXISTS: bool = cfg!(feature = "fast-path");
 
 /// Where an Ethernet header says what follows, and what that is.
@@ -29,7 +30,7 @@ const IPV6: u16 = 0x86dd;
 
 /// What became of a packet.
 pub(crate) enum Handled {
-    /// It is unlike most, and nothing was done.
+    /// Nothing was done: the slow path has to.
     No,
     /// It was counted, and [`track::step_due`] is due.
     MatchDue(Family),
@@ -37,8 +38,8 @@ pub(crate) enum Handled {
     Done,
 }
 
-/// Counts a datagram that is like most, where nothing is measured by those. Whether it was one. What was found out about `packet` should
-/// not be used again: the verifier would follow all that comes next in more ways.
+/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none. Read the packet anew after this: the verifier
+/// would follow all that comes next once for each thing found out about `packet`.
 #[inline(always)]
 pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet: &Linear) -> bool {
     if interface.link_type() != LinkType::Ethernet {
@@ -55,35 +56,22 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
     };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
-    count_frame(counters, direction, Protocol::Udp, packet, traffic_class);
+    counters.packet(direction, Protocol::Udp as usize, packet.frame_len(), traffic_class);
     counters.untracked[Untracked::Unsupported as usize] += 1;
     true
 }
 
-/// Whether there is nothing to measure by UDP, nor a tunnel to look into.
+/// Whether nothing is measured by UDP, nor inside tunnels.
 #[inline(always)]
 pub(crate) fn has_no_udp() -> bool {
     EXISTS && !config::rules().methods.has_udp() && config::decap() == Decap::NONE
 }
 
-#[inline(always)]
-fn count_frame(
-    counters: &mut Counters,
-    direction: Direction,
-    protocol: Protocol,
-    packet: &Linear,
-    traffic_class: u8,
-) {
-    counters.packets[direction as usize][protocol as usize] += 1;
-    counters.bytes[direction as usize][protocol as usize] += packet.frame_len() as u64;
-    counters.ecn[direction as usize][usize::from(traffic_class & 3)] += 1;
-}
-
-/// Counts a packet, if it is like most.
+/// Counts a packet, if it is a common one.
 #[inline(always)]
 pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Handled {
     let methods = config::rules().methods;
-    // Where both numbers of TCP are timed there is more to do about most packets.
+    // Where both numbers of TCP are timed, most packets record something.
     let is_worth = EXISTS && methods.has_tcp() && !methods.has_both();
     if !is_worth || interface.link_type() != LinkType::Ethernet {
         return Handled::No;
@@ -110,7 +98,7 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     // SAFETY: this CPU's own counters, see `observe`.
     let counters = unsafe { &mut *counters };
-    count_frame(counters, direction, Protocol::Tcp, packet, frame.traffic_class);
+    counters.packet(direction, Protocol::Tcp as usize, packet.frame_len(), frame.traffic_class);
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     let noted = track::count(flow, from, direction, &frame, counters);

@@ -1,17 +1,17 @@
 //! The lease of programs that outlive their agent: clsact filters, which the kernel keeps when the process that made them
-//! is killed. Each sweep renews it. Once it has run out packets pass as if nobody were here.
+//! is killed. Each sweep renews it. Once it has run out, the programs let every packet pass at once.
 //!
-//! Told in ticks of the kernel (`jiffies`), which cost no more to read than memory.
+//! It is counted in ticks of the kernel (`jiffies`), which cost no more to read than memory.
 
 use aya_ebpf::helpers::bpf_jiffies64;
 use pping_common::abi::Control;
 
 use crate::{config, maps};
 
-/// A lease with less than this part of it left counts as run out when it is to be renewed: while that is done it might.
+/// A lease with less than this part of it left counts as run out when it is to be renewed: it might run out meanwhile.
 const MARGIN: u64 = 16;
 
-/// Whether the agent is there, as far as that matters.
+/// Whether the lease is good, or there is none.
 #[inline(always)]
 pub(crate) fn is_good() -> bool {
     config::lease() == 0

@@ -1,8 +1,8 @@
 //! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
-//! way: [`bytes`] reads it, [`usual`] counts what only has to be counted, [`observe`] counts and parses all else, [`track`] finds
-//! its flow in its [`table`] and lets `pping-common` decide ([`dns`] finds the query of what belongs to no flow), [`aggregate`] adds
-//! a sample to its series, [`emit`] tells the agent. [`sweep`] adds up what flows sent, and deletes what is idle. [`lease`] ends all
-//! of it when the agent is gone and cannot take it along.
+//! way: [`bytes`] reads it, [`fast_path`] counts common packets, [`observe`] counts and parses the others, [`track`] finds
+//! the flow in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its
+//! series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`lease`] ends all of it when
+//! the agent was killed and its programs were not. See docs/architecture.md, the life of a packet.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its hook returns the verdict that means "as if I were not here".
@@ -21,6 +21,7 @@ mod config;
 mod dns;
 mod emit;
 mod fast_path;
+mod launder;
 mod lease;
 mod maps;
 mod observe;
@@ -33,7 +34,7 @@ pub use bytes::Linear;
 pub use observe::{observe_skb, observe_xdp, parse};
 pub use sweep::{sweep, sweep_one};
 
-/// Ends a binary that panicked, which the verifier would not have let in: it rejects the endless loop.
+/// The panic handler and the licence of a binary. The verifier rejects a program that can panic, as it would loop for ever.
 #[macro_export]
 macro_rules! panic_handler {
     () => {

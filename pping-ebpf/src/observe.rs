@@ -1,8 +1,8 @@
-//! What every packet goes through: counting and parsing.
+//! The way of every packet: fast path, or parse, count and track.
 
 use aya_ebpf::programs::{TcContext, XdpContext};
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::Direction,
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
     parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
@@ -14,6 +14,7 @@ use crate::{
     bytes::{Linear, Scattered},
     config, dns,
     fast_path::{self, Handled},
+    launder::{launder, launder_ptr},
     lease,
     maps::{self, Scratch},
     track::{step_due, track},
@@ -41,7 +42,7 @@ pub fn observe_xdp(ctx: &XdpContext) {
         Handled::Done => None,
         Handled::MatchDue(family) => Some(family),
         Handled::No => {
-            // It does not matter where the fast path ended.
+            // Laundered, so that the verifier forgets how far the fast path read.
             let packet = Linear::of_xdp_laundered(ctx);
             scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
             observe(Direction::Ingress, interface.id, packet.frame_len(), scratch)
@@ -60,7 +61,7 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     let ifindex = unsafe { (*skb).ifindex };
     let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
     if fast_path::has_no_udp()
-        && fast_path::count_datagram(direction, interface, &Linear::of_sk_buff(maps::launder_ptr(skb)))
+        && fast_path::count_datagram(direction, interface, &Linear::of_sk_buff(launder_ptr(skb)))
     {
         return;
     }
@@ -90,36 +91,37 @@ pub fn observe_skb(ctx: &TcContext, direction: Direction) {
     }
 }
 
-/// Takes a packet apart, in steps that are verified one after the other.
+/// Parses a packet, in steps that are verified one after the other.
 ///
 /// # Errors
 /// Why the packet cannot be measured.
 #[inline(always)]
 pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;
-    maps::launder(frame);
+    launder(frame);
     frame.parse_network(packet)?;
-    maps::launder(frame);
+    launder(frame);
     let decap = config::decap();
     if frame.enter_tunnel(packet, decap)? {
-        maps::launder(frame);
+        launder(frame);
         frame.parse_network(packet)?;
-        maps::launder(frame);
+        launder(frame);
         frame.refuse_tunnel(packet, decap)?;
     }
-    maps::launder(frame);
+    launder(frame);
     frame.parse_transport(packet, config::scope())
 }
 
-/// Counts a packet that was taken apart, and says whether a step is due, by the family of its flow.
+/// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step_due`] has to follow.
 #[inline(always)]
 fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    maps::launder(scratch);
+    launder(scratch);
     let counters = maps::counters(interface_id)?;
-    // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: nobody else
-    // touches them but the sweep, which adds atomically.
+    // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: only the sweep adds to them meanwhile,
+    // atomically.
     let counters = unsafe { &mut *counters };
-    count(counters, direction, len, &scratch.frame);
+    let protocol = within::<{ Protocol::COUNT }>(scratch.frame.protocol as usize);
+    counters.packet(direction, protocol, len, scratch.frame.traffic_class);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => {
@@ -138,7 +140,7 @@ fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Sc
     })
 }
 
-/// Does what is due.
+/// Calls [`step_due`] for a flow of this family.
 #[inline(always)]
 fn go_on(direction: Direction, interface_id: u16, scratch: &mut Scratch, family: Family) {
     let Some(counters) = maps::counters(interface_id) else { return };
@@ -147,16 +149,5 @@ fn go_on(direction: Direction, interface_id: u16, scratch: &mut Scratch, family:
     match family {
         Family::V4 => step_due::<Ipv4>(direction, interface_id, counters, scratch),
         Family::V6 => step_due::<Ipv6>(direction, interface_id, counters, scratch),
-    }
-}
-
-#[inline(always)]
-fn count(counters: &mut Counters, direction: Direction, len: usize, frame: &Frame) {
-    let protocol = within::<{ Protocol::COUNT }>(frame.protocol as usize);
-    let direction = direction as usize;
-    counters.packets[direction][protocol] += 1;
-    counters.bytes[direction][protocol] += len as u64;
-    if frame.protocol != Protocol::NonIp {
-        counters.ecn[direction][usize::from(frame.traffic_class & 3)] += 1;
     }
 }

@@ -1,10 +1,4 @@
-//! Finding, making and deleting flows in the tables of [`pping_common::table`].
-//!
-//! Whoever looks for a flow takes no lock: it reads a tag, then compares the key. Whoever makes one has the lock of the first
-//! of its buckets, so that no two CPUs make the same, and that of the bucket it goes to; whoever deletes one has the lock of
-//! its bucket. A slot may be taken by another flow while a CPU is busy with the flow that was in it. So what is measured is
-//! only under the lock of the flow, by who has looked once more at what is in its slot. What is counted without may once be
-//! counted for the flow that came next.
+//! Lookup, insert and removal in the tables of [`pping_common::table`]. See docs/architecture.md, the flow table.
 
 use core::ptr;
 
@@ -14,8 +8,8 @@ use pping_common::{
 };
 
 use crate::{
-    bounds::launder_index,
-    maps::{self, Flows},
+    launder::{launder, launder_index, launder_ptr},
+    maps::{self, Flows, Occupant},
     sync,
 };
 
@@ -24,16 +18,6 @@ const LOCK: usize = 1;
 
 /// What a new flow starts as. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
-
-/// What is in a slot.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub(crate) struct Occupant {
-    /// The tag of its key, or 0 if there is nothing.
-    pub(crate) tag: u32,
-    /// The number of its entry.
-    pub(crate) entry: u32,
-}
 
 /// Where a key can be.
 #[inline(always)]
@@ -44,7 +28,7 @@ pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
     Some(Candidates::of(key, seed, buckets))
 }
 
-/// Finds a flow, and notes where it is.
+/// Finds a flow, and writes down where it is.
 #[inline(always)]
 pub(crate) fn lookup<A: Flows>(
     key: &FlowKey<A>,
@@ -68,7 +52,7 @@ fn lookup_in<A: Flows>(
     // SAFETY: a map value, valid for the program's run.
     *slot = Slot::new(number, unsafe { &*bucket }.way(tag)?);
     // So that what follows is verified once, and not for each way.
-    maps::launder(slot);
+    launder(slot);
     let way = launder_index(slot.way());
     if way >= WAYS {
         return None;
@@ -80,7 +64,7 @@ fn lookup_in<A: Flows>(
     has_key(entry, key).then_some(entry)
 }
 
-/// Finds a flow, and notes that a packet of it came before this sweep, but not where it is.
+/// Finds a flow, and writes down that a packet of it came before this sweep, but not where it is.
 #[inline(always)]
 pub(crate) fn lookup_and_touch<A: Flows>(
     key: &FlowKey<A>,
@@ -110,7 +94,7 @@ fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep:
 #[inline(always)]
 pub(crate) fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
     // SAFETY: a map value, valid for the program's run. A key that another CPU writes just now is not the one, or soon will be.
-    key.is_in(unsafe { &(*maps::launder_ptr(entry)).key })
+    key.is_in(unsafe { &(*launder_ptr(entry)).key })
 }
 
 /// The key of a flow.
@@ -120,20 +104,20 @@ pub(crate) fn key_of<A>(entry: *const Entry) -> *const FlowKey<A> {
     entry.cast()
 }
 
-/// What became of a flow that was to be made.
+/// What became of a flow that was to be inserted.
 #[derive(Clone, Copy)]
 pub(crate) enum Inserted {
-    /// It was.
+    /// It is new.
     New(*mut Entry),
-    /// Another CPU was faster.
+    /// Another CPU has just inserted it.
     Existing(*mut Entry),
     /// There is no room.
     Full,
-    /// Others are busy there.
+    /// Other CPUs are in the way.
     Contended,
 }
 
-/// Makes a flow, unless another CPU just did, and notes where it is.
+/// Inserts a flow, unless another CPU just did, and writes down where it is.
 #[inline(always)]
 pub(crate) fn insert<A: Flows>(
     key: &FlowKey<A>,
@@ -187,7 +171,7 @@ pub(crate) fn insert<A: Flows>(
     made
 }
 
-/// Makes a flow in a bucket whose lock is held.
+/// Inserts a flow into a bucket whose lock is held.
 #[inline(always)]
 fn fill<A: Flows>(
     key: &FlowKey<A>,
@@ -203,20 +187,20 @@ fn fill<A: Flows>(
     *slot = Slot::new(number, way);
     let Some(free) = allocate::<A>(table) else { return Inserted::Contended };
     occupant.entry = free;
-    maps::launder(occupant);
-    maps::launder(slot);
+    launder(occupant);
+    launder(slot);
     let way = launder_index(slot.way());
     let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else {
         return Inserted::Full;
     };
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*entry).flow.busy };
-    // Somebody may still be busy with the flow that had this entry.
+    // Another CPU may still be busy with the flow that had this entry.
     if !sync::lock_rare(busy) {
         release::<A>(occupant.entry);
         return Inserted::Contended;
     }
-    // SAFETY: as above, and nobody else writes there but to count.
+    // SAFETY: as above, and with the lock held other CPUs only count there.
     unsafe {
         entry.cast::<FlowKey<A>>().write(*key);
         let (from, to) = ((&raw const EMPTY_FLOW).cast::<u64>(), (&raw mut (*entry).flow).cast::<u64>());
@@ -263,7 +247,7 @@ fn release<A: Flows>(entry: u32) {
     let _ = A::free().push(&entry, 0);
 }
 
-/// Notes that a packet of the flow in a slot came before this sweep.
+/// Writes down that a packet of the flow in a slot came before this sweep.
 #[inline(always)]
 pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
     let Some(bucket) = A::index().get_ptr_mut(slot.bucket()) else { return };
@@ -308,8 +292,7 @@ pub(crate) fn is_present<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
     peek::<A>(slot).is_some_and(|(there, _)| there == occupant)
 }
 
-/// Keeps what is in a slot there, if it is still this, and others from the slots beside it, until [`let_go`]. `None` when
-/// it is not, or others are busy there.
+/// Locks the bucket of a slot, if this is still in it, until [`unlock`]. `None` when it is not, or other CPUs are in the way.
 #[inline(always)]
 pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
     let bucket = A::index().get_ptr_mut(slot.bucket())?;
@@ -325,7 +308,7 @@ pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Buck
     None
 }
 
-/// Ends what [`hold`] began, and deletes what is in the slot if it shall not stay.
+/// Unlocks a bucket, and removes what is in the slot unless it `stays`.
 #[inline(always)]
 pub(crate) fn unlock<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
     let way = launder_index(slot.way());

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::{Counters, Direction, FlowState, SeriesSelector},
     flow::{Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Family, Frame, Transport, Untracked},
     rtt::{Effect, Method, Pass, is_newer},
@@ -10,18 +10,19 @@ use pping_common::{
 };
 
 use crate::{
-    aggregate::{self, Belonging},
+    aggregate,
     bounds::within,
     config,
-    emit::{self, Context, State},
+    emit::{self, Context},
     fast_path,
+    launder::{launder, launder_ptr},
     maps::{self, Flows, RecentFlow, Scratch},
-    sync,
+    sync::{self, Atomic},
     table::{self, Inserted},
 };
 
-/// Counts a packet to its flow, matches it and records it; where there is a fast path, only says that a [`step`] is due, by the
-/// family of the flow. An error says why it has none.
+/// Counts a packet to its flow, matches it and records it. Where there is a fast path, [`step_due`] has to follow if this returns
+/// the family of a flow. An error says why the packet has no flow.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     direction: Direction,
@@ -38,17 +39,17 @@ pub(crate) fn track<A: Flows>(
             None => return Ok(None),
         },
     };
-    maps::launder(scratch);
+    launder(scratch);
     table::touch::<A>(scratch.slot, maps::sweeps());
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     scratch.noted = count(flow, from, direction, &scratch.frame, counters);
-    maps::launder(scratch);
+    launder(scratch);
     let transport = &scratch.frame.transport;
     // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
     // that a value read here was never in it; what follows from a stale one is looked at again below.
     scratch.effect = unsafe { &*flow }.effect(from, transport, &scratch.noted, config::rules());
-    maps::launder(scratch);
+    launder(scratch);
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.effect == Effect::Nothing
         || is_rate_limited(flow, from, scratch.effect, &scratch.frame.transport, is_present);
@@ -67,7 +68,7 @@ pub(crate) fn track<A: Flows>(
     Ok(None)
 }
 
-/// Does the step that is due, of a packet of which the scratch space has all that is known.
+/// The rest of [`track`], for the packet in scratch space.
 #[inline(always)]
 pub(crate) fn step_due<A: Flows>(
     direction: Direction,
@@ -76,13 +77,13 @@ pub(crate) fn step_due<A: Flows>(
     scratch: &mut Scratch,
 ) {
     // From memory, so that what follows is verified once, and not for each way here.
-    maps::launder(scratch);
+    launder(scratch);
     let from = scratch.from;
     let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     step::<A>(direction, interface_id, counters, scratch, entry, from);
 }
 
-/// Makes the entry of a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
+/// Inserts a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
 #[inline(always)]
 fn begin<A: Flows>(
     counters: &mut Counters,
@@ -107,8 +108,7 @@ fn begin<A: Flows>(
         }
     };
     counters.entries_made[A::FAMILY as usize] += 1;
-    let local = u32::from(maps::is_local(key.low.to_address())) << Endpoint::Low as u32
-        | u32::from(maps::is_local(key.high.to_address())) << Endpoint::High as u32;
+    let local = Flow::local_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
     // SAFETY: a map value, valid for the program's run.
     unsafe { (*entry).flow.local = local };
     evict_unanswered::<A>(
@@ -119,17 +119,17 @@ fn begin<A: Flows>(
     Ok(Some(entry))
 }
 
-/// Notes a new flow in place of one that this CPU made long before, and deletes that if nobody has answered it since.
+/// Puts a new flow into this CPU's ring of recent flows, and evicts the oldest in it if it is still unanswered.
 #[inline(always)]
-fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, begun: &mut u32) {
-    *begun = if *begun + 1 < config::unanswered() { *begun + 1 } else { 0 };
-    maps::launder(begun);
-    let Some(noted) = A::recent().get_ptr_mut(*begun) else { return };
+fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position: &mut u32) {
+    *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
+    launder(position);
+    let Some(oldest) = A::recent().get_ptr_mut(*position) else { return };
     // SAFETY: a map value of this CPU's own, valid for the program's run.
-    let old = unsafe { noted.read() };
+    let old = unsafe { oldest.read() };
     // SAFETY: as above.
-    unsafe { noted.write(new) };
-    // Another flow may be there by now.
+    unsafe { oldest.write(new) };
+    // It may be gone by now, and another flow in its slot.
     if old.occupant.tag == 0 || old.slot == new.slot || !table::is_present::<A>(old.slot, old.occupant) {
         return;
     }
@@ -154,44 +154,22 @@ pub(crate) fn count(
     frame: &Frame,
     counters: &mut Counters,
 ) -> Noted {
-    // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may add too.
+    // SAFETY: a map value, valid for the program's run.
     let sender = unsafe {
         match from {
             Endpoint::Low => &raw mut (*flow).low,
             Endpoint::High => &raw mut (*flow).high,
         }
     };
-    // SAFETY: as above. What `note` reads and writes is for counting only, and says itself what several CPUs do to it.
-    let noted = unsafe { &mut *sender }.note(&frame.transport, frame.traffic_class, direction as u8);
-    // SAFETY: as above.
-    let (packets, bytes, retransmissions, reordered, ce_packets) = unsafe {
-        (
-            &raw mut (*sender).packets,
-            &raw mut (*sender).bytes,
-            &raw mut (*sender).retransmissions,
-            &raw mut (*sender).reordered,
-            &raw mut (*sender).ce_packets,
-        )
-    };
-    sync::add(packets, 1);
-    sync::add(bytes, u64::from(frame.transport.payload()));
-    if noted.is_retransmission {
-        sync::add_32(retransmissions, 1);
-        counters.retransmissions[direction as usize] += 1;
-    }
-    if noted.is_reordered {
-        sync::add_32(reordered, 1);
-        counters.reordered[direction as usize] += 1;
-    }
-    if noted.is_ce {
-        sync::add_32(ce_packets, 1);
-    }
-    noted
+    // SAFETY: as above. What this reads and writes is for counting only, atomically where a sum must not lose anything;
+    // the rest says itself what several CPUs do to it.
+    let sender = unsafe { &mut *sender };
+    let segments = counters.segments(direction);
+    sender.count::<Atomic>(&frame.transport, frame.traffic_class, direction as u8, segments)
 }
 
-/// Whether a packet that would have something wait cannot, and no more is to be done about it: most of those that have a new
-/// `TSval`, where recordings are limited. It takes no lock, and a clock that is cheap and not exact. `is_present` says whether
-/// the flow still is where it was found.
+/// True if the rate limit forbids recording this packet, so that the locked step can be skipped: most packets with a new `TSval`.
+/// Takes no lock, and a clock that is cheap but coarse. `is_present` says whether the flow still is where it was found.
 #[inline(always)]
 pub(crate) fn is_rate_limited(
     flow: *mut Flow,
@@ -203,7 +181,7 @@ pub(crate) fn is_rate_limited(
     /// By how much this clock may be late: two ticks of the slowest kernels.
     const LATE: u64 = 20_000_000;
     let rules = config::rules();
-    // Where both numbers are timed there is nothing to spare, which the verifier need not find out for each way here.
+    // Where both numbers are timed the step is never skipped, which the verifier need not find out for each way here.
     if !sync::HAS_REPLACE || rules.methods.has_both() || effect == Effect::Anything {
         return false;
     }
@@ -221,7 +199,7 @@ pub(crate) fn is_rate_limited(
     effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)
 }
 
-/// Has a direction's newest `TSval` be this; `false` when another CPU is in the way.
+/// Replaces the newest `TSval` of a direction; `false` when another CPU is in the way.
 #[inline(always)]
 fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce() -> bool) -> bool {
     // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
@@ -231,11 +209,11 @@ fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce(
             Endpoint::High => &raw mut (*flow).high.newest_tsval,
         };
         let known = newest.read_volatile();
-        // If the flow is there now, that was its own: what another one in its place has noted is not replaced.
+        // If the flow is there now, `known` was its own, and not that of another flow in its slot.
         if !is_present() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
             return false;
         }
-        // Whoever has the lock may have read the one before, and write another one. Then the next one with the lock learns that
+        // A CPU with the lock may have read the one before, and write another one. Then the next CPU with the lock learns that
         // a packet went by unseen.
         if (&raw const (*flow).busy).read_volatile() != 0 || is_newer(tsval, newest.read_volatile()) {
             (*flow).contended = 1;
@@ -258,7 +236,7 @@ fn step<A: Flows>(
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {
         counters.contended += 1;
-        // SAFETY: as above. Whoever takes the lock next learns from this that a packet went by unseen.
+        // SAFETY: as above. The next CPU with the lock learns from this that a packet went by unseen.
         unsafe { (*flow).contended = 1 };
         return;
     }
@@ -270,32 +248,20 @@ fn step<A: Flows>(
     }
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    // SAFETY: the lock is held, so nobody else has a mutable view of what `step` changes.
+    // SAFETY: the lock is held, so no other CPU changes what `step` does.
     let flow_ref = unsafe { &mut *flow };
     scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
-    maps::launder(scratch);
+    launder(scratch);
     measure(flow, from, now, Pass::First, scratch);
     if config::rules().methods.has_both() {
         measure(flow, from, now, Pass::Second, scratch);
     }
+    // What the record has of the flow, before another CPU can change it.
     // SAFETY: as above.
-    let flow_ref = unsafe { &*flow };
-    // What the record tells of the two directions, before another CPU can change it.
-    let (timed, other) = match from {
-        Endpoint::Low => (&flow_ref.high, &flow_ref.low),
-        Endpoint::High => (&flow_ref.low, &flow_ref.high),
-    };
-    scratch.state = State {
-        min_rtt: timed.rtt.min,
-        smoothed_rtt: timed.rtt.smoothed,
-        sent_packets: timed.packets,
-        sent_bytes: timed.bytes,
-        rec_packets: other.packets,
-        rec_bytes: other.bytes,
-    };
-    // Telling the agent takes longer than all the rest, so it is done when others can have the flow again.
+    scratch.state = FlowState::of(unsafe { &*flow }, from.other());
+    // Reporting takes longer than all the rest, so the lock is given back first.
     sync::unlock(busy);
-    maps::launder(scratch);
+    launder(scratch);
 
     counters.pending_full += u64::from(scratch.measured.pending_full);
     if config::rules().methods.has_both() {
@@ -306,12 +272,12 @@ fn step<A: Flows>(
         counters.opened[reason] += u64::from(scratch.changes.opened_first);
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
-        maps::launder(scratch);
+        launder(scratch);
     }
     report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.second;
-        maps::launder(scratch);
+        launder(scratch);
         report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
@@ -326,26 +292,26 @@ fn step<A: Flows>(
 #[inline(always)]
 fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut Scratch) {
     let rules = config::rules();
-    let flow = maps::launder_ptr(flow).cast_mut();
+    let flow = launder_ptr(flow).cast_mut();
     // SAFETY: a map value, valid for the program's run, of which the lock is held.
     let flow_ref = unsafe { &mut *flow };
     flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.plan);
-    maps::launder(scratch);
-    let flow = maps::launder_ptr(flow).cast_mut();
+    launder(scratch);
+    let flow = launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
     flow_ref.find(from, now, rules, pass, &mut scratch.plan, measured);
-    maps::launder(scratch);
-    let flow = maps::launder_ptr(flow).cast_mut();
+    launder(scratch);
+    let flow = launder_ptr(flow).cast_mut();
     // SAFETY: as above.
     let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
     flow_ref.record(from, now, rules, pass, &scratch.plan, measured);
-    maps::launder(scratch);
+    launder(scratch);
 }
 
-/// Counts a sample, adds it to its series and tells the agent, if there is one.
+/// Counts a sample if there is one, adds it to its series and reports it.
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
@@ -362,11 +328,11 @@ fn report<A: Flows>(
     let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
     counters.samples[direction as usize][method] += 1;
     aggregate(direction, interface_id, counters, scratch, flow, from);
-    maps::launder(scratch);
+    launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.series.index);
-    maps::launder(scratch);
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.target.index);
+    launder(scratch);
 }
 
 /// Adds the sample of a packet that `from` sent to the series of what it echoes.
@@ -379,15 +345,8 @@ fn aggregate(
     flow: *mut Flow,
     from: Endpoint,
 ) {
-    let frame = &scratch.frame;
-    let belonging = Belonging {
-        interface_id,
-        method: scratch.measured.sample.method as u8,
-        direction: direction as u8,
-        dscp: frame.traffic_class >> 2,
-        source: frame.source,
-        destination: frame.destination,
-    };
+    let method = scratch.measured.sample.method;
+    let selector = SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame);
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, from.other(), &belonging, counters, &mut scratch.series, rtt);
+    aggregate::sample(flow, from.other(), &selector, counters, &mut scratch.target, rtt);
 }

@@ -11,78 +11,62 @@ use aya_ebpf::{
 };
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, SweepRequest},
+    abi::{Counters, SeriesSelector, SweepRequest},
     flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
     table::{Entry, Slot, idle},
 };
 
 use crate::{
-    aggregate::{self, Belonging},
-    config, lease,
-    maps::{self, DUE, Flows, QUERIES_V4, QUERIES_V6},
-    sync,
-    table::{self, Occupant},
+    aggregate, config,
+    launder::{launder, launder_ptr},
+    lease,
+    maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
+    sync, table,
 };
 
-/// What a callback returns to have the next flow shown, and to see no more.
+/// What a callback returns to go on with the next element, and to end the walk.
 const GO_ON: i64 = 0;
 const END: i64 = 1;
 
-/// What a sweep tells its callbacks. In a map for the verifier's sake: what one callback finds out about a value on the stack
-/// of the sweep holds for the next, which is then verified once more.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct Sweep {
-    number: u32,
-    cut_off: u32,
-    now: u64,
-    /// How many flows it comes to, or the number of one.
-    due: u32,
-    /// Not 0 once a flow was found that is to be deleted.
-    ends: u32,
-}
-
-impl Sweep {
-    /// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
-    #[inline(always)]
-    fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
-        let (control, request) = (maps::control()?, maps::request()?);
-        // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
-        let (kind, due) = unsafe {
-            ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
-        };
-        // SAFETY: a map value, valid for the program's run.
-        let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
-        let number = match (kind, cut_off) {
-            (SweepRequest::BEGIN, 0) => {
-                if !lease::renew(control) {
-                    return None;
-                }
-                maps::begin_sweep()?
+/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
+#[inline(always)]
+fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
+    let (control, request) = (maps::control()?, maps::request()?);
+    // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
+    let (kind, due) = unsafe {
+        ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
+    };
+    // SAFETY: a map value, valid for the program's run.
+    let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
+    let number = match (kind, cut_off) {
+        (SweepRequest::BEGIN, 0) => {
+            if !lease::renew(control) {
+                return None;
             }
-            _ => maps::sweeps(),
-        };
-        // SAFETY: this helper only reads a clock.
-        let sweep = Self { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
-        // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
-        unsafe {
-            maps::sweep()?.write_volatile(sweep);
-            (&raw mut (*request).sweep).write_volatile(number);
+            maps::begin_sweep()?
         }
-        if kind == SweepRequest::BEGIN {
-            debug!(ctx, "sweep {} begins", number);
-        }
-        Some(kind)
+        _ => maps::sweeps(),
+    };
+    // SAFETY: this helper only reads a clock.
+    let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
+    // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
+    unsafe {
+        maps::sweep()?.write_volatile(sweep);
+        (&raw mut (*request).sweep).write_volatile(number);
     }
+    if kind == SweepRequest::BEGIN {
+        debug!(ctx, "sweep {} begins", number);
+    }
+    Some(kind)
 }
 
-/// Comes to flows or queries, as the agent says: adds to the series what flows sent, deletes the flows that have been idle too
-/// long and reports those that were open; deletes the queries that have waited too long. Goes through them in the kernel, so
-/// that a million flows cost few system calls (Linux 5.13). Not through all at once, since this CPU does nothing else meanwhile.
+/// Visits the flows or queries that the agent asks for. Adds what flows sent to their series, removes the flows that have been
+/// idle too long and reports those that were open; removes the queries that have waited too long. The walk is in the kernel, so
+/// that a million flows cost few system calls (Linux 5.13), and in shares, since this CPU does nothing else meanwhile.
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    let Some(kind) = Sweep::go_on(ctx) else { return };
+    let Some(kind) = go_on(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
         SweepRequest::V4 => visit(fold_v4, end_v4),
@@ -93,7 +77,7 @@ pub fn sweep(ctx: &impl EbpfContext) {
     }
 }
 
-/// In two walks: else the verifier would follow each way through the end of a flow for each way through what is added up
+/// In two walks: in one, the verifier would follow each way through the end of a flow for each way through what is added up
 /// before.
 #[inline(always)]
 fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
@@ -108,7 +92,7 @@ fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
 /// The same one flow, or query, at a time.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
-    let (Some(kind), Some(request), Some(sweep)) = (Sweep::go_on(ctx), maps::request(), maps::sweep()) else {
+    let (Some(kind), Some(request), Some(sweep)) = (go_on(ctx), maps::request(), maps::sweep()) else {
         return;
     };
     // SAFETY: map values, valid for the program's run.
@@ -138,42 +122,42 @@ fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
     }
 }
 
-extern "C" fn fold_v4(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due(number, slot).map_or(END, |slot| {
+extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    wanted(index, slot).map_or(END, |slot| {
         fold::<Ipv4>(slot);
         GO_ON
     })
 }
 
-extern "C" fn fold_v6(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due(number, slot).map_or(END, |slot| {
+extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    wanted(index, slot).map_or(END, |slot| {
         fold::<Ipv6>(slot);
         GO_ON
     })
 }
 
-extern "C" fn end_v4(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due(number, slot).map_or(END, finish::<Ipv4>)
+extern "C" fn end_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    wanted(index, slot).map_or(END, finish::<Ipv4>)
 }
 
-extern "C" fn end_v6(_: *mut c_void, number: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due(number, slot).map_or(END, finish::<Ipv6>)
+extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    wanted(index, slot).map_or(END, finish::<Ipv6>)
 }
 
-/// The slot of a flow that is due, unless there are no more.
+/// The slot at an index of what the agent wants looked at; `None` behind the last.
 #[inline(always)]
-fn due(number: *const u32, slot: *const u64) -> Option<Slot> {
+fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
     let sweep = maps::sweep()?;
     // SAFETY: an element of the map, and the sweep has been written.
-    let (number, slot, due) = unsafe { (*number, *slot, (&raw const (*sweep).due).read_volatile()) };
-    (number < due).then_some(Slot(slot as u32))
+    let (index, slot, due) = unsafe { (*index, *slot, (&raw const (*sweep).due).read_volatile()) };
+    (index < due).then_some(Slot(slot as u32))
 }
 
 /// Adds up what a flow sent.
 #[inline(always)]
 fn fold<A: Flows>(slot: Slot) {
-    let Some((due, _, entry)) = Due::of::<A>(slot) else { return };
-    if due != Due::Fold
+    let Some((action, _, entry)) = Action::of::<A>(slot) else { return };
+    if action != Action::Fold
         && let Some(sweep) = maps::sweep()
     {
         // SAFETY: a map value, valid for the program's run.
@@ -186,11 +170,11 @@ fn fold<A: Flows>(slot: Slot) {
     }
 }
 
-/// Deletes a flow if it is time. Says whether to go on with the walk (0) or to end it (1).
+/// Removes a flow if it has expired or is cut off. Returns [`GO_ON`] or [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
-    let Some((due, occupant, entry)) = Due::of::<A>(slot) else { return GO_ON };
-    if due != Due::CutOff && due != Due::Expiry {
+    let Some((action, occupant, entry)) = Action::of::<A>(slot) else { return GO_ON };
+    if action == Action::Fold {
         return GO_ON;
     }
     let key = table::key_of::<A>(entry);
@@ -198,11 +182,13 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     // SAFETY: map values, valid for the program's run, and the sweep has been written. Other CPUs may write to the flow
     // meanwhile, but not so that a value read here was never in it.
     let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
-    // Whoever finds it held comes back with the next packet, or the next sweep.
+    // If another CPU has the lock, the next sweep comes back.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return GO_ON };
-    let is_reported = match due {
-        Due::CutOff => reports::cut_off(key, flow, sweep, counters),
-        _ => reports::expire(key, flow, sweep, counters),
+    let is_reported = if action == Action::CutOff {
+        reports::cut_off(key, flow, sweep, counters)
+    } else {
+        reports::expire(key, flow, sweep, counters);
+        true
     };
     table::unlock::<A>(slot, occupant, bucket, !is_reported);
     if !is_reported {
@@ -224,17 +210,17 @@ fn counters<A>(key: *const FlowKey<A>) -> Option<&'static mut Counters> {
 
 /// What is to be done about a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Due {
-    /// What it sent is added up.
+enum Action {
+    /// Add up what it sent.
     Fold,
-    /// And it has been idle too long.
-    Expiry,
-    /// And nobody will look at it any more.
+    /// And remove it: it has been idle too long.
+    Expire,
+    /// And remove it: the agent stops looking.
     CutOff,
 }
 
-impl Due {
-    /// And what is in the slot; `None` if nothing is.
+impl Action {
+    /// For the flow in a slot, with what is there; `None` if the slot is free.
     #[inline(always)]
     fn of<A: Flows>(slot: Slot) -> Option<(Self, Occupant, *mut Entry)> {
         let sweep = maps::sweep()?;
@@ -247,16 +233,16 @@ impl Due {
         // SAFETY: map values, valid for the program's run, and the sweep has been written.
         let (protocol, flow, sweep) = unsafe { ((*key).protocol, &mut (*entry).flow, sweep.read_volatile()) };
         let idle = idle(sweep.number, seen);
-        // Only the sweep writes and reads this.
+        // Only the sweep writes and reads `last_seen`.
         flow.last_seen = sweep.number.wrapping_sub(idle);
-        let due = if sweep.cut_off != 0 {
+        let action = if sweep.cut_off != 0 {
             Self::CutOff
         } else if flow.is_expired(protocol, sweep.number) {
-            Self::Expiry
+            Self::Expire
         } else {
             Self::Fold
         };
-        Some((due, occupant, entry))
+        Some((action, occupant, entry))
     }
 }
 
@@ -268,35 +254,21 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
     let flow_ref = unsafe { &mut *flow };
     scratch.low = flow_ref.low.fold();
     scratch.high = flow_ref.high.fold();
-    maps::launder(scratch);
+    launder(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
     for timed in [Endpoint::Low, Endpoint::High] {
-        maps::launder(scratch);
+        launder(scratch);
         // SAFETY: as above.
-        let (key, flow_ref) = unsafe { (&*maps::launder_ptr(key), &*maps::launder_ptr(flow)) };
-        if !flow_ref.may_have_samples(timed, config::rules().include_local) {
-            continue;
-        }
-        let method = flow_ref.method(key.protocol, config::rules().methods);
-        let (source, destination) = match timed {
-            Endpoint::Low => (key.high, key.low),
-            Endpoint::High => (key.low, key.high),
-        };
-        scratch.belonging = Belonging {
-            interface_id: key.interface,
-            method: method as u8,
-            direction: flow_ref.matched_at(timed),
-            dscp: flow_ref.direction(timed.other()).latest.dscp,
-            source: source.to_address(),
-            destination: destination.to_address(),
-        };
-        maps::launder(scratch);
-        let ways = match timed {
+        let (key, flow_ref) = unsafe { (&*launder_ptr(key), &*launder_ptr(flow)) };
+        let Some(selector) = SeriesSelector::of_flow(key, flow_ref, timed, config::rules()) else { continue };
+        scratch.selector = selector;
+        launder(scratch);
+        let traffic = match timed {
             Endpoint::Low => (&scratch.low, &scratch.high),
             Endpoint::High => (&scratch.high, &scratch.low),
         };
-        aggregate::traffic(flow, timed, &scratch.belonging, counters, &mut scratch.series, ways);
+        aggregate::traffic(flow, timed, &scratch.selector, counters, &mut scratch.target, traffic);
     }
 }

@@ -1,4 +1,4 @@
-//! Giving up on DNS queries that nobody answers.
+//! Removing DNS queries that were not answered in time.
 
 use core::ffi::c_void;
 
@@ -40,7 +40,7 @@ pub(super) extern "C" fn give_up_v6(
     GO_ON
 }
 
-/// Deletes a query if it has waited too long, or if nobody will look at it any more.
+/// Removes a query if it has waited too long, or if the agent stops looking.
 #[inline(always)]
 fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
     let Some(sweep) = maps::sweep() else { return };

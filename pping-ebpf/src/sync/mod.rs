@@ -7,6 +7,8 @@
 
 use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
+use pping_common::flow::Adder;
+
 #[cfg(feature = "add-only")]
 mod add_only;
 #[cfg(not(feature = "add-only"))]
@@ -42,8 +44,23 @@ pub(crate) fn add(counter: *mut u64, value: u64) {
 /// The same for a counter of 32 bits.
 #[inline(always)]
 pub(crate) fn add_32(counter: *mut u32, value: u32) {
-    // SAFETY: as above.
+    // SAFETY: as for `add`.
     unsafe {
         atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter, value);
+    }
+}
+
+/// Adds to the counters of a flow, as several CPUs may do at the same time.
+pub(crate) struct Atomic;
+
+impl Adder for Atomic {
+    #[inline(always)]
+    fn add(counter: &mut u64, value: u64) {
+        add(counter, value);
+    }
+
+    #[inline(always)]
+    fn add_32(counter: &mut u32, value: u32) {
+        add_32(counter, value);
     }
 }

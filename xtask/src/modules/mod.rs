@@ -16,7 +16,6 @@ const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];
 /// Circles that are still there. Each is a file that defines what the files of a folder share, and uses them as well.
 const KNOWN: [&str; 6] = [
     "pping-ebpf: sync, sync::add_only",
-    "pping-ebpf: aggregate, config, emit, lease, maps, sweep, table",
     "pping-ebpf: fast_path, track",
     "pping: kernel::load, kernel::pins, kernel::series, kernel::sweep",
     "pping: kernel::attach, kernel::attach::clsact, kernel::attach::clsact::leftovers",

@@ -1,0 +1,7 @@
+//! What the agent is told.
+
+use aya_ebpf::{macros::map, maps::RingBuf};
+use pping_common::limits::RING_BYTES;
+
+#[map]
+pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);

@@ -1,0 +1,18 @@
+//! The maps. Nothing here knows what the programs do with them.
+
+mod events;
+mod flows;
+mod interfaces;
+mod scratch;
+mod series;
+mod sweep;
+
+pub(crate) use events::EVENTS;
+pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
+pub(crate) use interfaces::{counters, interface, is_excluded, is_local};
+pub(crate) use scratch::{Scratch, scratch};
+pub(crate) use series::{
+    Target, control, give_free_series, has_group, insert_group, insert_series, label, series, series_index,
+    take_free_series,
+};
+pub(crate) use sweep::{DUE, Sweep, begin_sweep, request, sweep, sweep_scratch, sweeps};

@@ -1,0 +1,109 @@
+//! What is aggregated: series and their groups.
+
+use aya_ebpf::{
+    bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
+    macros::map,
+    maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
+};
+use pping_common::{
+    abi::{Control, LedgerEntry, Series, SeriesKey},
+    group::{GroupKey, LabelKey},
+    limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
+    parse::IpAddress,
+};
+
+/// What the agent sets while programs run. It writes to this and to the series by a mapping into its memory, without
+/// system calls.
+#[map]
+static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+#[map]
+static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
+
+/// Sums of metrics that the agent keeps for the next one, where maps are pinned.
+#[map]
+static LEDGER: Array<LedgerEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The indexes of series.
+#[map]
+static SERIES_INDEX: HashMap<SeriesKey, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
+
+/// Indexes of series that were in use and are free again.
+#[map]
+static FREE_SERIES: Queue<u32> = Queue::with_max_entries(RESERVED_SERIES, 0);
+
+/// The groups that have series of their own. Its size is the limit of groups.
+#[map]
+static GROUPS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
+
+/// The labels of prefixes.
+#[map]
+static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
+
+/// The series that something is added to, in [`super::Scratch`].
+pub(crate) struct Target {
+    /// The series.
+    pub(crate) key: SeriesKey,
+    /// Its index, or [`pping_common::abi::RttEvent::NO_SERIES`].
+    pub(crate) index: u32,
+    /// The bin of the sample, which has as many ways of coming about as there are octaves.
+    pub(crate) bin: u32,
+}
+
+/// What the agent sets.
+#[inline(always)]
+pub(crate) fn control() -> Option<*mut Control> {
+    CONTROL.get_ptr_mut(0)
+}
+
+/// The series at an index.
+#[inline(always)]
+pub(crate) fn series(index: u32) -> Option<*mut Series> {
+    SERIES.get_ptr_mut(index)
+}
+
+/// The index of a series, if it has one.
+#[inline(always)]
+pub(crate) fn series_index(key: &SeriesKey) -> Option<u32> {
+    // SAFETY: a value is written once, before others can find it.
+    unsafe { SERIES_INDEX.get(key) }.copied()
+}
+
+/// Gives a series its index; `false` when it has one already.
+#[inline(always)]
+pub(crate) fn insert_series(key: &SeriesKey, index: u32) -> bool {
+    SERIES_INDEX.insert(key, &index, u64::from(BPF_NOEXIST)).is_ok()
+}
+
+/// Whether a group has series of its own.
+#[inline(always)]
+pub(crate) fn has_group(group: &GroupKey) -> bool {
+    // SAFETY: only whether there is an entry matters; its value is not read.
+    unsafe { GROUPS.get(group) }.is_some()
+}
+
+/// Lets a group have series of its own; `false` when there are too many.
+#[inline(always)]
+pub(crate) fn insert_group(group: &GroupKey) -> bool {
+    // Another CPU may have been faster, so it need not be new.
+    GROUPS.insert(group, &0, 0).is_ok()
+}
+
+/// An index that was in use and is free again.
+#[inline(always)]
+pub(crate) fn take_free_series() -> Option<u32> {
+    FREE_SERIES.pop().ok().flatten()
+}
+
+/// Frees an index.
+#[inline(always)]
+pub(crate) fn give_free_series(index: u32) {
+    // There is room for all of them, so this fails when another CPU keeps the queue, and the index is lost.
+    let _ = FREE_SERIES.push(&index, 0);
+}
+
+/// The number of an address' label, by the longest prefix; 0 if it has none.
+#[inline(always)]
+pub(crate) fn label(generation: u32, address: IpAddress) -> u32 {
+    LABELS.get(Key::new(LabelKey::BITS, LabelKey::new(generation, address))).copied().unwrap_or(0)
+}

@@ -1,0 +1,94 @@
+//! What a sweep works with.
+
+use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE,
+    macros::map,
+    maps::{Array, PerCpuArray},
+};
+use pping_common::{
+    abi::{SeriesSelector, SweepRequest, Traffic},
+    limits::MAX_DUE,
+};
+
+use super::series::Target;
+
+/// The packet that a CPU is busy with may interrupt the sweep, which so has a scratch space of its own.
+#[map]
+static SWEEP_SCRATCH: PerCpuArray<SweepScratch> = PerCpuArray::with_max_entries(1, 0);
+
+/// The flow that a sweep is busy with.
+pub(crate) struct SweepScratch {
+    /// What the low side sent since the last sweep.
+    pub(crate) low: Traffic,
+    /// What the high side sent.
+    pub(crate) high: Traffic,
+    /// What decides on the series of one of them.
+    pub(crate) selector: SeriesSelector,
+    /// That series.
+    pub(crate) target: Target,
+}
+
+/// The present sweep.
+#[map]
+static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
+
+/// What the next run of the sweep is for.
+#[map]
+static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The slots of the flows that it visits.
+#[map]
+pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
+
+/// What a sweep hands to its callbacks. Not on the stack: what one callback finds out about a value there holds for the next,
+/// which is then verified once more.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Sweep {
+    pub(crate) number: u32,
+    pub(crate) cut_off: u32,
+    pub(crate) now: u64,
+    /// How many flows to visit, or the slot of one.
+    pub(crate) due: u32,
+    /// Not 0 once a flow was found that is to be removed.
+    pub(crate) ends: u32,
+}
+
+/// The number of the present sweep.
+#[map]
+static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
+
+/// Room for the flow that the sweep is busy with.
+#[inline(always)]
+pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
+    // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
+    SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
+}
+
+/// The present sweep.
+#[inline(always)]
+pub(crate) fn sweep() -> Option<*mut Sweep> {
+    SWEEP.get_ptr_mut(0)
+}
+
+/// What the next run of the sweep is for.
+#[inline(always)]
+pub(crate) fn request() -> Option<*mut SweepRequest> {
+    SWEEP_REQUEST.get_ptr_mut(0)
+}
+
+/// The number of the present sweep.
+#[inline(always)]
+pub(crate) fn sweeps() -> u32 {
+    SWEEPS.get(0).copied().unwrap_or(0)
+}
+
+/// Begins the next sweep, and returns its number.
+#[inline(always)]
+pub(crate) fn begin_sweep() -> Option<u32> {
+    let sweeps = SWEEPS.get_ptr_mut(0)?;
+    // SAFETY: a valid, aligned pointer into the map; only the agent's one sweep at a time writes here.
+    let sweeps = unsafe { &mut *sweeps };
+    *sweeps = sweeps.wrapping_add(1);
+    Some(*sweeps)
+}
