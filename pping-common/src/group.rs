@@ -1,6 +1,6 @@
 //! Groups of hosts whose round-trip times are taken together: a network, a customer, a class of service.
 
-use crate::parse::IpAddress;
+use crate::{layout::layout, parse::IpAddress};
 
 /// What stands for a class of service where groups do not tell them apart.
 const ANY_DSCP: u8 = u8::MAX;
@@ -123,6 +123,8 @@ pub struct GroupKey {
     reserved: u32,
 }
 
+layout!(GroupKey { source, destination, source_len, destination_len, dscp, kind, reserved });
+
 /// What the hosts of a group at one end of a flow share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
@@ -193,6 +195,8 @@ pub struct LabelKey {
     /// The address; IPv4 mapped.
     pub address: [u8; 16],
 }
+
+layout!(LabelKey { generation, version, address });
 
 impl LabelKey {
     /// The key of an address.

@@ -23,6 +23,7 @@ pub mod dns;
 pub mod flow;
 pub mod group;
 pub mod hist;
+mod layout;
 pub mod limits;
 pub mod method;
 #[cfg(any(test, feature = "model"))]

@@ -1,5 +1,7 @@
 //! How round-trip times are measured, and which of these ways are wanted.
 
+use crate::layout::layout;
+
 /// How an RTT was measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -19,6 +21,18 @@ pub enum Method {
     /// The first Initial of a QUIC client, and the server's first packet.
     QuicHandshake,
 }
+
+layout!(
+    enum Method {
+        TcpTs,
+        IcmpEcho,
+        TcpSeq,
+        TcpHandshake,
+        Dns,
+        QuicSpin,
+        QuicHandshake,
+    }
+);
 
 impl Method {
     /// The length of an array by methods: how many there are, rounded up to a power of two.

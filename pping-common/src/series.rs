@@ -3,6 +3,7 @@
 use crate::{
     group::GroupKey,
     hist::{self, BINS},
+    layout::layout,
     method::Method,
     parse::Direction,
 };
@@ -22,6 +23,8 @@ pub struct SeriesKey {
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
+
+layout!(SeriesKey { group, interface, method, direction, reserved });
 
 impl SeriesKey {
     /// In place of a [`Direction`]: the packet's direction is unknown.
@@ -52,6 +55,8 @@ pub struct Traffic {
     pub ce: u64,
 }
 
+layout!(Traffic { packets, bytes, retransmissions, ce });
+
 impl Traffic {
     /// Adds the traffic of others.
     pub fn add(&mut self, other: &Self) {
@@ -79,6 +84,8 @@ pub struct Tally {
     /// Samples by [`hist::bin`].
     pub bins: [u32; BINS],
 }
+
+layout!(Tally { sum, max, min_complement, sent, received, bins });
 
 impl Tally {
     /// Nothing.
@@ -145,10 +152,14 @@ pub struct Series {
     pub tallies: [Tally; 2],
 }
 
+layout!(Series { key, life, used, busy, reserved, tallies });
+
 /// The index of a flow direction's series, and its purpose. One number, so that it is read and written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SeriesRef(pub u64);
+
+layout!(SeriesRef { 0 });
 
 impl SeriesRef {
     /// None yet.

@@ -9,6 +9,7 @@
 use crate::{
     bytes::mix,
     flow::{Flow, FlowKey},
+    layout::layout,
     parse::Address,
 };
 
@@ -49,6 +50,8 @@ pub struct Table {
     pub reserved: u32,
 }
 
+layout!(Table { seed, buckets, max_flows, apart, flows, used, busy, reserved });
+
 impl Table {
     /// An empty one for so many flows, without a seed yet.
     pub fn of(max_flows: u32) -> Self {
@@ -78,6 +81,8 @@ pub struct Bucket {
     /// Whether a CPU changes which are taken.
     pub busy: u32,
 }
+
+layout!(Bucket { tags, entries, seen, busy });
 
 impl Bucket {
     /// A bucket with nothing in it.
@@ -112,6 +117,8 @@ pub struct Entry {
     /// What is kept of the flow.
     pub flow: Flow,
 }
+
+layout!(Entry { key, flow });
 
 /// A slot: its bucket, and which of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

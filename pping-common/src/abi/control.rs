@@ -1,5 +1,7 @@
 //! What the agent tells the kernel programs while they run.
 
+use crate::layout::layout;
+
 /// What the agent tells the programs while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -23,6 +25,8 @@ pub struct Control {
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
+
+layout!(Control { phase, generation, epoch, unused, cut_off, booked, lease_end, lapsed, reserved });
 
 impl Control {
     /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.

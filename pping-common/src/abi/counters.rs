@@ -2,6 +2,7 @@
 
 use crate::{
     flow::Reason,
+    layout::layout,
     method::Method,
     parse::{Direction, Protocol, Untracked},
 };
@@ -17,6 +18,14 @@ pub enum Lost {
     /// Events at the end of flows.
     End,
 }
+
+layout!(
+    enum Lost {
+        Rtt,
+        Flow,
+        End,
+    }
+);
 
 impl Lost {
     /// The length of an array by kinds: how many there are, rounded up to a power of two.
@@ -72,6 +81,29 @@ pub struct Counters {
     /// Events lost, by [`Lost`].
     pub lost: [u64; Lost::COUNT],
 }
+
+layout!(Counters {
+    packets,
+    bytes,
+    ecn,
+    untracked,
+    samples,
+    opened,
+    closed,
+    entries_made,
+    entries_deleted,
+    pending_full,
+    contended,
+    retransmissions,
+    reordered,
+    evicted,
+    dns_queries,
+    dns_unanswered,
+    dns_responses,
+    groups_refused,
+    unaggregated,
+    lost
+});
 
 impl Counters {
     /// Nothing counted.

@@ -2,6 +2,7 @@
 
 use crate::{
     flow::{FlowDirection, Reason},
+    layout::layout,
     method::Method,
     parse::{Direction, Protocol, Vlan},
 };
@@ -17,6 +18,14 @@ pub enum EventKind {
     /// An [`EndEvent`].
     End = 3,
 }
+
+layout!(
+    enum EventKind {
+        Rtt,
+        Flow,
+        End,
+    }
+);
 
 /// Which events are wanted. Fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +65,13 @@ pub enum FlowEventKind {
     Closing,
 }
 
+layout!(
+    enum FlowEventKind {
+        Opening,
+        Closing,
+    }
+);
+
 /// What caused it, in terms of the record's source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -67,6 +83,14 @@ pub enum TriggeredBy {
     /// The sweep.
     GarbageCollection,
 }
+
+layout!(
+    enum TriggeredBy {
+        Source,
+        Destination,
+        GarbageCollection,
+    }
+);
 
 /// The two ends of a flow. `source` is the host that replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +111,8 @@ pub struct Endpoints {
     /// Fills up to a multiple of 8.
     pub reserved: u8,
 }
+
+layout!(Endpoints { source, destination, source_port, destination_port, interface, protocol, reserved });
 
 impl Endpoints {
     /// The same with the two ends exchanged.
@@ -145,6 +171,27 @@ pub struct RttEvent {
     pub side_rtt: u64,
 }
 
+layout!(RttEvent {
+    kind,
+    method,
+    direction,
+    dscp,
+    identifier,
+    timestamp,
+    endpoints,
+    rtt,
+    min_rtt,
+    smoothed_rtt,
+    sent_packets,
+    sent_bytes,
+    rec_packets,
+    rec_bytes,
+    vlan,
+    series,
+    reserved,
+    side_rtt
+});
+
 impl RttEvent {
     /// In place of an index: the sample belongs to no series.
     pub const NO_SERIES: u32 = u32::MAX;
@@ -170,6 +217,8 @@ pub struct FlowEvent {
     pub endpoints: Endpoints,
 }
 
+layout!(FlowEvent { kind, event, reason, triggered_by, reserved, timestamp, endpoints });
+
 /// What one endpoint of a flow sent, from beginning to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -187,6 +236,8 @@ pub struct Volume {
     /// Fills up to a multiple of 8.
     pub reserved: u32,
 }
+
+layout!(Volume { packets, bytes, retransmissions, ce_packets, reordered, reserved });
 
 /// A flow is over, and forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +260,8 @@ pub struct EndEvent {
     /// What `source` sent.
     pub received: Volume,
 }
+
+layout!(EndEvent { kind, reason, reserved, began, ended, endpoints, sent, received });
 
 impl EndEvent {
     /// In place of a [`Reason`]: the flow was open when pping stopped.

@@ -1,6 +1,7 @@
 //! The table of monitored interfaces.
 
 use crate::{
+    layout::layout,
     limits::{INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
@@ -17,6 +18,8 @@ pub struct Interface {
     /// [`LinkType`] as a number.
     pub link_type: u16,
 }
+
+layout!(Interface { ifindex, id, link_type });
 
 impl Interface {
     /// What its frames begin with.
@@ -39,6 +42,8 @@ pub struct InterfaceName {
     /// Filled up with zeroes; all of them where the id is free.
     pub name: [u8; 16],
 }
+
+layout!(InterfaceName { name });
 
 const _: () = {
     assert!(size_of::<Interface>() == 8);

@@ -1,7 +1,7 @@
 //! The ledger: what an agent has reported in metrics so far, kept in a pinned map for its successor. The kernel programs do not
 //! use it.
 
-use crate::series::Traffic;
+use crate::{layout::layout, series::Traffic};
 
 /// Buckets of a histogram of metrics: no longer than 2^0 us to 2^24 us, and everything.
 pub const BUCKETS: usize = 26;
@@ -23,6 +23,8 @@ pub struct LedgerEntry {
     pub balances: [Balance; 2],
 }
 
+layout!(LedgerEntry { id, is_labelled, label, balances });
+
 /// What was added to a series since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -38,6 +40,8 @@ pub struct Balance {
     /// Sent by the hosts whose packets are timed, and by those that reply.
     pub traffic: [Traffic; 2],
 }
+
+layout!(Balance { turn, reserved, buckets, sum, traffic });
 
 impl LedgerEntry {
     /// An entry that is not in use.

@@ -8,6 +8,7 @@ mod counters;
 mod events;
 mod interface;
 mod ledger;
+mod maps;
 mod report;
 mod selector;
 mod sweep;
@@ -19,6 +20,7 @@ pub use events::{
 };
 pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{BUCKETS, Balance, LABEL_BYTES, LedgerEntry};
+pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use report::{FlowReporter, FlowState};
 pub use selector::SeriesSelector;
 pub use sweep::SweepRequest;
@@ -26,42 +28,6 @@ pub use sweep::SweepRequest;
 pub use crate::{
     parse::Direction,
     series::{Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic},
-};
-
-/// Tells one layout of the maps from another, so that an agent does not go on with what one of another version pinned.
-/// A change of meaning that changes no size must count the first number up.
-pub const LAYOUT: u64 = {
-    use crate::{
-        flow::{Flow, FlowKey},
-        parse::{Ipv4, Ipv6},
-    };
-    let parts = [
-        6,
-        size_of::<FlowKey<Ipv4>>(),
-        size_of::<FlowKey<Ipv6>>(),
-        size_of::<Flow>(),
-        size_of::<crate::table::Bucket>(),
-        size_of::<crate::table::Table>(),
-        size_of::<Counters>(),
-        size_of::<Interface>(),
-        size_of::<SeriesKey>(),
-        size_of::<Series>(),
-        size_of::<Control>(),
-        size_of::<LedgerEntry>(),
-        size_of::<RttEvent>(),
-        size_of::<FlowEvent>(),
-        size_of::<EndEvent>(),
-        crate::limits::MAX_INTERFACES as usize,
-        crate::limits::INTERFACE_TABLE as usize,
-        crate::limits::RING_BYTES as usize,
-    ];
-    // FNV-1a, a part in place of a byte.
-    let (mut hash, mut part) = (0xcbf2_9ce4_8422_2325_u64, 0);
-    while part < parts.len() {
-        hash = (hash ^ parts[part] as u64).wrapping_mul(0x0000_0100_0000_01b3);
-        part += 1;
-    }
-    hash
 };
 
 /// Marks what the agent may read from, and write to, maps and globals byte by byte.

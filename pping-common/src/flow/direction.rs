@@ -5,6 +5,7 @@ use super::{
     lifecycle::{Lifecycle, Reason},
 };
 use crate::{
+    layout::layout,
     parse::{Kind, Transport},
     rtt::{Leg, Pending, Progress, RttSummary, Spin, TsvalState, is_newer},
     series::{SeriesRef, Traffic},
@@ -61,6 +62,30 @@ pub struct FlowDirection {
     /// The spin bit of QUIC.
     pub spin: Spin,
 }
+
+layout!(FlowDirection {
+    packets,
+    bytes,
+    retransmissions,
+    ce_packets,
+    latest,
+    newest_tsval,
+    tsval_state,
+    lifecycle,
+    opened_by,
+    established,
+    leg,
+    pending,
+    opened_at,
+    rtt,
+    series,
+    folded_bytes,
+    folded_packets,
+    folded_retransmissions,
+    folded_ce_packets,
+    reordered,
+    spin
+});
 
 impl FlowDirection {
     /// A direction in which nothing was seen yet.

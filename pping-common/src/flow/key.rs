@@ -4,6 +4,7 @@ use core::cmp::Ordering;
 
 use crate::{
     bytes::{in_memory, mix},
+    layout::layout,
     parse::{Address, Frame, Ipv4, Ipv6, Kind},
 };
 
@@ -49,6 +50,8 @@ pub struct FlowKey<A> {
     /// Keeps every byte of the key defined: the kernel hashes them all.
     pub zero: u8,
 }
+
+layout!(FlowKey<A> { low, high, low_port, high_port, interface, protocol, zero });
 
 impl<A: Address> FlowKey<A> {
     /// The flow of a packet, and the endpoint that sent it.

@@ -1,6 +1,7 @@
 //! What the latest packets of a flow direction were like.
 
 use crate::{
+    layout::layout,
     parse::Segment,
     rtt::{Progress, is_newer},
 };
@@ -21,6 +22,8 @@ pub struct Latest {
     /// Fills up to a multiple of 4.
     pub reserved: u8,
 }
+
+layout!(Latest { sequence_end, has_sequence, direction, dscp, reserved });
 
 /// What a packet is counted as, besides a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

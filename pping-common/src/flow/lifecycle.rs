@@ -1,6 +1,8 @@
 //! The life of a flow: each direction opens when its first packet is answered, and closes by FIN or RST
 //! or when the flow has been idle too long.
 
+use crate::layout::layout;
+
 /// How far the life of a direction is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -14,6 +16,15 @@ pub enum Lifecycle {
     /// The sender said that it is done.
     Closed,
 }
+
+layout!(
+    enum Lifecycle {
+        Unseen,
+        Unanswered,
+        Open,
+        Closed,
+    }
+);
 
 /// Why a flow direction opened or closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +43,17 @@ pub enum Reason {
     /// Closed for being idle.
     Timeout,
 }
+
+layout!(
+    enum Reason {
+        FirstObserved,
+        Syn,
+        SynAck,
+        Fin,
+        Rst,
+        Timeout,
+    }
+);
 
 impl Reason {
     /// The length of an array by reasons: how many there are, rounded up to a power of two.

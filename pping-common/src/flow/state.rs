@@ -7,6 +7,7 @@ use super::{
     transitions,
 };
 use crate::{
+    layout::layout,
     method::{Method, Methods},
     parse::{Datagram, Direction, Segment},
     rtt::{Connection, TimestampOption},
@@ -47,6 +48,22 @@ pub struct Flow {
     /// What the higher endpoint sends.
     pub high: FlowDirection,
 }
+
+layout!(Flow {
+    busy,
+    contended,
+    last_seen,
+    local,
+    closed_by,
+    timestamps,
+    without_timestamps,
+    connection,
+    version,
+    low,
+    closed_at,
+    reserved,
+    high
+});
 
 impl Flow {
     /// A flow of which nothing is known yet.

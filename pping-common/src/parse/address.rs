@@ -1,7 +1,7 @@
 //! IP addresses: as they are parsed, and as they are part of a key.
 
 use super::class::Protocol;
-use crate::bytes::in_memory;
+use crate::{bytes::in_memory, layout::layout};
 
 /// An IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ impl Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct IpAddress(pub [u64; 2]);
+
+layout!(IpAddress { 0 });
 
 impl IpAddress {
     /// An IPv4 address, mapped.
@@ -100,10 +102,14 @@ pub trait Address: Copy {
 #[repr(transparent)]
 pub struct Ipv4(u32);
 
+layout!(Ipv4 { 0 });
+
 /// An IPv6 address in a flow key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Ipv6(IpAddress);
+
+layout!(Ipv6 { 0 });
 
 impl Ipv4 {
     /// All zeroes.

@@ -1,5 +1,7 @@
 //! What a packet is counted as.
 
+use crate::layout::layout;
+
 /// IP protocol numbers.
 pub(super) const ICMP: u8 = 1;
 pub(super) const TCP: u8 = 6;
@@ -29,6 +31,13 @@ pub enum Direction {
     /// Going out, on tc.
     Egress,
 }
+
+layout!(
+    enum Direction {
+        Ingress,
+        Egress,
+    }
+);
 
 impl Direction {
     /// Both, in the order of their numbers.
@@ -60,6 +69,17 @@ pub enum Protocol {
     /// `ICMPv6`.
     Icmpv6,
 }
+
+layout!(
+    enum Protocol {
+        NonIp,
+        Other,
+        Tcp,
+        Udp,
+        Icmp,
+        Icmpv6,
+    }
+);
 
 impl Protocol {
     /// The length of an array by protocols: how many there are, rounded up to a power of two.
@@ -95,6 +115,21 @@ pub enum Untracked {
     /// One of its hosts is excluded.
     Excluded,
 }
+
+layout!(
+    enum Untracked {
+        NonIp,
+        Fragment,
+        Truncated,
+        Malformed,
+        Unsupported,
+        NoTimestamp,
+        NoFlow,
+        MapFull,
+        NestedTunnel,
+        Excluded,
+    }
+);
 
 impl Untracked {
     /// The length of an array by reasons: how many there are, rounded up to a power of two.

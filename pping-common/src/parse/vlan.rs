@@ -1,11 +1,13 @@
 //! VLAN tags.
 
-use crate::limits::MAX_VLAN_TAGS;
+use crate::{layout::layout, limits::MAX_VLAN_TAGS};
 
 /// The VLAN tags of a frame. One number rather than a list: the verifier likes no computed index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Vlan(u64);
+
+layout!(Vlan { 0 });
 
 impl Vlan {
     /// No tags.

@@ -1,5 +1,7 @@
 //! A leg of a handshake: a packet that asks for a reply, and the reply of the other side.
 
+use crate::layout::layout;
+
 /// How far a leg is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -16,6 +18,16 @@ pub(crate) enum LegState {
     Done,
 }
 
+layout!(
+    enum LegState {
+        Unseen,
+        Asked,
+        Answered,
+        Void,
+        Done,
+    }
+);
+
 /// A leg of a handshake, kept in the direction of the packet that asks for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -31,6 +43,8 @@ pub struct Leg {
     /// Fills up to a multiple of 8.
     pub(crate) reserved: u8,
 }
+
+layout!(Leg { since, number, payload, state, reserved });
 
 impl Leg {
     /// Nothing was seen yet.

@@ -2,6 +2,7 @@
 
 use super::plan::{MatchPlan, Pass};
 use crate::{
+    layout::layout,
     limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
     method::Methods,
 };
@@ -46,6 +47,8 @@ pub struct Pending {
     /// When each was recorded, ns; 0 in a free slot.
     times: [u64; PENDING_PER_DIRECTION],
 }
+
+layout!(Pending { waiting, identifiers, times });
 
 impl Pending {
     /// All slots are free.

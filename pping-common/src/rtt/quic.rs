@@ -53,7 +53,7 @@
 //! thousands, and one in fifty if it is a whole RTT.
 
 use super::plan::MatchPlan;
-use crate::{limits::PENDING_LIFETIME, method::Method};
+use crate::{layout::layout, limits::PENDING_LIFETIME, method::Method};
 
 /// Nanoseconds in which a client sends the packets of its first flight. A retransmission takes longer: 150 ms at the least.
 pub(crate) const FLIGHT: u64 = 50_000_000;
@@ -86,6 +86,8 @@ pub struct Spin {
     /// Fills up to a multiple of 8.
     pub(super) reserved: [u8; 3],
 }
+
+layout!(Spin { edge_at, interval, state, reserved });
 
 impl Spin {
     /// Nothing was seen yet.
@@ -155,6 +157,8 @@ impl Spin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Connection(u8);
+
+layout!(Connection { 0 });
 
 impl Connection {
     /// It was recognised just now (rule 10).

@@ -1,6 +1,6 @@
 //! How often timestamps are recorded.
 
-use crate::method::Methods;
+use crate::{layout::layout, method::Methods};
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub struct RttSummary {
     /// The smoothed RTT (RFC 6298, 2), ns; 0 before the first.
     pub smoothed: u64,
 }
+
+layout!(RttSummary { recorded_at, min, smoothed });
 
 impl RttSummary {
     /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.

@@ -9,7 +9,10 @@ use super::{
     plan::Effect,
     tcp_ts::is_newer,
 };
-use crate::parse::{Segment, TcpFlags};
+use crate::{
+    layout::layout,
+    parse::{Segment, TcpFlags},
+};
 
 /// An acknowledgement covers sequence numbers less than this below it, modulo 2^32.
 pub(crate) const REACH: u32 = 1 << 31;
@@ -41,6 +44,14 @@ pub enum TimestampOption {
     /// They do not.
     Absent,
 }
+
+layout!(
+    enum TimestampOption {
+        Unknown,
+        Present,
+        Absent,
+    }
+);
 
 #[inline(always)]
 pub(crate) fn effect(

@@ -4,7 +4,7 @@ use super::{
     pending::{Pending, PendingRange},
     plan::Effect,
 };
-use crate::parse::Segment;
+use crate::{layout::layout, parse::Segment};
 
 /// What is known of a direction's newest `TSval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,14 @@ pub enum TsvalState {
     /// Segments were missed: a newer `TSval` may not be the first of its tick.
     Invalidated,
 }
+
+layout!(
+    enum TsvalState {
+        Unknown,
+        Known,
+        Invalidated,
+    }
+);
 
 impl TsvalState {
     /// Notes that segments were missed.

@@ -12,7 +12,7 @@ use aya::{
     programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
 use pping_common::{
-    abi::{Counters, Direction, Emit},
+    abi::{Counters, Direction, Emit, PINNED_MAPS},
     group::Grouping,
     limits::{
         DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_DNS_PORTS, MAX_LABELLED_PREFIXES,
@@ -277,8 +277,8 @@ fn open_with(
         .map_max_entries("QUERIES_V6", queries);
     if let Some(pins) = pins {
         loader.map_max_entries("LEDGER", max_series + RESERVED_SERIES);
-        for name in pins::MAPS {
-            loader.map_pin_path(name, pins.map(name));
+        for map in &PINNED_MAPS {
+            loader.map_pin_path(map.name, pins.map(map.name));
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;

@@ -26,32 +26,6 @@ use rustix::fs::{FlockOperation, flock, fstatfs};
 use super::{attach::AttachPoint, load::LoadOptions};
 use crate::kernel::Error;
 
-/// The maps that are pinned: all but those that a program uses only while it handles one packet, and those of what waits
-/// for a moment only.
-pub(super) const MAPS: [&str; 21] = [
-    "CONTROL",
-    "COUNTERS",
-    "EVENTS",
-    "EXCLUDED",
-    "FLOWS_V4",
-    "FLOWS_V6",
-    "FREE_SERIES",
-    "FREE_V4",
-    "FREE_V6",
-    "GROUPS",
-    "INDEX_V4",
-    "INDEX_V6",
-    "INTERFACES",
-    "LABELS",
-    "LEDGER",
-    "LOCAL_ADDRESSES",
-    "INTERFACE_NAMES",
-    "SERIES",
-    "SERIES_INDEX",
-    "SWEEPS",
-    "TABLES",
-];
-
 /// `BPF_FS_MAGIC` of linux/magic.h.
 pub(crate) const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 

@@ -1,0 +1,105 @@
+//! The maps that outlive a run where they are pinned, and what is in them.
+
+use super::{
+    control::Control,
+    counters::{Counters, Lost},
+    events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
+    interface::{Interface, InterfaceName},
+    ledger::LedgerEntry,
+};
+use crate::{
+    flow::FlowKey,
+    group::{GroupKey, LabelKey},
+    layout::{Layout, START, number, text},
+    limits::{INTERFACE_TABLE, MAX_INTERFACES, RING_BYTES},
+    method::Method,
+    parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
+    series::{Series, SeriesKey},
+    table::{Bucket, Entry, Table},
+};
+
+/// A map that is pinned.
+#[derive(Clone, Copy, Debug)]
+pub struct PinnedMap {
+    /// Its name.
+    pub name: &'static str,
+    layout: u64,
+}
+
+/// A map with these keys and values. `size` is its number of entries or bytes, if no option changes that; else 0.
+const fn map<K: Layout, V: Layout>(name: &'static str, size: u32) -> PinnedMap {
+    PinnedMap { name, layout: number(number(number(START, K::HASH), V::HASH), size as u64) }
+}
+
+/// What numbers in records and indexes of counters stand for.
+type Names = (Direction, Method, (Protocol, Untracked, (Lost, EventKind, (FlowEventKind, TriggeredBy))));
+
+/// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
+/// moment.
+pub const PINNED_MAPS: [PinnedMap; 21] = [
+    map::<u32, Control>("CONTROL", 1),
+    map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
+    map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),
+    map::<LabelKey, u32>("EXCLUDED", 0),
+    map::<u32, (FlowKey<Ipv4>, Entry)>("FLOWS_V4", 0),
+    map::<u32, (FlowKey<Ipv6>, Entry)>("FLOWS_V6", 0),
+    map::<(), u32>("FREE_SERIES", 0),
+    map::<(), u32>("FREE_V4", 0),
+    map::<(), u32>("FREE_V6", 0),
+    map::<GroupKey, u32>("GROUPS", 0),
+    map::<u32, Bucket>("INDEX_V4", 0),
+    map::<u32, Bucket>("INDEX_V6", 0),
+    map::<u32, Interface>("INTERFACES", INTERFACE_TABLE),
+    map::<LabelKey, u32>("LABELS", 0),
+    map::<u32, LedgerEntry>("LEDGER", 0),
+    map::<[u8; 16], u8>("LOCAL_ADDRESSES", 0),
+    map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
+    map::<u32, Series>("SERIES", 0),
+    map::<SeriesKey, u32>("SERIES_INDEX", 0),
+    map::<u32, u32>("SWEEPS", 1),
+    map::<u32, Table>("TABLES", 2),
+];
+
+/// A fingerprint of all pinned maps. An agent does not go on with maps of another one.
+pub const LAYOUT: u64 = {
+    let (mut hash, mut at) = (START, 0);
+    while at < PINNED_MAPS.len() {
+        hash = number(text(hash, PINNED_MAPS[at].name), PINNED_MAPS[at].layout);
+        at += 1;
+    }
+    hash
+};
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn each_pinned_map_counts_in_the_layout() {
+        let names: HashSet<_> = PINNED_MAPS.iter().map(|map| map.name).collect();
+        assert_eq!(names.len(), PINNED_MAPS.len());
+        let hash = |maps: &[PinnedMap]| {
+            maps.iter().fold(START, |hash, map| number(text(hash, map.name), map.layout))
+        };
+        assert_eq!(hash(&PINNED_MAPS), LAYOUT);
+        for at in 0..PINNED_MAPS.len() {
+            let mut maps = PINNED_MAPS;
+            maps[at] = PinnedMap { layout: number(maps[at].layout, 0), ..maps[at] };
+            assert_ne!(hash(&maps), LAYOUT, "{}", maps[at].name);
+        }
+    }
+
+    #[test]
+    fn a_map_of_other_types_or_another_size_has_another_layout() {
+        let layouts = [
+            map::<u32, Entry>("", 0).layout,
+            map::<u32, Bucket>("", 0).layout,
+            map::<u8, Entry>("", 0).layout,
+            map::<u32, Entry>("", 1).layout,
+            map::<Entry, u32>("", 0).layout,
+        ];
+        assert_eq!(layouts.iter().collect::<HashSet<_>>().len(), layouts.len());
+    }
+}

@@ -1,0 +1,164 @@
+//! A fingerprint of what types look like in memory, so that no agent goes on with what another version left in maps.
+//!
+//! It comes from the names, offsets and types of all fields, and from the names and numbers of an enum's variants. A field that
+//! [`layout`] is not given does not compile. What it cannot see is a change of meaning that leaves the names as they are: give
+//! the field another name.
+
+/// What a type looks like in memory.
+pub(crate) trait Layout {
+    /// The fingerprint.
+    const HASH: u64;
+}
+
+/// Where a hash begins (FNV-1a).
+pub(crate) const START: u64 = 0xcbf2_9ce4_8422_2325;
+
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// Takes a number into a hash.
+pub(crate) const fn number(hash: u64, number: u64) -> u64 {
+    let bytes = number.to_le_bytes();
+    let (mut hash, mut at) = (hash, 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(PRIME);
+        at += 1;
+    }
+    hash
+}
+
+/// Takes a name into a hash, and its length, so that two in a row are not taken for others.
+pub(crate) const fn text(hash: u64, text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let (mut hash, mut at) = (number(hash, bytes.len() as u64), 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(PRIME);
+        at += 1;
+    }
+    hash
+}
+
+/// The fingerprint of a field's type.
+pub(crate) const fn of_field<S, T: Layout>(_field: fn(&S) -> &T) -> u64 {
+    T::HASH
+}
+
+/// Says what a type looks like: `layout!(Type { fields })`, or `layout!(enum Type { variants })`.
+macro_rules! layout {
+    (enum $type:ident { $($variant:ident),+ $(,)? }) => {
+        impl $crate::layout::Layout for $type {
+            const HASH: u64 = {
+                const fn complete(value: &$type) {
+                    match value { $($type::$variant => {})+ }
+                }
+                let _ = complete;
+                let hash = $crate::layout::text($crate::layout::START, stringify!($type));
+                let hash = $crate::layout::number(hash, size_of::<$type>() as u64);
+                $(
+                    let hash = $crate::layout::text(hash, stringify!($variant));
+                    let hash = $crate::layout::number(hash, $type::$variant as u64);
+                )+
+                hash
+            };
+        }
+    };
+    ($type:ident $(<$parameter:ident>)? { $($field:tt),+ $(,)? }) => {
+        impl $(<$parameter: $crate::layout::Layout>)? $crate::layout::Layout for $type $(<$parameter>)? {
+            const HASH: u64 = {
+                let _ = |value: &Self| { let $type { $($field: _),+ } = value; };
+                let hash = $crate::layout::text($crate::layout::START, stringify!($type));
+                let hash = $crate::layout::number(hash, size_of::<Self>() as u64);
+                $(
+                    let hash = $crate::layout::text(hash, stringify!($field));
+                    let hash = $crate::layout::number(hash, core::mem::offset_of!(Self, $field) as u64);
+                    let hash = $crate::layout::number(
+                        hash,
+                        $crate::layout::of_field(|value: &Self| &value.$field),
+                    );
+                )+
+                hash
+            };
+        }
+    };
+}
+pub(crate) use layout;
+
+/// Numbers.
+macro_rules! numbers {
+    ($($type:ident),+) => {$(
+        impl Layout for $type {
+            const HASH: u64 = text(START, stringify!($type));
+        }
+    )+};
+}
+
+numbers!(bool, u8, u16, u32, u64);
+
+impl Layout for () {
+    const HASH: u64 = START;
+}
+
+impl<A: Layout, B: Layout> Layout for (A, B) {
+    const HASH: u64 = number(number(START, A::HASH), B::HASH);
+}
+
+impl<A: Layout, B: Layout, C: Layout> Layout for (A, B, C) {
+    const HASH: u64 = number(<(A, B)>::HASH, C::HASH);
+}
+
+impl<T: Layout, const N: usize> Layout for [T; N] {
+    const HASH: u64 = number(number(START, T::HASH), N as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A type of its own with the given fields or variants.
+    macro_rules! hash {
+        (enum { $($variant:ident = $number:literal),+ }) => {{
+            #[derive(Clone, Copy)]
+            #[repr(u8)]
+            enum It { $($variant = $number),+ }
+            layout!(enum It { $($variant),+ });
+            It::HASH
+        }};
+        ($($field:ident: $type:ty),+) => {{
+            #[repr(C)]
+            struct It { $($field: $type),+ }
+            layout!(It { $($field),+ });
+            It::HASH
+        }};
+    }
+
+    #[test]
+    fn every_change_of_a_type_changes_its_fingerprint() {
+        let hashes = [
+            hash!(a: u32, b: u32),
+            hash!(b: u32, a: u32),
+            hash!(a: u32, c: u32),
+            hash!(a: u32, b: u16),
+            hash!(a: u32, b: u16, c: u16),
+            hash!(a: u32, b: [u16; 2]),
+            hash!(a: u32, b: [u8; 4]),
+            hash!(a: u32),
+            hash!(a: u64),
+            hash!(a: [u64; 2]),
+            hash!(a: [u64; 3]),
+            hash!(enum { A = 0, B = 1 }),
+            hash!(enum { A = 1, B = 0 }),
+            hash!(enum { A = 0, C = 1 }),
+            hash!(enum { A = 0, B = 1, C = 2 }),
+        ];
+        for (number, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..number].contains(hash), "{number}");
+        }
+        assert_eq!(hash!(a: u32, b: u32), hashes[0]);
+    }
+
+    #[test]
+    fn a_change_within_a_field_changes_the_whole() {
+        assert_ne!(<[u16; 2]>::HASH, <[u32; 2]>::HASH);
+        assert_ne!(<(u8, (u8, u16))>::HASH, <(u8, (u16, u8))>::HASH);
+        assert_ne!(hash!(a: [[u8; 2]; 2]), hash!(a: [[u8; 4]; 1]));
+    }
+}
