@@ -1,5 +1,5 @@
-//! What the user asked for. The agent sets these before it loads the programs, so to the verifier they
-//! are constants, and what they switch off costs nothing.
+//! What is fixed before the programs are loaded. The agent sets most of it, as the user asked for; to the verifier these are
+//! constants, and what they switch off costs nothing.
 
 use aya_ebpf::Global;
 use pping_common::{
@@ -11,6 +11,10 @@ use pping_common::{
 };
 
 use crate::launder::launder_ptr;
+
+/// Whether there is a fast path. The verifier of Linux 6.1 follows the slow path several times behind it (650,000 instructions), so
+/// programs for kernels without TCX are compiled without.
+pub(crate) const HAS_FAST_PATH: bool = cfg!(feature = "fast-path");
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);

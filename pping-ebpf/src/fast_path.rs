@@ -19,10 +19,6 @@ use crate::{
     table, track,
 };
 
-/// Whether there is a fast path. The verifier of Linux 6.1 follows the slow path several times behind it (650,000 instructions), so
-/// programs for kernels without TCX are compiled without.
-pub(crate) const EXISTS: bool = cfg!(feature = "fast-path");
-
 /// Where an Ethernet header says what follows, and what that is.
 const ETHERTYPE: usize = 12;
 const IPV4: u16 = 0x0800;
@@ -64,7 +60,7 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
 /// Whether nothing is measured by UDP, nor inside tunnels.
 #[inline(always)]
 pub(crate) fn has_no_udp() -> bool {
-    EXISTS && !config::rules().methods.has_udp() && config::decap() == Decap::NONE
+    config::HAS_FAST_PATH && !config::rules().methods.has_udp() && config::decap() == Decap::NONE
 }
 
 /// Counts a packet, if it is a common one.
@@ -72,7 +68,7 @@ pub(crate) fn has_no_udp() -> bool {
 pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Handled {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed, most packets record something.
-    let is_worth = EXISTS && methods.has_tcp() && !methods.has_both();
+    let is_worth = config::HAS_FAST_PATH && methods.has_tcp() && !methods.has_both();
     if !is_worth || interface.link_type() != LinkType::Ethernet {
         return Handled::No;
     }

@@ -14,7 +14,6 @@ use crate::{
     bounds::within,
     config,
     emit::{self, Context},
-    fast_path,
     launder::{launder, launder_ptr},
     maps::{self, Flows, RecentFlow, Scratch},
     sync::{self, Atomic},
@@ -60,7 +59,7 @@ pub(crate) fn track<A: Flows>(
     if is_over {
         return Ok(None);
     }
-    if fast_path::EXISTS {
+    if config::HAS_FAST_PATH {
         scratch.from = from;
         return Ok(Some(A::FAMILY));
     }

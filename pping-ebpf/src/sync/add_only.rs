@@ -8,7 +8,7 @@ use core::arch::asm;
 
 use pping_common::abi::Series;
 
-use super::add_32;
+use super::add::add_32;
 
 /// Whether there is [`replace`].
 pub(crate) const HAS_REPLACE: bool = false;

@@ -5,15 +5,15 @@
 //! the verifier refuses the others even where a program does not come to them. So what needs them is here twice, with the
 //! feature `add-only` and without.
 
-use core::intrinsics::{AtomicOrdering, atomic_xadd};
-
 use pping_common::flow::Adder;
 
+mod add;
 #[cfg(feature = "add-only")]
 mod add_only;
 #[cfg(not(feature = "add-only"))]
 mod fetch;
 
+pub(crate) use add::{add, add_32};
 #[cfg(feature = "add-only")]
 use add_only as with;
 #[cfg(not(feature = "add-only"))]
@@ -30,24 +30,6 @@ pub(crate) fn lock(busy: *mut u32) -> bool {
 #[inline(always)]
 pub(crate) fn lock_rare(busy: *mut u32) -> bool {
     with::take::<{ with::FEW_ATTEMPTS }>(busy)
-}
-
-/// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
-#[inline(always)]
-pub(crate) fn add(counter: *mut u64, value: u64) {
-    // SAFETY: callers pass a field of a map value, which is valid and aligned for the program's run.
-    unsafe {
-        atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(counter, value);
-    }
-}
-
-/// The same for a counter of 32 bits.
-#[inline(always)]
-pub(crate) fn add_32(counter: *mut u32, value: u32) {
-    // SAFETY: as for `add`.
-    unsafe {
-        atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter, value);
-    }
 }
 
 /// Adds to the counters of a flow, as several CPUs may do at the same time.

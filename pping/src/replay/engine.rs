@@ -1,9 +1,6 @@
 //! The tracker with the time of the packets.
 
-use super::{
-    clock::IdleClock,
-    tracker::{Settings, Tracker},
-};
+use super::{clock::IdleClock, settings::Settings, tracker::Tracker};
 use crate::capture::Packet;
 
 /// A sweep looks at all flows, so it waits until at least one packet per this many flows came since the last: in a capture of

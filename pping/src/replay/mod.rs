@@ -8,6 +8,7 @@ mod progress;
 mod queries;
 mod report;
 mod series;
+mod settings;
 mod table;
 mod tracker;
 
@@ -24,8 +25,9 @@ use std::{
 pub use engine::Engine;
 use pping_common::parse::Untracked;
 pub use report::Report;
+pub use settings::Settings;
 use tokio::signal::unix::{SignalKind, signal};
-pub use tracker::{Settings, Tracker};
+pub use tracker::Tracker;
 
 use self::{
     input::Input,

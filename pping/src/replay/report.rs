@@ -12,7 +12,7 @@ use pping_common::{
     rtt::{Rules, Sample},
 };
 
-use super::{series::Series, tracker::Settings};
+use super::{series::Series, settings::Settings};
 use crate::event::Event;
 
 /// What is known of a packet beside its bytes.

@@ -1,68 +1,23 @@
 //! What the kernel programs do with a packet, in user space: the same parsing and matching of `pping-common`, the same
 //! counters and events.
 
-use std::{collections::HashSet, hash::Hash, sync::Arc};
+use std::{collections::HashSet, hash::Hash};
 
-use ipnet::IpNet;
 use pping_common::{
-    abi::{Direction, Emit, Endpoints, SeriesKey, Tally},
+    abi::{Direction, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
     flow::{Address, Endpoint, Exclusive, Flow, FlowKey, Noted},
-    group::Grouping,
-    limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
-    parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
-    rtt::{Effect, Method, Rules, Sample},
+    parse::{Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
+    rtt::{Effect, Method, Sample},
 };
 
 use super::{
     queries::{BothQueries, Elapsed, Queries},
     report::{Report, Seen},
+    settings::Settings,
     table::{Entry, Table, Tables},
 };
 use crate::{capture::Packet, groups::Lookup};
-
-/// The settings, fixed before the first packet.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// How to measure, and how often to record.
-    pub rules: Rules,
-    /// Ports that DNS servers listen at; 0 is none.
-    pub dns_ports: [u16; MAX_DNS_PORTS],
-    /// Flows per address family.
-    pub max_flows: u32,
-    /// Of those, how many may be unanswered.
-    pub max_unanswered: u32,
-    /// The tunnels of which the inside is measured.
-    pub decap: Decap,
-    /// How flow directions are grouped.
-    pub grouping: Grouping,
-    /// Labels by prefix, where groups are made of those.
-    pub labels: Arc<Lookup>,
-    /// Groups, beside that of all others.
-    pub max_groups: u32,
-    /// Networks whose flows are not measured.
-    pub exclude: Vec<IpNet>,
-    /// Which events to report.
-    pub emit: Emit,
-}
-
-impl Settings {
-    /// One group, nothing excluded; samples, openings and closings are reported.
-    pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
-        Self {
-            rules,
-            dns_ports: Scope::ALL.dns_ports,
-            max_flows,
-            max_unanswered: max_flows / UNANSWERED_SHARE,
-            decap,
-            grouping: Grouping::NONE,
-            labels: Arc::default(),
-            max_groups: DEFAULT_MAX_GROUPS,
-            exclude: Vec::new(),
-            emit: Emit::SAMPLES.and(Emit::FLOWS),
-        }
-    }
-}
 
 /// Follows flows, and DNS queries. Its time is what each call gives it.
 pub struct Tracker {

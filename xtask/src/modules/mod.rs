@@ -14,12 +14,9 @@ use crate::environment;
 const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];
 
 /// Circles that are still there. Each is a file that defines what the files of a folder share, and uses them as well.
-const KNOWN: [&str; 5] = [
-    "pping-ebpf: sync, sync::add_only",
-    "pping-ebpf: fast_path, track",
+const KNOWN: [&str; 2] = [
     "pping: kernel::load, kernel::pins, kernel::series, kernel::sweep",
     "pping: kernel::attach, kernel::attach::clsact, kernel::attach::clsact::leftovers",
-    "pping: replay::report, replay::table, replay::tracker",
 ];
 
 /// Modules by name, each with those that it uses.
