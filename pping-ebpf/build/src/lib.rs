@@ -60,15 +60,33 @@ impl fmt::Debug for Error {
 ///
 /// What is zeroed or copied is unrolled, unlike by default, where each `memset` is a function of the program: slow, and
 /// before Linux 6.2 the verifier goes through most paths of a program twice and more if it has any function.
+///
+/// The types and lines that the programs carry name source files: without the folders of the machine that compiled them.
 pub fn rustc_flags(target_arch: &str) -> String {
-    [
-        &format!("--cfg=bpf_target_arch=\"{target_arch}\""),
+    let remapped: Vec<String> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
+    let mut flags: Vec<&str> = remapped.iter().map(String::as_str).collect();
+    let arch = format!("--cfg=bpf_target_arch=\"{target_arch}\"");
+    flags.extend([
+        arch.as_str(),
         "-Ctarget-cpu=v3",
         "-Cdebuginfo=2",
         "-Clink-arg=--btf",
         "-Clink-arg=--disable-expand-memcpy-in-order",
-    ]
-    .join("\x1f")
+    ]);
+    flags.join("\x1f")
+}
+
+/// The folders that sources are compiled from, and what programs call them: this repository, and cargo's copies of crates.
+pub fn source_folders() -> impl Iterator<Item = (PathBuf, &'static str)> {
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    [(repository, "pping"), (home, "cargo")].into_iter().filter_map(|(folder, name)| Some((folder?, name)))
+}
+
+/// The compiler's flag that has a program call a folder by another name.
+pub fn remap(folder: &Path, name: &str) -> String {
+    format!("--remap-path-prefix={}={name}", folder.display())
 }
 
 /// What a binary is compiled as.

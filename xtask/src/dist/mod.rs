@@ -16,11 +16,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
+use pping_ebpf_build::{remap, source_folders};
+
 use self::package::Package;
-use crate::{
-    build::{self, Profile},
-    command, environment, everything, setup,
-};
+use crate::{command, environment, everything, setup};
 
 /// Makes a Debian package, an archive with a static program, a bill of materials and checksums; with `check`, tries the
 /// package where nothing else is.
@@ -34,7 +33,8 @@ pub(crate) fn run(check: bool) -> Result<()> {
     clear(&dist)?;
     fs::create_dir_all(&dist)?;
     let release = Release::current(dist)?;
-    let package = Package::prepare(&build::compile(Profile::Release)?, &release)?;
+    let program = compile()?;
+    let package = Package::prepare(&program, &release)?;
     let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
     release::archive(&release, &package)?;
     release::bills_of_materials(&release)?;
@@ -50,6 +50,32 @@ pub(crate) fn run(check: bool) -> Result<()> {
     eprintln!("{}", everything::last_passed());
     eprintln!("{} has", release.directory.display());
     command::run(Command::new("ls").arg("-l").arg(&release.directory))
+}
+
+/// Compiles the program of the package.
+fn compile() -> Result<PathBuf> {
+    let mut cargo = environment::cargo();
+    command::run(cargo.args(["build", "--release", "--package", "pping"]).env("RUSTFLAGS", remapped()))?;
+    let program = environment::target_directory().join("release/pping");
+    names_no_folder(&program)?;
+    Ok(program)
+}
+
+/// Flags for the compiler that have programs name their sources without the folders of this machine.
+fn remapped() -> String {
+    let flags: Vec<_> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
+    flags.join(" ")
+}
+
+/// Fails if a program names a folder of this machine that its sources are from.
+fn names_no_folder(program: &Path) -> Result<()> {
+    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
+    for (folder, _) in source_folders() {
+        let folder = folder.display().to_string();
+        let is_named = bytes.windows(folder.len()).any(|window| window == folder.as_bytes());
+        ensure!(!is_named, "{} names {folder}, where its sources were compiled", program.display());
+    }
+    Ok(())
 }
 
 /// What is being released.

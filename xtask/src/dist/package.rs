@@ -81,7 +81,7 @@ impl<'a> Package<'a> {
         let Release { version: upstream, date, .. } = self.release;
         let changes = format!(
             "pping ({version}) unstable; urgency=medium\n\n  * pping {upstream}: see changelog.gz for what is new.\n\n \
-             -- The pping authors <pping@localhost>  {date}\n"
+             -- The pping project <pping@localhost>  {date}\n"
         );
         let path = self.directory.join(CHANGES);
         fs::write(&path, changes)?;

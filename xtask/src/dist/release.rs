@@ -32,7 +32,7 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     let mut cargo = release.cargo();
     cargo.args(["build", "--release", "--package", "pping", "--target", &triple]);
     // With a target, and so not for build scripts and macros, which have to be dynamic.
-    command::run(cargo.env(variable, "-C target-feature=+crt-static"))?;
+    command::run(cargo.env(variable, format!("-C target-feature=+crt-static {}", super::remapped())))?;
     let program = environment::target_directory().join(&triple).join("release/pping");
 
     let name = format!("pping-{}-{ARCH}-linux", release.version);
@@ -43,6 +43,7 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     let headers =
         pping_lab::run(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
     ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
+    super::names_no_folder(&program)?;
     for (place, files) in CONTENTS {
         let files = files.iter().map(|file| environment::repository().join(file));
         copy_into(&directory.join(place), files)?;
