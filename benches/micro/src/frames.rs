@@ -52,7 +52,7 @@ pub(crate) fn quic_short() -> Vec<u8> {
 /// An Initial of a QUIC client (RFC 9000, 17.2.2).
 pub(crate) fn quic_initial() -> Vec<u8> {
     let mut packet = vec![0xc3, 0, 0, 0, 1, 8];
-    packet.extend(b"8 bytes\x08client's");
+    packet.extend(b"8 bytes.\x08client's");
     packet.resize(1200, 0);
     datagram(SERVER_PORT, &packet)
 }
