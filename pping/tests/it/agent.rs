@@ -1,4 +1,4 @@
-//! The agent as its users meet it: what they type, read, scrape, and what is left behind. Needs root.
+//! The agent as its users meet it: what they type, read and scrape, and what remains when it ends. Needs root.
 
 #![expect(
     clippy::unwrap_used,

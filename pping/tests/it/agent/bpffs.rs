@@ -1,4 +1,4 @@
-//! A BPF file system of a test's own.
+//! A private BPF file system for a test.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::monitor::tool;
 
-/// Mounted until dropped, with all that is pinned in it.
+/// Stays mounted until dropped, with everything pinned in it.
 pub(super) struct Bpffs(TempDir);
 
 impl Bpffs {
@@ -17,7 +17,7 @@ impl Bpffs {
         Self(directory)
     }
 
-    /// Where pping can pin.
+    /// The directory for `--pin`.
     pub(super) fn pins(&self) -> PathBuf {
         self.path().join("pping")
     }
@@ -29,12 +29,13 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // At once for everybody, even if another test has just taken a copy of all mounts into a namespace of its own.
+        // Lazily, so that it disappears at once even if another test has just copied all mounts into its own
+        // namespace.
         tool("umount", &["--lazy", self.0.path().to_str().unwrap_or_default()]);
     }
 }
 
-/// How many files are in a directory and those in it.
+/// The number of files in a directory tree.
 pub(super) fn files(directory: &Path) -> usize {
     let Ok(entries) = directory.read_dir() else { return 0 };
     entries.map(|entry| entry.unwrap().path()).map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()

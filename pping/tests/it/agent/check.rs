@@ -1,4 +1,4 @@
-//! `pping check`: what it finds is what other tools see, and it leaves everything as it was.
+//! `pping check` reports what other tools see, and changes nothing.
 
 mod neighbours;
 mod privileges;
@@ -15,7 +15,7 @@ use super::{
     monitor::{PPING, attachments, interrupt, ok, pping, repository, tool, watch},
 };
 
-/// What `pping check` said.
+/// The output of `pping check`.
 struct Said {
     code: Option<i32>,
     stdout: String,
@@ -28,7 +28,7 @@ impl Said {
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// The document, which is one of the schema.
+    /// The JSON report, validated against its schema.
     #[track_caller]
     fn report(&self) -> Report {
         let document: Value = serde_json::from_str(&self.stdout)
@@ -40,7 +40,7 @@ impl Said {
     }
 }
 
-/// What `pping check --json` wrote.
+/// The output of `pping check --json`.
 struct Report(Value);
 
 impl Report {
@@ -80,7 +80,7 @@ fn check_with(host: &Namespace, arguments: &str, variables: &[(&str, &str)]) -> 
     Said::of(command.envs(variables.iter().copied()).output().unwrap())
 }
 
-/// The report about what these options would find.
+/// The report for a run with these options.
 #[track_caller]
 fn check(host: &Namespace, arguments: &str) -> Report {
     check_with(host, &format!("--json {arguments}"), &[]).report()
@@ -105,12 +105,12 @@ fn check_passes_on_a_healthy_host_and_leaves_nothing_behind() {
     let driver = ok(run(host.namespace.command("ethtool").args(["-i", Host::ETH])));
     let driver = driver.lines().find_map(|line| line.strip_prefix("driver: ")).unwrap();
     report.assert("interface", ETH, "ok", &["up, Ethernet", &format!("driver {driver}")]);
-    // Loopback is not meant by all, but can be named.
+    // The default pattern leaves out loopback, but it can be named.
     assert!(report.checks().iter().all(|check| check["subject"] != "lo"));
     check(&host.namespace, "-i lo").assert("xdp", Some("lo"), "ok", &["generic only"]);
 }
 
-/// The table's lines without colours and without what is below them: status, name, and the interface.
+/// Status, name and interface of each row, without colours and without the text below the table.
 fn rows(table: &str) -> Vec<(String, String, Option<String>)> {
     let mut rows = Vec::new();
     let mut subject = None;
@@ -146,7 +146,7 @@ fn the_table_says_what_the_document_says() {
         .collect();
     assert_eq!(rows(&table.stdout), of_document);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // How much memory there is changes from one moment to the next.
+    // The available memory changes from one moment to the next.
     for check in report.checks().iter().filter(|check| check["name"] != "memory") {
         for key in ["found", "remedy"] {
             let said = words(check[key].as_str().unwrap_or_default());
@@ -171,7 +171,7 @@ fn colours_are_for_terminals() {
     assert!(plain.lines().all(|line| line.trim_end().chars().count() <= 80), "{plain}");
 }
 
-/// Whether `ethtool -k` has a feature on.
+/// True if `ethtool -k` shows a feature as on.
 fn is_on(host: &Namespace, feature: &str) -> bool {
     let features = ok(run(host.command("ethtool").args(["-k", Host::ETH])));
     let prefix = format!("{feature}: ");
@@ -246,7 +246,7 @@ fn interfaces_that_are_not_there_are_missing_unless_they_may_come() {
     report.assert("interface", Some("eht0"), "degraded", &["waits for it"]);
     report.assert("interface", Some("ppp*"), "degraded", &["waits for those"]);
     check(&host.namespace, "-i eth?").assert("interface", ETH, "ok", &[]);
-    // A `%` is for the kernel to fill in, and no interface can have one.
+    // The kernel fills in a `%`, so no interface name can contain one.
     check(&host.namespace, "-i eth%d").assert("interface", Some("eth%d"), "missing", &["eth0"]);
     ok(run(host.namespace.command("ip").args(["link", "set", "eth0", "down"])));
     check(&host.namespace, "-i eth0").assert("interface", ETH, "degraded", &["ip link set dev eth0 up"]);
@@ -259,7 +259,7 @@ fn odd_names_and_kinds_of_interfaces_are_handled() {
     let ip = |arguments: &[&str]| ok(run(host.namespace.command("ip").args(arguments)));
     for (place, name) in ["fifteen-letters", "eth0.100", "a$b;c", "\u{1b}[2Jx"].into_iter().enumerate() {
         ip(&["link", "add", "name", name, "type", "veth", "peer", "name", &format!("far{place}")]);
-        // A bracket is for patterns.
+        // A bracket begins a character class of a pattern.
         let arguments = format!("-i {}", name.replace('[', "?"));
         let report = check(&host.namespace, &arguments);
         report.assert("interface", Some(name), "degraded", &["down, Ethernet, driver veth"]);

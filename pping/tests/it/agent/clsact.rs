@@ -1,4 +1,4 @@
-//! Kernels without TCX, where what pping attaches does not go by itself: who removes it, and when.
+//! Who removes pping's filters, and when, on kernels without TCX, where filters outlive the process.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ use super::{
     neighbours::{By, NO_PACKET, add_other, assert_measure, attached, cleanup, end, tc},
 };
 
-/// pping on a host, as on a kernel without TCX, once it says `said`.
+/// Runs pping on a host as on a kernel without TCX, and returns once it prints `said`.
 fn start(host: &Host, arguments: &str, said: &str) -> Process {
     let mut command = pping(&host.namespace, &format!("-v {arguments}"));
     command.env("PPING_WITHOUT", "tcx");
@@ -33,7 +33,7 @@ fn kill(mut pping: Process) {
     ok(pping.wait_timeout(ENDING));
 }
 
-/// The tc filters and disciplines of all interfaces.
+/// The tc filters and qdiscs of all interfaces.
 fn shown(host: &Host) -> String {
     let show = |arguments: &[&str]| ok(run(host.namespace.command("tc").args(arguments)));
     let links = ok(run(host.namespace.command("ip").args(["-o", "link"])));
@@ -184,7 +184,7 @@ fn interfaces_that_vanish_or_are_renamed_do_no_harm() {
     wait_until("it is watched", || holds(&host.namespace, "dial0"));
     ip(&host, "link delete dial0");
     wait_until("it is not watched any more", || !holds(&host.namespace, "dial0"));
-    // While another is being deleted, or is already.
+    // pping ends while its interface is being deleted, or is gone already.
     ip(&host, add);
     wait_until("it is watched", || holds(&host.namespace, "dial0"));
     ip(&host, "link delete dial0");

@@ -1,4 +1,4 @@
-//! What the file, the environment and the command line say, and which of them wins.
+//! Where a value comes from: file, environment or command line, and which one wins.
 
 use std::{
     fs,
@@ -13,7 +13,6 @@ use super::{
     monitor::{PPING, interrupt, watch_with},
 };
 
-/// A configuration file.
 struct File {
     _directory: TempDir,
     path: PathBuf,
@@ -31,14 +30,13 @@ impl File {
         self.path.to_str().unwrap()
     }
 
-    /// pping with this file.
     fn pping(&self, arguments: &str) -> Command {
         let mut command = pping(arguments);
         command.arg("--config").arg(&self.path);
         command
     }
 
-    /// `pping config check`, and what it says on standard output and standard error.
+    /// Runs `pping config check`: exit code, standard output and standard error.
     fn check(&self) -> (Option<i32>, String, String) {
         said(&pping("config check").arg(&self.path).output().unwrap())
     }
@@ -55,7 +53,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// What `command` is expected to refuse, without its last line end.
+/// The error of `command`, which must be refused, without its final newline.
 #[track_caller]
 fn refusal(command: &mut Command) -> String {
     let (code, stdout, stderr) = said(&command.output().unwrap());
@@ -63,7 +61,7 @@ fn refusal(command: &mut Command) -> String {
     stderr.trim_end().to_owned()
 }
 
-/// The line of an option in what `pping config show` writes, with single spaces.
+/// The line of an option in the output of `pping config show`, with single spaces.
 #[track_caller]
 fn shown(command: &mut Command, key: &str) -> String {
     let (code, stdout, stderr) = said(&command.output().unwrap());
@@ -84,7 +82,7 @@ fn a_flag_wins_over_the_environment_that_over_the_file_and_that_over_the_default
     assert_eq!(shown(&mut command, "rate-limit"), "rate-limit = \"2s\" # PPING_RATE_LIMIT");
     command.args(["--rate-limit", "3s"]);
     assert_eq!(shown(&mut command, "rate-limit"), "rate-limit = \"3s\" # flag");
-    // The others stay with what they were.
+    // Options that the flags leave alone keep their values.
     assert_eq!(shown(&mut command, "max-flows"), format!("max-flows = 20000 # {}:3", file.name()));
 }
 
@@ -115,7 +113,7 @@ fn a_variable_can_switch_off_what_the_file_switches_on() {
     let mut command = file.pping("config show");
     command.env("PPING_WAIT", "false").args(["--exclude", "2001:db8::/32"]);
     assert_eq!(shown(&mut command, "wait"), "wait = false # PPING_WAIT");
-    // A list is taken whole from one of them.
+    // Lists are not merged: the whole list comes from one source.
     assert_eq!(shown(&mut command, "exclude"), "exclude = [\"2001:db8::/32\"] # flag");
 }
 
@@ -174,7 +172,7 @@ fn all_that_is_wrong_with_a_file_is_said_with_line_and_column() {
         let expected = format!("{}{place}", file.name());
         assert!(line.trim_start_matches("pping: ").starts_with(&expected), "{line}\nis not {expected}");
     }
-    // A run says the same, and does nothing.
+    // A run reports the same mistakes and does not start.
     assert_eq!(refusal(&mut file.pping("")), stderr.trim_end());
 }
 
@@ -278,12 +276,12 @@ fn a_file_alone_is_enough_to_watch() {
     let file = File::new("interface = [\"eth0\"]\nverbose = 1\nformat = \"json\"\n");
     let mut command = host.namespace.command(PPING);
     command.arg("--config").arg(&file.path);
-    // It says so only when it is told to say more.
+    // It names the file only when asked to be verbose.
     let records = interrupt(watch_with(command, Host::ETH));
     assert!(records.starts_with('[') && records.trim_end().ends_with(']'), "{records}");
 }
 
-/// pping where `file` is `/etc/pping/pping.toml`: in a mount namespace of its own.
+/// Runs pping in a mount namespace of its own, in which `file` is `/etc/pping/pping.toml`.
 fn as_service(file: &File, arguments: &str) -> Command {
     let script = "mount -t tmpfs none /etc && mkdir /etc/pping && cat >/etc/pping/pping.toml <\"$1\" && shift && exec \"$@\"";
     let mut command = Command::new("unshare");
@@ -302,7 +300,7 @@ fn the_file_of_the_service_is_read_where_nothing_says_what_to_watch() {
     command.env("PPING_INTERFACE", "eth0");
     assert_eq!(shown(&mut command, "rate-limit"), from_file);
     assert_eq!(shown(&mut command, "interface"), "interface = [\"eth0\"] # PPING_INTERFACE");
-    // By hand.
+    // An interface or a capture on the command line is a run by hand, which ignores the file.
     for arguments in ["config show -i eth0", "config show -r trace.pcap"] {
         let shown = shown(&mut as_service(&file, arguments), "rate-limit");
         assert_eq!(shown, "rate-limit = \"100ms\" # default");

@@ -1,4 +1,4 @@
-//! What is in `deploy/container` and `deploy/kubernetes`: pping in a container, as engines start one.
+//! pping runs in a container from `deploy/container` and `deploy/kubernetes`, as engines start one.
 
 use std::{
     env, fs,
@@ -21,7 +21,7 @@ fn manifest() -> String {
     fs::read_to_string(repository("deploy/kubernetes/daemonset.yml")).unwrap()
 }
 
-/// The configuration that is in the manifest.
+/// The configuration file in the Kubernetes manifest.
 fn configuration() -> String {
     let manifest = manifest();
     let (_, text) = manifest.split_once("  pping.toml: |\n").unwrap();
@@ -29,7 +29,7 @@ fn configuration() -> String {
     lines.fold(String::new(), |text, line| text + line.trim_start() + "\n")
 }
 
-/// A container that runc runs in the network of a host.
+/// A container that runc runs in the network namespace of a host.
 struct Container {
     directory: TempDir,
     process: Process,
@@ -38,15 +38,16 @@ struct Container {
 impl Container {
     const NAME: &str = "pping";
 
-    /// As Kubernetes has it started: with three capabilities, none of which is ambient, nothing that can be written, and
-    /// a filter of system calls. `is_on_file` is whether the program has the capabilities too.
+    /// Starts it as Kubernetes does: three capabilities, none of them ambient, a read-only file system and a system
+    /// call filter. `is_on_file` adds the capabilities to the program's file.
     fn start(host: &Namespace, user: u32, is_on_file: bool, environment: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("rootfs/usr/bin/pping");
         for place in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
             fs::create_dir_all(directory.path().join("rootfs").join(place)).unwrap();
         }
-        // Not by this process, which others are started from: nobody can run a file that is open for writing.
+        // Copied by another process: a child that this one forks meanwhile would inherit the file open for writing,
+        // and the copy could not be run (ETXTBSY).
         assert!(tool("cp", &[PPING, program.to_str().unwrap()]).0);
         if is_on_file {
             let names = CAPABILITIES.join(",").to_lowercase() + "+ep";
@@ -74,7 +75,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         let mut delete = runc(self.directory.path());
-        // There is nothing to delete if it has ended by itself.
+        // It fails if the container ended by itself, which is fine.
         delete.args(["delete", "--force", Self::NAME]).stderr(Stdio::null()).status().ok();
     }
 }
@@ -85,14 +86,14 @@ fn runc(directory: &Path) -> Command {
     runc
 }
 
-/// What an engine tells runc.
+/// The OCI bundle configuration that an engine passes to runc.
 fn bundle(network: &Path, user: u32, environment: &[&str]) -> Value {
     let seccomp = fs::read_to_string(repository("deploy/container/seccomp.json")).unwrap();
     let seccomp: Value = serde_json::from_str(&seccomp).unwrap();
     let read_only = |place: &str| json!({"destination": place, "source": place, "type": "bind", "options": ["rbind", "ro", "nosuid", "nodev"]});
     let mut mounts =
         vec![json!({"destination": "/proc", "type": "proc", "source": "proc"}), read_only("/sys")];
-    // The tested program is not static, as that of an image is.
+    // The program under test is dynamically linked; the one in an image is static.
     mounts.extend(
         ["/lib", "/lib64", "/usr/lib"].into_iter().filter(|it| Path::new(it).exists()).map(read_only),
     );
@@ -159,7 +160,7 @@ fn the_manifest_has_a_configuration_that_is_one() {
     assert!(manifest.contains(&format!("image: localhost/pping:{}\n", env!("CARGO_PKG_VERSION"))));
 }
 
-/// A Python that has the package `kubernetes-validate`: that of `cargo xtask setup --tests`, or the machine's.
+/// A Python with the package `kubernetes-validate`: from `cargo xtask setup --tests`, or the machine's.
 fn python() -> Option<PathBuf> {
     let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
     [named, Some("python3".into())].into_iter().flatten().find(|python| {

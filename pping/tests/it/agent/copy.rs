@@ -1,4 +1,4 @@
-//! pping where everybody may run it.
+//! A copy of pping that every user may run.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::monitor::{PPING, tool};
 
-/// A copy of pping that nobody may run, in both senses: the target directory may be closed to others.
+/// A copy outside the target directory, which other users may be unable to enter. Dropping it deletes it.
 pub(super) struct Copy {
     _directory: TempDir,
     pub(super) program: PathBuf,
@@ -16,8 +16,8 @@ impl Copy {
     pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("pping");
-        // Not by this process: what a test beside this one starts would inherit the file, open for writing, and
-        // nobody can run a file that is.
+        // Copied by another process: a test that forks meanwhile would inherit the file open for writing, and the
+        // copy could not be run (ETXTBSY).
         let (copied, said) = tool("cp", &[PPING, program.to_str().unwrap()]);
         assert!(copied, "{said}");
         for path in [directory.path(), &program] {

@@ -1,4 +1,4 @@
-//! What is in `deploy/` is right, and does what it says together with pping.
+//! The files in `deploy/` for Prometheus are valid and work together with pping.
 
 use std::{
     fs, thread,
@@ -80,7 +80,7 @@ fn prometheus_scrapes_the_service_and_answers_with_a_quantile() {
         assert!(Instant::now() < deadline, "no quantile; prometheus: {}", prometheus.log());
         thread::sleep(Duration::from_millis(200));
     };
-    // Within a bucket a quantile is guessed, so only its lower bound is certain: 8.192 ms below 10 ms.
+    // A quantile is interpolated within a bucket, so only the bucket's lower bound is certain: 8.192 ms below 10 ms.
     let round_trip = 2.0 * HOLD.as_secs_f64();
     assert!(median >= HOLD.as_secs_f64() && median < 100.0 * round_trip, "{median} s");
     assert_eq!(prometheus.value("up{job=\"pping\"}"), Some(1.0));

@@ -1,4 +1,4 @@
-//! Files that cannot be written to, for a while or for good.
+//! pping survives files that cannot be written to, for a while or for good.
 
 use std::{
     fs,
@@ -24,14 +24,14 @@ fn counted(topology: &Topology) -> f64 {
     scrape(topology.router()).sum("pping_samples_total", &[]).unwrap()
 }
 
-/// The records of a file that ends with a whole one.
+/// The number of records in a file whose last line is complete.
 fn whole(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "torn: {text}");
     records(&text).len()
 }
 
-/// Has a disk run full under a pping that was started so as to write to `file`, and makes room again.
+/// Fills the disk while `command` writes to `file`, then makes room again.
 fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Command) {
     fs::write(ballast, vec![0; 1_000_000]).unwrap();
     let mut pping = ok(Process::spawn(command));
@@ -45,7 +45,7 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
     fs::remove_file(ballast).unwrap();
     let room = Instant::now();
     wait_until("records in the file again", || whole(file) > before + 50);
-    // Not at once: it could be full again in a moment.
+    // The second warning says that it writes again; that takes until the disk has stayed free for a moment.
     while ok(pping.stderr()).lines().count() < 2 {
         assert!(room.elapsed() < PATIENCE, "not a word of that: {}", ok(pping.stderr()));
         thread::sleep(Duration::from_millis(100));
@@ -58,11 +58,11 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
         warnings[0].contains("No space left on device") && warnings[1].contains("can be written to again")
     );
 
-    // Every sample of the summary is in the file, or was lost.
+    // Every sample in the summary is in the file or counted as lost.
     let in_file = samples(&records(&fs::read_to_string(file).unwrap())) as u64;
     let summed = number_before(&said, " samples\n");
     let dropped = number_before(&said, " lines\n");
-    // Of what was dropped, a line or two was of a flow that was opened.
+    // A few of the dropped lines may be flow events.
     assert!(
         dropped > 50 && in_file <= summed && in_file + dropped >= summed,
         "{in_file} in the file; {said}"

@@ -1,4 +1,4 @@
-//! What is made of the list of options: the example configuration, the man pages and the completions.
+//! Everything generated from the list of options: example configuration, man pages and completions.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ fn generate(page: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// All options, by the help of pping.
+/// All options in pping's help.
 fn options() -> BTreeSet<String> {
     let output = Command::new(PPING).arg("--help").output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
@@ -22,7 +22,7 @@ fn options() -> BTreeSet<String> {
     options
 }
 
-/// Those that a file can have.
+/// The options that a configuration file can set.
 fn keys() -> BTreeSet<String> {
     let mut keys = options();
     for option in ["config", "read", "help", "version"] {
@@ -31,7 +31,7 @@ fn keys() -> BTreeSet<String> {
     keys
 }
 
-/// What `pping config check` says of a file.
+/// Runs `pping config check` on a file with this text: success, and the message.
 fn check(directory: &Path, text: &str) -> (bool, String) {
     let file = directory.join("pping.toml");
     fs::write(&file, text).unwrap();
@@ -69,14 +69,14 @@ fn the_example_has_every_option_and_is_right_with_and_without() {
     assert!(fine && said.lines().any(|line| line.ends_with("pping.toml: fine")), "{said}");
 }
 
-/// A man page as it is read, after it was found to be without a fault.
+/// A man page as a reader sees it, after groff found no fault in it.
 #[track_caller]
 fn rendered(page: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(page);
     fs::write(&file, generate(page)).unwrap();
     let file = file.to_str().unwrap();
-    // Without output, there is nothing but warnings.
+    // `-z` leaves only warnings.
     assert_eq!(tool("groff", &["-man", "-Tutf8", "-ww", "-z", file]), (true, String::new()));
     let (shown, text) = tool("env", &["LC_ALL=C.UTF-8", "MANWIDTH=100", "man", "--warnings", "-l", file]);
     assert!(shown, "{text}");
@@ -152,7 +152,7 @@ fn completions_know_every_option_and_are_valid_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let text = generate(&format!("complete-{shell}"));
         for option in options() {
-            // What fish completes has no dashes where it is defined.
+            // fish defines completions without the dashes.
             let name = if shell == "fish" { format!("-l {option}") } else { format!("--{option}") };
             assert!(text.contains(&name), "no {name} for {shell}");
         }

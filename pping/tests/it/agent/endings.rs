@@ -1,4 +1,4 @@
-//! How pping ends, and its last words.
+//! However pping ends, it prints a summary.
 
 use std::{
     process::{Child, Command, Stdio},
@@ -14,13 +14,13 @@ use super::{
     monitor::{ENDING, HOLD, PPING, converse, endless_ping, ok, ping, pping, topology, wait_until},
 };
 
-/// The figure in front of a word: `3` in `3 samples`.
+/// The number before a word: `3` in `3 samples`.
 fn figure(text: &str, word: &str) -> u64 {
     let (before, _) = text.split_once(&format!(" {word}")).unwrap_or_else(|| panic!("no {word} in {text}"));
     before.rsplit(' ').next().and_then(|figure| figure.parse().ok()).unwrap_or_else(|| panic!("{text}"))
 }
 
-/// The figure behind a word, in milliseconds.
+/// The number after a word, in milliseconds.
 fn milliseconds(text: &str, word: &str) -> f64 {
     let (_, after) = text.split_once(&format!("{word} ")).unwrap_or_else(|| panic!("no {word} in {text}"));
     let (figure, _) = after.split_once(" ms").unwrap_or_else(|| panic!("no unit behind {word} in {text}"));
@@ -34,7 +34,7 @@ fn assert_sums_up(stderr: &str) {
     let samples = figure(first, "samples");
     assert!(figure(first, "packets") > samples && samples > 0, "{stderr}");
     let mut by_series = 0;
-    // The router's near side, where the client replies, is told from its far side, where the server does.
+    // Client replies are matched on the near side of the router, and server replies on the far side.
     for (method, matched, is_far) in [
         ("tcp-ts", "ingress", true),
         ("tcp-ts", "egress", false),
@@ -46,13 +46,13 @@ fn assert_sums_up(stderr: &str) {
         let line = line.unwrap_or_else(|| panic!("no {method} {matched} in {stderr}"));
         let quantiles = ["p50", "p90", "p99"].map(|quantile| milliseconds(line, quantile));
         assert!(quantiles.is_sorted(), "{line}");
-        // A quantile is exact to a thousandth.
+        // Quantiles are exact to one part in a thousand.
         assert!(!is_far || quantiles[0] >= 2e3 * HOLD.as_secs_f64() * 0.999, "{line}");
         by_series += figure(line, "samples");
     }
     assert_eq!(by_series, samples, "{stderr}");
     assert!(stderr.lines().any(|line| line == "lost: 0 events, 0 lines"), "{stderr}");
-    // Hosts look for their neighbours now and then, and that is not measured; a guest's CPU may be away now and then.
+    // Neighbour discovery is not measured, and a guest's CPU may be paused: both print lines by chance.
     let is_by_chance = |line: &str| line.starts_with("not measured: ") || line.starts_with("not matched: ");
     let lines = stderr.lines().filter(|line| !is_by_chance(line)).count();
     assert_eq!(lines, 7, "more than a summary: {stderr}");
@@ -83,7 +83,6 @@ fn it_can_be_stopped_before_the_first_record() {
     assert!(stderr.contains(" 0 samples\n") && stderr.ends_with("lost: 0 events, 0 lines\n"), "{stderr}");
 }
 
-/// Kills on drop.
 struct Guard(Child);
 
 impl Drop for Guard {
@@ -103,7 +102,7 @@ fn an_unread_pipe_stops_neither_shutdown_nor_metrics() {
     command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
     let mut pping = Guard(command.spawn().unwrap());
     wait_until("pping is ready", || is_ready(topology.router()));
-    // A pipe holds 64 KiB, which is some 200 records. On a busy machine not every request finds room to wait in.
+    // A pipe holds 64 KiB, some 200 records. On a busy machine not every request is recorded.
     ping(topology.client(), Topology::SERVER_IPV4, "-q -i0.004 -c600");
     wait_until("the metrics go on counting", || {
         scrape(topology.router()).sum("pping_samples_total", &[]) >= Some(SAMPLES)
@@ -117,7 +116,7 @@ fn an_unread_pipe_stops_neither_shutdown_nor_metrics() {
     assert!(figure(&said, "samples") >= SAMPLES as u64, "{said}");
     assert!(said.contains("p99"), "{said}");
     let (_, losses) = said.split_once("lost: ").expect("losses");
-    // What was still waiting for the reader is lost, and the summary does not pretend otherwise.
+    // Lines that still waited for the reader are lost, and the summary counts them.
     assert!(figure(losses, "lines") > 100, "{said}");
 }
 
@@ -139,12 +138,12 @@ fn signals_while_it_loads_are_no_failure() {
     for delay in [0, 10, 20, 30] {
         let arguments = format!("-i {}", Topology::WAN);
         let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
-        // All maps are there before the verifier gets the programs, and it gives up when a signal comes. The
-        // first few may be those by which aya finds out what the kernel can do.
+        // All maps exist before the verifier sees the programs, and the verifier gives up when a signal arrives. The
+        // first few maps may be those with which aya probes the kernel.
         let maps = || objects(&pping).iter().filter(|(kind, _)| *kind == "map").count();
         wait_until("the maps are there", || maps() >= 6);
         thread::sleep(Duration::from_millis(delay));
-        // aya by itself survives one, as it tries once more to have the verifier's log.
+        // aya survives one signal by itself, because it tries again to get the verifier's log.
         for _ in 0..4 {
             ok(pping.signal(Signal::SIGINT));
             thread::sleep(Duration::from_millis(8));

@@ -1,4 +1,4 @@
-//! `-w FILE`, and its rotation.
+//! `-w FILE` writes all records to the file, and SIGHUP rotates it.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Programs of others at tc, beside pping's.
+//! Foreign tc programs beside pping's.
 
 use std::thread;
 
@@ -15,10 +15,10 @@ use pping_lab::Topology;
 
 use super::monitor::{ok, wait_until};
 
-/// Where the foreign programs are: the router's interface towards the server.
+/// Foreign programs are attached to the router's interface towards the server.
 pub(super) const WHERE: &str = Topology::WAN;
 
-/// A program that lets every packet go on to the next, and is attached for as long as this lives.
+/// A program that passes every packet on to the next one, attached until it is dropped.
 pub(super) struct Foreign<'a> {
     topology: &'a Topology,
     kernel: Kernel,
@@ -29,19 +29,19 @@ impl Drop for Foreign<'_> {
     fn drop(&mut self) {
         let (topology, link) = (self.topology, self.link.take());
         let program = self.program();
-        // A filter is on an interface of this number, whichever namespace one is in.
+        // The interface number of a filter is only valid in the namespace of its interface.
         let detached = topology.router().enter(|| link.map(|link| program.detach(link)));
         assert!(matches!(detached, Ok(Some(Ok(())))) || thread::panicking(), "{detached:?}");
     }
 }
 
 impl<'a> Foreign<'a> {
-    /// Attaches one by a link, after those that there are.
+    /// Attaches one by a link, behind all that are attached already.
     pub(super) fn by_link(topology: &'a Topology, side: TcAttachType) -> Self {
         Self::attach(topology, side, || TcAttachOptions::TcxOrder(LinkOrder::last()))
     }
 
-    /// Attaches one by a filter on the clsact discipline that there is.
+    /// Attaches one by a filter on the existing clsact qdisc.
     pub(super) fn by_filter(topology: &'a Topology, side: TcAttachType, priority: u16) -> Self {
         Self::attach(topology, side, || {
             TcAttachOptions::Netlink(NlOptions { priority, ..NlOptions::default() })
@@ -67,12 +67,12 @@ impl<'a> Foreign<'a> {
         self.kernel.programs.program_mut("baseline_empty").unwrap().try_into().unwrap()
     }
 
-    /// The kernel's number of it.
+    /// The kernel's id of the program.
     pub(super) fn number(&mut self) -> u32 {
         self.program().info().unwrap().id()
     }
 
-    /// Asserts that all of them see what `send` sends.
+    /// Asserts that all of them run on the packets of `send`.
     #[track_caller]
     pub(super) fn assert_run(all: &mut [Self], mut send: impl FnMut()) {
         let _counting = enable_stats(Stats::RunTime).unwrap();
@@ -80,7 +80,7 @@ impl<'a> Foreign<'a> {
             all.iter_mut().map(|it| it.program().info().unwrap().run_count()).collect()
         };
         let before = count(all);
-        // Again, should others switch statistics off and on at the same moment.
+        // Another test may switch the statistics off meanwhile, so try again.
         wait_until("each of them ran", || {
             send();
             count(all).iter().zip(&before).all(|(after, before)| after > before)
@@ -88,7 +88,7 @@ impl<'a> Foreign<'a> {
     }
 }
 
-/// The numbers of the programs that links attach to the interface, in their order.
+/// The ids of the programs attached by links, in the order in which they run.
 pub(super) fn order(topology: &Topology, side: TcAttachType) -> Vec<u32> {
     let query = || SchedClassifier::query_tcx(WHERE, side).unwrap().1.iter().map(ProgramInfo::id).collect();
     ok(topology.router().enter(query))

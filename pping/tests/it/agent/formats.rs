@@ -1,4 +1,4 @@
-//! What is written, and how.
+//! What pping writes in each format.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use super::monitor::{
     ENDING, HOLD, PATIENCE, PPING, converse, interrupt, ok, ping, topology, wait_until, watch, watch_with,
 };
 
-/// The records of an output in JSON lines; torn lines fail.
+/// The records of JSON lines; a torn line fails.
 pub(super) fn records(jsonl: &str) -> Vec<Value> {
     assert!(jsonl.is_empty() || jsonl.ends_with('\n'), "the last line is torn: {jsonl:?}");
     jsonl
@@ -18,7 +18,7 @@ pub(super) fn records(jsonl: &str) -> Vec<Value> {
         .collect()
 }
 
-/// How many of them are samples.
+/// The number of samples among the records.
 pub(super) fn samples(records: &[Value]) -> usize {
     records.iter().filter(|record| record.get("rtt").is_some()).count()
 }
@@ -50,7 +50,7 @@ fn format_jsonl_is_the_same_as_the_default() {
     assert_eq!(samples(&records(&interrupt(pping))), 1);
 }
 
-/// The records of an array of JSON.
+/// The records of a JSON array.
 pub(super) fn array(json: &str) -> Vec<Value> {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
 }
@@ -110,7 +110,7 @@ fn standard_is_a_line_for_people() {
 #[test]
 fn a_terminal_gets_lines_for_people() {
     let topology = topology();
-    // `script` makes the terminal.
+    // `script` provides the terminal.
     let mut script = topology.router().command("script");
     script.args([
         "--quiet",
@@ -139,7 +139,7 @@ fn none_writes_nothing_and_still_sums_up() {
     assert!(stderr.contains(" 3 samples"), "{stderr}");
 }
 
-/// Pings while a shell runs `pipeline` with pping in it, and returns what it wrote.
+/// Pings while a shell runs `pipeline` with pping in it, and returns the shell.
 fn run_pipeline(topology: &Topology, pipeline: &str) -> Process {
     let mut shell: Command = topology.router().command("bash");
     shell.args(["-c", &format!("set -o pipefail; {pipeline}")]);

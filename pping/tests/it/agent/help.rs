@@ -1,4 +1,4 @@
-//! `--help`, `-h` and `--version`.
+//! `--help`, `-h` and `--version` name every option and the version.
 
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn the_long_help_groups_every_option_and_has_examples() {
     ];
     for (title, options) in groups {
         let (_, group) = help.split_once(&format!("\n{title}\n")).unwrap_or_else(|| panic!("no {title}"));
-        // A group ends where the next title begins, which is a line that is not indented.
+        // The next line without indentation is the title of the next group.
         let group: Vec<&str> =
             group.lines().take_while(|line| line.is_empty() || line.starts_with(' ')).collect();
         for option in options {

@@ -1,4 +1,4 @@
-//! A host with one cable, for what needs no router.
+//! A host with one cable, for tests that need no router.
 
 use pping_lab::{
     Namespace,
@@ -7,18 +7,18 @@ use pping_lab::{
 
 use super::monitor::ok;
 
-/// A host whose `eth0` leads to a peer.
+/// A host whose `eth0` is connected to a peer.
 pub(super) struct Host {
     pub(super) namespace: Namespace,
-    /// What keeps the other end of the cable.
+    /// Keeps the other end of the cable.
     _peer: Namespace,
 }
 
 impl Host {
-    /// Where it can be watched.
+    /// The interface to watch.
     pub(super) const ETH: &str = "eth0";
 
-    /// Sets it up; there is no traffic but what the kernel makes itself.
+    /// The only traffic is the kernel's own.
     pub(super) fn new() -> Self {
         let (namespace, peer) = (ok(Namespace::new("host")), ok(Namespace::new("peer")));
         ok(veth::connect(End::new(&namespace, Self::ETH), End::new(&peer, "eth0"), Offloads::On));

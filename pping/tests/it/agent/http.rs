@@ -1,4 +1,4 @@
-//! Asking pping, and Prometheus, by HTTP.
+//! HTTP requests to pping and Prometheus.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,12 @@ use pping_lab::Namespace;
 
 use super::monitor::ok;
 
-/// Where pping listens in these tests.
+/// The port at which pping listens in these tests.
 pub(super) const PORT: u16 = 9464;
-/// The options for that.
 pub(super) const LISTEN: &str = "--listen 127.0.0.1:9464";
 
 const TIME_OUT: Duration = Duration::from_secs(20);
 
-/// An answer.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: u16,
@@ -26,12 +24,12 @@ pub(super) struct Response {
     pub(super) body: String,
 }
 
-/// Asks port `port` of the loopback address of `host`; `None` while nothing listens there.
+/// Requests `path` from `port` of the loopback address of `host`; `None` while nothing listens there.
 pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Option<Response> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = ok(host.enter(|| TcpStream::connect(address))).ok()?;
     stream.set_read_timeout(Some(TIME_OUT)).unwrap();
-    // HTTP/1.0, so that the answer ends with the connection and comes in one piece.
+    // HTTP/1.0 without chunks: the answer ends with the connection.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -45,23 +43,23 @@ pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Opti
     Some(Response { status, content_type, body: body.to_owned() })
 }
 
-/// Whether pping says that it is attached and drains.
+/// True if `/ready` says that pping is attached and drains its events.
 pub(super) fn is_ready(host: &Namespace) -> bool {
     get(host, PORT, "/readyz", "*/*").is_some_and(|response| response.status == 200)
 }
 
-/// The metrics of one scrape, in the classic format.
+/// One scrape, in the classic text format.
 pub(super) fn scrape(host: &Namespace) -> Exposition {
     let response = get(host, PORT, "/metrics", "text/plain").expect("pping listens");
     assert_eq!(response.status, 200, "{}", response.body);
     Exposition(response.body)
 }
 
-/// Metrics as text.
+/// Metrics in the text format.
 #[derive(Debug)]
 pub(super) struct Exposition(pub(super) String);
 
-/// A line of it.
+/// One line of the metrics.
 #[derive(Debug)]
 pub(super) struct Series<'a> {
     pub(super) name: &'a str,
@@ -70,7 +68,7 @@ pub(super) struct Series<'a> {
 }
 
 impl Exposition {
-    /// Every series. No label of pping's contains a comma or a quotation mark.
+    /// Every series. No label value of pping's contains a comma or a quotation mark.
     pub(super) fn series(&self) -> impl Iterator<Item = Series<'_>> {
         self.0.lines().filter(|line| !line.starts_with('#')).map(|line| {
             let (series, value) = line.rsplit_once(' ').expect("a name and a value");
@@ -85,7 +83,7 @@ impl Exposition {
         })
     }
 
-    /// The sum of the series of this name that have these labels; `None` where there is none.
+    /// The sum of all series with this name and these labels; `None` if there is none.
     pub(super) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let has = |series: &Series<'_>| {
             labels.iter().all(|(key, value)| series.labels.get(key).is_some_and(|it| it == value))

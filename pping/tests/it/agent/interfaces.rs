@@ -1,4 +1,4 @@
-//! Which interfaces are watched, and what happens when one goes away.
+//! Which interfaces are watched, and what happens when one disappears.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use super::{
     monitor::{ENDING, PATIENCE, interrupt, ok, ping, pping, topology, wait_until, watch, watch_with},
 };
 
-/// How many samples each interface has, by name and by whether the echo went out there.
+/// The number of samples by interface and by whether the echo left through it.
 fn samples_by_interface(jsonl: &str) -> BTreeMap<(String, bool), usize> {
     let mut samples = BTreeMap::new();
     for record in records(jsonl) {
@@ -51,18 +51,17 @@ fn an_interface_given_twice_is_watched_once() {
     assert_eq!(samples_by_interface(&output), expected, "{output}");
 }
 
-/// Whether metrics say that an interface is watched.
+/// True if the metrics say that an interface is watched.
 pub(super) fn holds(host: &Namespace, interface: &str) -> bool {
-    // One for each hook that is not like the other.
+    // There is one series for each attach point, unless both are the same.
     scrape(host).sum("pping_interface_up", &[("interface", interface)]).is_some_and(|hooks| hooks >= 1.0)
 }
 
-/// `ip` with these arguments, in a namespace.
 fn ip(host: &Namespace, arguments: &str) {
     ok(run(host.command("ip").args(arguments.split_whitespace())));
 }
 
-/// The packets that the kernel counted on an interface, in and out, and those that pping did.
+/// Packets in and out of an interface: as the kernel counts them, and as pping does.
 fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -75,7 +74,7 @@ fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     [by_kernel, by_pping]
 }
 
-/// A host with pping on interfaces by a pattern.
+/// pping on a host, with interfaces given by a pattern.
 fn watch_pattern(host: &Host, arguments: &str) -> Process {
     ip(&host.namespace, "link set lo up");
     let arguments = format!("-v --format none {LISTEN} {arguments}");
@@ -87,8 +86,8 @@ fn watch_pattern(host: &Host, arguments: &str) -> Process {
     pping
 }
 
-/// Makes a pair of interfaces, waits until pping watches it, and has packets pass. Returns how long that took, and what
-/// was counted.
+/// Creates a pair of interfaces, waits until pping watches it, and sends packets through it. Returns how long it took
+/// to be watched, and the packets counted.
 fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 2]) {
     ip(host, &format!("link add {name} type veth peer name far0"));
     let made = Instant::now();
@@ -96,7 +95,7 @@ fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 
     let took = made.elapsed();
     ip(host, "link set far0 up");
     ip(host, &format!("link set {name} up"));
-    // To everybody but this host, which would count what it sends to itself as coming in.
+    // To all hosts, but not looped back to this one, which would be counted as incoming.
     let mut ping = host.command("ping");
     ping.args(["-q", "-L", "-i0.01", "-W1", &format!("-c{packets}"), "-I", name, "ff02::1"]);
     ok(run(&mut ping)).clear();
@@ -123,7 +122,7 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     };
     wait_until(&format!("all packets, {sums:?}, of all of them"), || {
         let now = ["ingress", "egress"].map(count);
-        // What the kernel sends of itself once the cable is out passes the programs, and is then dropped uncounted.
+        // Packets that the kernel sends after the cable was removed pass the programs, and are dropped uncounted.
         assert!(now[0] <= sums[0] && now[1] <= sums[1] + 12 * 5, "{now:?} and {sums:?}");
         now[0] == sums[0] && now[1] >= sums[1]
     });
@@ -144,7 +143,7 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
     let churn = |first: u32| {
-        // Faster than anybody can follow, and some are gone before they are seen.
+        // These come and go faster than pping can follow: some are gone before it sees them.
         for number in first..first + 150 {
             let name = format!("dial{}", number % 7);
             ip(&host.namespace, &format!("link add {name} type veth peer name far0"));
@@ -167,7 +166,7 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
     churn(1000);
     churn(2000);
     assert_eq!(objects(&pping), held);
-    // One of them may be of the scrape.
+    // The scrape itself may have one open.
     assert!(open().abs_diff(descriptors) <= 1, "{} and {descriptors}", open());
     assert!(memory() < before + before / 4 + 2048, "{} KiB, and {before} before", memory());
     interrupt(pping);

@@ -1,4 +1,4 @@
-//! Programs that outlive their agent, as on kernels without TCX, go on only as long as it renews their lease.
+//! Programs that outlive their agent, as on kernels without TCX, measure only as long as an agent renews their lease.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
     },
 };
 
-/// Where a frame without VLAN tags says what it carries, and what it says.
+/// The offset of the EtherType in a frame without VLAN tags, and the value for IPv4.
 const ETHER_TYPE: usize = 12;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL: usize = 23;
@@ -27,7 +27,7 @@ fn watch(topology: &Topology) -> Process {
     watch_with(command, Topology::WAN)
 }
 
-/// The map in which the programs of a process count packets.
+/// The id of the map in which the programs of a process count packets.
 fn counters(pping: &Process) -> u32 {
     let is_counters =
         |number: &u32| tool("bpftool", &["map", "show", "id", &number.to_string()]).1.contains("COUNTERS");
@@ -35,15 +35,15 @@ fn counters(pping: &Process) -> u32 {
     maps.into_iter().find(is_counters).unwrap()
 }
 
-/// The RTTs in what pping wrote that are no less than that.
+/// The number of samples whose RTT is at least `bound`.
 fn longer_than(bound: Duration, lines: &str) -> usize {
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.filter(|record| u128::from(record["rtt"].as_u64().unwrap_or(0)) >= bound.as_nanos()).count()
 }
 
-/// Pings once, and has the wire hold the reply. Returns when it does.
+/// Sends one ping whose reply the wire holds back, and returns once it is held.
 fn ping_held(topology: &Topology, hold: Duration) -> Process {
-    // Neighbours are asked for on the same wire.
+    // Resolves the neighbours first, on the same wire.
     ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.2");
     let (sender, is_held) = mpsc::channel();
     topology.wire().set_fate(Leg::Backward, move |frame| {
@@ -69,7 +69,7 @@ fn programs_a_killed_agent_leaves_measure_nothing() {
     wait_until("samples long after the first lease", || ok(pping.stdout()).lines().count() > lines + 50);
 
     let map = counters(&pping).to_string();
-    // The programs hold the map, and the filters hold the programs.
+    // The filters keep the programs alive, and the programs keep the map.
     let dump = || {
         let (is_there, dump) = tool("bpftool", &["map", "dump", "id", &map]);
         assert!(is_there, "the filters went, or took the map along: {dump}");

@@ -1,4 +1,4 @@
-//! Nothing of pping outlives it, however it ends.
+//! No BPF object and no attachment outlives pping, however it ends.
 
 use std::{collections::BTreeSet, fs};
 
@@ -6,11 +6,11 @@ use pping_lab::{Process, Signal, Topology};
 
 use super::monitor::{ENDING, attachments, endless_ping, ok, tool, topology, wait_until, watch};
 
-/// An object of the kernel's BPF subsystem: its kind as bpftool calls it, and its number.
+/// An object of the kernel's BPF subsystem: its kind in bpftool's words, and its id.
 pub(super) type Object = (&'static str, u32);
 
-/// What a process holds, from the kernel's description of its descriptors. Counting what there is on the
-/// whole machine would count the objects of other tests.
+/// The objects that a process holds, from `/proc/PID/fdinfo`. A count over the whole machine would include the
+/// objects of other tests.
 pub(super) fn objects(process: &Process) -> BTreeSet<Object> {
     let directory = format!("/proc/{}/fdinfo", process.id());
     let descriptors = fs::read_dir(directory).unwrap();
@@ -48,7 +48,7 @@ fn assert_leaves_nothing(ingress: &str, signal: Signal) {
     }
     assert!(held.iter().all(exists), "{held:?}");
     let during = attachments(router, Topology::WAN);
-    // This bpftool may be too old for TCX, but what there is of XDP shows everywhere.
+    // This bpftool may be too old to show TCX, but every version shows XDP.
     assert_eq!(during.contains("prog/xdp"), ingress == "xdp", "{during}");
 
     ok(pping.signal(signal));

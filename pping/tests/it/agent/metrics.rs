@@ -1,4 +1,4 @@
-//! `--listen`: metrics by the names of the contract, which agree with the traffic, and the other pages.
+//! `--listen`: the metrics have their documented names and agree with the traffic.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use super::{
 
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
-/// What the contract has, with its labels, as far as there is something of it in this version.
+/// Name, type and labels of the documented metrics that show up in this run.
 const CONTRACT: [(&str, &str, &[&str]); 32] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -58,7 +58,7 @@ const CONTRACT: [(&str, &str, &[&str]); 32] = [
     ("process_start_time_seconds", "gauge", &[]),
 ];
 
-/// Waits until the counters, which are read once a second, have caught up.
+/// Scrapes until the counters, which are read once a second, have caught up.
 fn scrape_when(topology: &Topology, what: &str, has: impl Fn(&Exposition) -> bool) -> Exposition {
     wait_until(what, || has(&scrape(topology.router())));
     scrape(topology.router())
@@ -113,7 +113,7 @@ fn names_types_and_labels_of_metrics_are_as_documented() {
     assert_buckets(&metrics);
 }
 
-/// Label values that dashboards and alerts select by.
+/// Dashboards and alerts select by these label values.
 fn assert_label_values(metrics: &Exposition) {
     let has = |name: &str, key: &str, values: &[&str]| {
         for value in values {
@@ -137,7 +137,7 @@ fn assert_label_values(metrics: &Exposition) {
     has("pping_build_info", "version", &[env!("CARGO_PKG_VERSION")]);
 }
 
-/// The bounds of the histogram are powers of two from 1 us to 16 s, and its buckets are cumulative.
+/// The histogram's bounds are powers of two from 1 us to 16 s, and its buckets are cumulative.
 fn assert_buckets(metrics: &Exposition) {
     let mut buckets: Vec<(f64, f64)> = metrics
         .series()
@@ -155,7 +155,7 @@ fn assert_buckets(metrics: &Exposition) {
 #[test]
 fn counters_agree_with_the_traffic() {
     const PINGS: f64 = 5.0;
-    /// Ethernet, IPv4 and ICMP headers, and what ping sends unless told otherwise.
+    /// Ethernet, IPv4 and ICMP headers, and ping's default payload.
     const FRAME: f64 = 14.0 + 20.0 + 8.0 + 56.0;
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
@@ -169,7 +169,7 @@ fn counters_agree_with_the_traffic() {
         let icmp = [INTERFACE, ("direction", direction), ("protocol", "icmp")];
         assert_eq!(metrics.sum("pping_packets_total", &icmp), Some(PINGS), "{direction}");
         assert_eq!(metrics.sum("pping_bytes_total", &icmp), Some(PINGS * FRAME), "{direction}");
-        // Neighbours are looked for by ICMPv6 too.
+        // Neighbour discovery is ICMPv6 too.
         let icmpv6 = [INTERFACE, ("direction", direction), ("protocol", "icmpv6")];
         assert!(metrics.sum("pping_packets_total", &icmpv6) >= Some(PINGS), "{direction}");
         let tcp = [INTERFACE, ("direction", direction), ("protocol", "tcp")];
@@ -194,12 +194,12 @@ fn counters_agree_with_the_traffic() {
 
 #[test]
 fn flows_open_are_followed_and_close() {
-    /// Of two conversations of a handshake, three segments and their echoes, and the end.
+    /// Two conversations, each with a handshake, three segments with their echoes, and the end.
     const SEGMENTS: f64 = 2.0 * (3.0 + 6.0 + 3.0);
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1000"));
     converse(&topology, 3);
-    // The last of them may still be on the wire.
+    // The last segments may still be on the wire.
     let metrics = scrape_when(&topology, "two flows close", |metrics| {
         metrics.sum("pping_flows_closed_total", &[INTERFACE, ("reason", "fin")]) >= Some(2.0)
             && metrics.sum("pping_packets_total", &[INTERFACE, ("protocol", "tcp")]) >= Some(SEGMENTS)
@@ -218,7 +218,7 @@ fn flows_open_are_followed_and_close() {
 fn openmetrics_is_there_for_those_who_ask_for_it() {
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, LISTEN);
-    // As Prometheus asks.
+    // The header that Prometheus sends.
     let accept = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                   text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
     let open = get(topology.router(), PORT, "/metrics", accept).unwrap();
@@ -288,7 +288,7 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
     let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1"));
     let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("a flow map is full")).count();
     while start.elapsed() < Duration::from_secs(3) {
-        // Each has an identifier of its own, which makes it a flow of its own.
+        // Each ping process has its own identifier, and so is a flow of its own.
         ping(topology.client(), Topology::SERVER_IPV4, "-c1");
     }
     wait_until("a second warning", || {

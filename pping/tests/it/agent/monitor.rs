@@ -1,4 +1,4 @@
-//! A pping that watches, and the traffic it sees.
+//! A running pping, and the traffic that it sees.
 
 use std::{
     ffi::OsStr,
@@ -14,30 +14,29 @@ use pping_lab::{
     traffic::{self, Behaviour, Pace, Server},
 };
 
-/// The built program.
 pub(super) const PPING: &str = env!("CARGO_BIN_EXE_pping");
 
-/// How long anything may take on a busy machine before it counts as not happening.
+/// How long something may take on a busy machine before the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long pping may take to end on a busy machine: it is soon done, but others may hold the lock of all networks.
+/// How long pping may take to end: it is done soon, but other processes may hold the kernel's lock of all networks.
 pub(super) const ENDING: Duration = Duration::from_mins(1);
 
-/// What the wire of [`topology`] holds each way.
+/// How long the wire of [`topology`] holds a packet each way.
 pub(super) const HOLD: Duration = Duration::from_millis(5);
 
-/// Fails with the error's message instead of its Rust spelling.
+/// Fails with the error's message instead of its debug representation.
 #[track_caller]
 pub(super) fn ok<T>(result: pping_lab::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A file of the repository.
+/// The path of a file in the repository.
 pub(super) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// Client, router and server, 10 ms apart.
+/// Client, router and server, with a round trip of 10 ms.
 pub(super) fn topology() -> Topology {
     ok(Topology::builder().hold(HOLD).build())
 }
@@ -54,21 +53,20 @@ pub(super) fn watch(host: &Namespace, interface: &str, arguments: &str) -> Proce
     watch_with(pping(host, &format!("-v -i {interface} {arguments}")), interface)
 }
 
-/// As [`watch`], with a command of the caller's that contains `-v`.
+/// Like [`watch`], with a given command that contains `-v`.
 pub(super) fn watch_with(command: Command, interface: &str) -> Process {
     let mut process = ok(Process::spawn(command));
     ok(process.wait_for_output(&format!("watching {interface} at"), PATIENCE));
     process
 }
 
-/// Stops pping as Ctrl-C does, and returns what it wrote to standard output.
+/// Stops pping as Ctrl-C does, and returns its standard output.
 #[track_caller]
 pub(super) fn interrupt(mut pping: Process) -> String {
     ok(pping.stop(Signal::SIGINT, ENDING));
     ok(pping.stdout())
 }
 
-/// Waits until `what` has happened.
 #[track_caller]
 pub(super) fn wait_until(what: &str, mut has_happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
@@ -86,7 +84,7 @@ pub(super) fn ping(from: &Namespace, to: impl Into<IpAddr>, options: &str) {
     ok(run(&mut ping));
 }
 
-/// A TCP conversation of `chunks` segments and their echoes with each of the server's addresses.
+/// A TCP conversation of `chunks` segments and their echoes with each address of the server.
 #[track_caller]
 pub(super) fn converse(topology: &Topology, chunks: u32) {
     let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
@@ -96,17 +94,17 @@ pub(super) fn converse(topology: &Topology, chunks: u32) {
     }
 }
 
-/// Pings that go on, a hundred a second, until dropped.
+/// A hundred pings a second until dropped.
 pub(super) fn endless_ping(from: &Namespace, to: impl Into<IpAddr>) -> Process {
     let mut ping = from.command("ping");
     ping.args(["-q", "-i0.01"]).arg(to.into().to_string());
     ok(Process::spawn(ping))
 }
 
-/// Runs a tool to its end, and returns its status and all that it wrote.
+/// Runs a tool to its end, and returns whether it succeeded and all it wrote.
 ///
 /// # Panics
-/// With the name of the tool when it is missing: a test that cannot run has not passed.
+/// If the tool is missing: a test that cannot run has not passed.
 pub(super) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> (bool, String) {
     let name = program.as_ref().to_string_lossy().into_owned();
     let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| {
@@ -116,7 +114,7 @@ pub(super) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> (bool, Str
     (output.status.success(), String::from_utf8_lossy(&written).into_owned())
 }
 
-/// What `tc`, `ip` and `bpftool` see attached to an interface.
+/// Everything that `tc`, `ip` and `bpftool` see attached to an interface.
 pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
     let mut seen = String::new();
     for command in [
@@ -126,7 +124,7 @@ pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
         &["ip", "-details", "link", "show", "dev", interface],
         &["bpftool", "net", "show"],
     ] {
-        // Some say on standard error that there is no clsact to show filters of.
+        // Without clsact some of them fail and say so on standard error.
         seen += &ok(run(host.command(command[0]).args(&command[1..])));
     }
     seen

@@ -1,5 +1,5 @@
-//! Where one machine ends: agents scraped by Prometheus, kept by `VictoriaMetrics`, shown by Grafana. The programs are
-//! those of the distribution, on loopback, in a namespace of their own.
+//! Agents that Prometheus scrapes, `VictoriaMetrics` stores and Grafana shows. The programs are those of the
+//! distribution, on loopback, in a network namespace of their own.
 
 mod agents;
 mod dashboard;

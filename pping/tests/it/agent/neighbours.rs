@@ -1,4 +1,4 @@
-//! Interfaces at which others have tc programs, which pping neither replaces nor stops.
+//! pping neither replaces nor stops foreign tc programs on its interfaces.
 
 use std::process::Command;
 
@@ -13,17 +13,17 @@ use super::{
 
 const SIDES: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
 
-/// How pping attaches to tc.
+/// How pping attaches at tc.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// By links, which go with the process.
+    /// By links, which end with the process.
     Tcx,
-    /// By filters, as on a kernel before 6.6.
+    /// By filters, as on kernels before 6.6.
     Clsact,
 }
 
 impl By {
-    /// pping, which reports every sample.
+    /// A command that reports every sample.
     fn command(self, topology: &Topology) -> Command {
         let mut command = pping(topology.router(), &format!("-v -i {WHERE} --rate-limit 0"));
         if self == Self::Clsact {
@@ -32,7 +32,6 @@ impl By {
         command
     }
 
-    /// Starts pping.
     fn start(self, topology: &Topology) -> Process {
         ok(Process::spawn(self.command(topology)))
     }
@@ -43,22 +42,21 @@ impl By {
     }
 }
 
-/// `tc` with these arguments, on the router.
 pub(super) fn tc(topology: &Topology, arguments: &str) -> String {
     ok(run(topology.router().command("tc").args(arguments.split_whitespace())))
 }
 
-/// Adds a filter that is none of BPF. Packets that match are not seen by those after it.
+/// Adds a filter that is not BPF. Filters behind it do not see packets that match.
 pub(super) fn add_other(topology: &Topology, side: &str, priority: u16, matches: &str) {
     let filter = format!("{side} prio {priority} protocol ip u32 match {matches} classid 1:1");
     tc(topology, &format!("filter add dev {WHERE} {filter}"));
 }
 
-/// What [`add_other`] matches.
+/// A match for [`add_other`] that no packet fulfils.
 pub(super) const NO_PACKET: &str = "ip protocol 255 0xff";
 const EVERY_PACKET: &str = "u32 0 0";
 
-/// `pping cleanup` of all interfaces of the router.
+/// Runs `pping cleanup` for all interfaces of the router.
 pub(super) fn cleanup(topology: &Topology) -> String {
     ok(run(topology.router().command(PPING).arg("cleanup")))
 }
@@ -68,12 +66,12 @@ pub(super) fn attached(topology: &Topology) -> String {
     attachments(topology.router(), WHERE)
 }
 
-/// How many pings it told of.
+/// The number of pings that it reported.
 pub(super) fn samples(pping: &Process) -> usize {
     ok(pping.stdout()).lines().filter(|line| line.contains("icmp-echo")).count()
 }
 
-/// Has each of `all` see so many more pings.
+/// Sends pings and asserts that each of `all` reports them.
 #[track_caller]
 pub(super) fn assert_measure(topology: &Topology, all: &[&Process], pings: usize) {
     let before: Vec<usize> = all.iter().map(|pping| samples(pping)).collect();
@@ -84,7 +82,7 @@ pub(super) fn assert_measure(topology: &Topology, all: &[&Process], pings: usize
     }
 }
 
-/// Ends pping. What a killed one leaves is removed, which is nothing where there is TCX.
+/// Ends pping. A killed one may leave filters, which are removed; with TCX there are none.
 pub(super) fn end(topology: &Topology, mut pping: Process, by: By, signal: Signal) {
     ok(pping.signal(signal));
     let status = ok(pping.wait_timeout(ENDING));
@@ -144,7 +142,7 @@ fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
     wait_until("nothing is left", || SIDES.iter().all(|&side| order(&topology, side).is_empty()));
 }
 
-/// Filters of all that is usual: of BPF and of other kinds, for all protocols and for one.
+/// Asserts that filters of all common kinds stay: BPF and others, for all protocols and for one.
 fn assert_filters_stay(by: By, signal: Signal) {
     let topology = topology();
     let empty = attached(&topology);
@@ -161,7 +159,7 @@ fn assert_filters_stay(by: By, signal: Signal) {
     let pping = by.watch(&topology);
     assert_eq!(attached(&topology) == before, by == By::Tcx);
     Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 4));
-    // Some come while pping is there.
+    // Some are attached while pping is running.
     foreign.push(Foreign::by_filter(&topology, TcAttachType::Ingress, 0));
     Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 3));
     foreign.pop();
@@ -189,7 +187,7 @@ fn foreign_filters_stay_when_a_pping_with_filters_is_killed() {
     assert_filters_stay(By::Clsact, Signal::SIGKILL);
 }
 
-/// Two of pping on one interface; `first_ends` says which of them ends first.
+/// Runs two of pping on one interface; `first_ends` says which one ends first.
 fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal) {
     let topology = topology();
     let before = attached(&topology);
@@ -203,7 +201,7 @@ fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal
     let (ends, stays) = if first_ends { (first, second) } else { (second, first) };
     end(&topology, ends, by, signal);
     assert_measure(&topology, &[&stays], 5);
-    // One that takes its place is not disturbed, and does not disturb either.
+    // A third one takes the place of the one that ended; neither disturbs the other.
     let third = by.watch(&topology);
     assert_measure(&topology, &[&stays, &third], 3);
     end(&topology, third, by, Signal::SIGINT);
@@ -228,7 +226,7 @@ fn two_by_filters_measure_the_same_and_end_as_they_like() {
     }
 }
 
-/// The discipline is made and removed by whoever comes and goes first and last.
+/// The first to come creates the qdisc, and the last to go removes it.
 #[test]
 fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
     let topology = topology();

@@ -1,4 +1,4 @@
-//! `--pin`: what goes on while pping is away, and what a later one makes of it.
+//! `--pin`: measuring goes on while pping is away, and the next run continues the numbers.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -18,7 +18,7 @@ fn options(pins: &Bpffs, more: &str) -> String {
     format!("{LISTEN} --rate-limit 0 --format none --pin {} {more}", pins.pins().display())
 }
 
-/// Counters that a restart must not set back: all but those of the process.
+/// The counters that a restart must not set back: all but those of the process.
 fn counters(exposition: &Exposition) -> BTreeMap<String, f64> {
     let counters = exposition.series().filter(|series| {
         let ends = ["_total", "_count", "_sum", "_bucket"];
@@ -50,7 +50,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
     let (topology, pins) = (topology(), Bpffs::new());
     let options = options(&pins, &format!("--ingress {ingress} {grouping}"));
     let (mut sent, mut before) = (0, None);
-    // Killed, ended in an orderly way, and killed once more.
+    // Killed, then stopped cleanly, then killed again.
     for end in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGKILL] {
         let agent = watch(topology.router(), Topology::WAN, &options);
         converse(&topology, 3);
@@ -63,7 +63,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
         }
         before = Some(now);
         kill(agent, end);
-        // Nobody is there to count these but the kernel.
+        // Only the kernel is there to count these.
         ping(topology.client(), Topology::SERVER_IPV4, "-c7 -i0.05");
         sent += 7;
     }
@@ -97,7 +97,7 @@ fn nothing_is_lost_of_groups_that_have_no_label_of_their_own() {
     assert_goes_on("tc", "--group-by /32,/128,both --prometheus-groups 1");
 }
 
-/// A groups file; pping may not find its labels in the same order again.
+/// The next run may give the labels of a groups file other numbers.
 #[test]
 fn groups_of_a_file_are_still_called_what_they_were() {
     let (topology, pins, directory) = (topology(), Bpffs::new(), tempfile::tempdir().unwrap());
@@ -119,7 +119,7 @@ fn groups_of_a_file_are_still_called_what_they_were() {
     ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
     wait_until("samples of before, of between and of now", || count() == Some(12.0));
     kill(agent, Signal::SIGKILL);
-    // The label is not in the file any more, but there are samples of it.
+    // The file no longer has the label, but there are samples of it.
     fs::write(&path, "198.51.100.0/24,new\n").unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options);
     wait_until("what was counted is still told", || count() == Some(12.0));
@@ -173,7 +173,7 @@ fn sizes_are_what_is_pinned_and_that_is_said() {
     kill(agent, Signal::SIGINT);
 }
 
-/// As an upgrade to another layout would find it: what is pinned is of no use to it.
+/// After an upgrade with another layout, the pinned maps cannot be used.
 #[test]
 fn another_layout_is_replaced_once_the_new_programs_run() {
     let (topology, pins) = (topology(), Bpffs::new());
@@ -195,7 +195,7 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     wait_until("the old maps are gone", || maps("maps-") == [ours.clone()]);
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
     wait_until("each sample once", || pings(&topology) == [Some(3.0); 2]);
-    // Two links, as before: the old one has the new program.
+    // Still two links: the new program replaced the old one in the old link.
     assert_eq!(files(&pins.pins().join("links")), 2);
     kill(agent, Signal::SIGINT);
 }
@@ -229,7 +229,7 @@ fn what_is_no_longer_watched_is_detached() {
     kill(agent, Signal::SIGINT);
 }
 
-/// A link of a device that was deleted while nobody was there is worth nothing; its successor is watched.
+/// The link of a device that was deleted between runs is useless; the new device is attached to.
 #[test]
 fn an_interface_recreated_meanwhile_is_attached_to() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
@@ -248,7 +248,7 @@ fn an_interface_recreated_meanwhile_is_attached_to() {
     kill(agent, Signal::SIGINT);
 }
 
-/// The kernel takes its time to detach what is not pinned any more, and no program is attached to an interface twice.
+/// The kernel takes its time to detach a program that is no longer pinned, and no program is attached twice.
 #[test]
 fn an_interface_renamed_to_match_is_attached_at_once() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
@@ -264,7 +264,7 @@ fn an_interface_renamed_to_match_is_attached_at_once() {
     kill(agent, Signal::SIGINT);
 }
 
-/// As nobody, who can neither load programs nor do anything else but what three capabilities are for.
+/// Run as nobody, who has nothing but the three capabilities.
 #[test]
 fn three_capabilities_are_enough_to_pin_and_to_go_on() {
     let (topology, pins, copy) = (topology(), Bpffs::new(), super::copy::Copy::new());

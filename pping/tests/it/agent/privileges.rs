@@ -1,4 +1,4 @@
-//! What pping may do, and what it says when it may not.
+//! Which privileges pping needs, and what it says when they are missing.
 
 use std::{fs, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ use super::{
 
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// `setpriv` in front of a program.
+/// Runs a program behind `setpriv`.
 fn setpriv(mut command: Command, options: &[&str], program: &Path, arguments: &[&str]) -> Command {
     command.args(NOBODY).args(options).arg(program).args(arguments);
     command
@@ -64,7 +64,7 @@ fn the_command_in_the_message_does_grant_what_is_needed() {
     assert_measures(&topology, &copy, &[]);
 }
 
-/// Runs the copy as nobody, on XDP too, and asks for samples.
+/// Runs the copy as nobody, with XDP too, and asserts that it reports samples.
 fn assert_measures(topology: &Topology, copy: &Copy, options: &[&str]) {
     for ingress in ["tc", "xdp"] {
         let arguments = ["-v", "-i", Topology::WAN, "--ingress", ingress];
@@ -78,7 +78,7 @@ fn assert_measures(topology: &Topology, copy: &Copy, options: &[&str]) {
     }
 }
 
-/// The capabilities of each thread of a process, as bits, with what prevents it from getting more.
+/// For each thread of a process: its capabilities as bits, and whether it is kept from gaining more.
 fn capabilities(pping: &Process) -> Vec<(String, u64, u64, bool)> {
     let tasks = fs::read_dir(format!("/proc/{}/task", pping.id())).unwrap();
     let of_task = |path: &Path| -> Option<_> {

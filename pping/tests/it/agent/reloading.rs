@@ -1,4 +1,4 @@
-//! SIGHUP: what changes while packets pass, what cannot, and what a mistake does, which is nothing.
+//! SIGHUP applies what can change while packets pass, names what cannot, and changes nothing on a mistake.
 
 use std::{fs, path::PathBuf};
 
@@ -11,7 +11,7 @@ use super::{
     monitor::{endless_ping, interrupt, ok, pping, topology, wait_until, watch_with},
 };
 
-/// A pping with a configuration file that can be changed.
+/// A pping whose configuration file can be changed.
 struct Agent {
     topology: Topology,
     directory: TempDir,
@@ -32,7 +32,7 @@ impl Agent {
         self.directory.path().join(name)
     }
 
-    /// Changes the configuration, and waits until it has been read.
+    /// Writes the configuration, sends SIGHUP, and waits until pping prints `said`.
     fn reload(&mut self, text: &str, said: &str) {
         fs::write(self.path("pping.toml"), format!("{text}verbose = 1\n")).unwrap();
         ok(self.process.signal(Signal::SIGHUP));
@@ -59,7 +59,7 @@ fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
         agent.reload(ONE, "lan0 (ifindex");
         wait_until("one is watched", || !agent.holds("lan0"));
     }
-    // Requests that go out and replies that come in at an interface that was watched all the time.
+    // Requests leave and replies arrive at an interface that stays watched all the time.
     let wan = |name: &str, direction: (&str, &str)| {
         let labels = [("interface", "wan0"), direction];
         scrape(agent.topology.router()).sum(name, &labels).unwrap()
@@ -79,7 +79,7 @@ fn a_reload_with_a_mistake_changes_nothing_and_names_its_position() {
     let said = ok(agent.process.stderr());
     assert!(said.contains("pping.toml:4:14:") && said.contains("fast"), "{said}");
     assert!(agent.holds("wan0") && !agent.holds("lan0"));
-    // An interface that is not there, and an address that is not to be had, are mistakes as well.
+    // A missing interface and an unusable address are mistakes too.
     agent.reload(&BOTH.replace("lan0", "lam0"), "did you mean lan0?");
     agent.reload(&BOTH.replace("127.0.0.1:9464", "192.0.2.1:9464"), "192.0.2.1:9464: Cannot assign");
     assert!(agent.holds("wan0") && !agent.holds("lan0"));

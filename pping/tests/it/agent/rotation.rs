@@ -1,4 +1,4 @@
-//! `deploy/logrotate/pping`, with the real logrotate.
+//! `deploy/logrotate/pping`, run by the real logrotate, loses no line.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use super::{
     monitoring::stack::replace,
 };
 
-/// The snippet, for files of `directory` and a pping that is no service.
+/// The configuration of logrotate for files in `directory` and a pping that is not a service.
 fn snippet(directory: &Path, pid: u32) -> String {
     let snippet = fs::read_to_string(repository("deploy/logrotate/pping")).unwrap();
     let snippet = replace(&snippet, "/var/log/pping", directory.to_str().unwrap());
@@ -19,7 +19,8 @@ fn snippet(directory: &Path, pid: u32) -> String {
     replace(&snippet, reload, &format!("kill -HUP {pid}"))
 }
 
-/// Rotates three times under a running pping, and returns each file's text, the oldest first, and the last words.
+/// Rotates three times under a running pping, and returns the text of each file, the oldest first, and pping's last
+/// output.
 fn rotate(format: &str, extension: &str) -> (Vec<String>, String) {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
@@ -43,7 +44,7 @@ fn rotate(format: &str, extension: &str) -> (Vec<String>, String) {
     ok(pping.stop(Signal::SIGTERM, ENDING));
 
     let rotated = |number: u32| log.join(format!("records.{extension}.{number}"));
-    // Compressed the next time, when pping has long let go of it.
+    // Compressed one rotation later, when pping has long closed it.
     let mut texts: Vec<_> = [3, 2]
         .map(|number| {
             let (unpacked, text) = tool("zcat", &[&format!("{}.gz", rotated(number).display())]);

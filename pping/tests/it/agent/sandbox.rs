@@ -1,4 +1,4 @@
-//! The units as systemd reads them, and whether pping can live with what they forbid.
+//! systemd accepts the units, and pping runs within their restrictions.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -12,10 +12,10 @@ use super::{
     unit::{self, SERVICES, Service, settings},
 };
 
-/// How exposed a unit may be at most, in tenths: `systemd-analyze security` has a scale to 10.
+/// The highest accepted exposure, in tenths: `systemd-analyze security` has a scale up to 10.
 const THRESHOLD: &str = "--threshold=20";
 
-/// What `systemd-analyze verify` has to say about a unit beside those in `deploy/`, nothing if all is well.
+/// The complaints of `systemd-analyze verify` about a unit beside those in `deploy/`.
 fn verify(name: &str, unit: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     for name in ["run-pping.mount"].iter().chain(&SERVICES) {
@@ -25,7 +25,7 @@ fn verify(name: &str, unit: &str) -> String {
     let unit =
         if name.ends_with(".service") { replace(unit, "/usr/bin/pping", PPING) } else { unit.to_owned() };
     fs::write(&path, unit).unwrap();
-    // The man page is in the package.
+    // The package installs the man page, so it is missing here.
     let (succeeded, said) = tool("systemd-analyze", &["verify", "--man=no", path.to_str().unwrap()]);
     if succeeded { said } else { format!("failed: {said}") }
 }
@@ -68,7 +68,7 @@ fn an_instance_differs_in_its_name_and_configuration_only() {
     assert_eq!(lines("pping@.service"), expected);
 }
 
-/// Adds the system calls of a word in a filter: a name, or a group of them.
+/// Adds the system calls of one word of a filter: a name, or a group.
 fn expand(word: &str, groups: &str, into: &mut BTreeSet<String>) {
     if !word.starts_with('@') {
         into.insert(word.to_owned());
@@ -88,7 +88,7 @@ fn allowed(unit: &str) -> BTreeSet<String> {
     let (listed, groups) = tool("systemd-analyze", &["syscall-filter", "--no-pager"]);
     assert!(listed, "{groups}");
     let mut allowed = BTreeSet::new();
-    // Always allowed, whatever a filter has.
+    // Always allowed, whatever the filter says.
     expand("@default", &groups, &mut allowed);
     for line in settings(unit, "SystemCallFilter") {
         let mut named = BTreeSet::new();
@@ -103,11 +103,11 @@ fn allowed(unit: &str) -> BTreeSet<String> {
     allowed
 }
 
-/// Asserts that the units allow the system calls of a trace by strace, and the sockets.
+/// Asserts that the units allow the system calls and sockets in a trace by strace.
 #[track_caller]
 fn assert_allowed(trace: &Path) {
     let trace = fs::read_to_string(trace).unwrap();
-    // Before that it was setpriv.
+    // Calls before this one are setpriv's.
     let (_, trace) = trace.split_once("/pping\", [").expect("pping was started");
     let calls: BTreeSet<&str> = trace
         .lines()
@@ -152,7 +152,7 @@ fn every_system_call_of_a_run_is_allowed() {
         is_ready(&host.namespace)
     });
     scrape(&host.namespace);
-    // strace passes no signal on, so pping gets them itself.
+    // strace passes no signal on, so the signal goes to pping itself.
     let pid = fs::read_to_string(format!("/proc/{0}/task/{0}/children", service.id())).unwrap();
     let signal = |name| assert!(tool("kill", &[name, pid.trim()]).0);
     fs::rename(places.path().join("records"), places.path().join("rotated")).unwrap();
@@ -169,7 +169,7 @@ fn every_system_call_on_a_kernel_without_tcx_is_allowed() {
     let host = Host::new();
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
-    // One is killed, for the next to have something to remove.
+    // The first run is killed, so that the next one has something to remove.
     for signal in [Signal::SIGKILL, Signal::SIGTERM] {
         let mut command = host.namespace.command("strace");
         command.env("PPING_WITHOUT", "tcx").args(["-f", "-qq", "-o"]).arg(&trace);

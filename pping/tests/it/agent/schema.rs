@@ -1,4 +1,4 @@
-//! Every record validates against `docs/schema/record.json`, and the schema refuses what is no record.
+//! Every record validates against `docs/schema/record.json`, and the schema rejects invalid ones.
 
 use std::fs;
 
@@ -21,12 +21,12 @@ fn validator() -> Validator {
     jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
 }
 
-/// The records of a run with every kind of traffic there is a method for.
+/// The records of a run with traffic for every method.
 fn real_records() -> Vec<Value> {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--rate-limit 0");
     converse(&topology, 10);
-    // Expedited forwarding, DSCP 46; the reply carries what the request did.
+    // Expedited forwarding (DSCP 46); the reply repeats the DSCP of the request.
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.1 -Q0xb8");
     ping(topology.client(), Topology::SERVER_IPV6, "-c3 -i0.1");
     records(&interrupt(pping))

@@ -1,5 +1,5 @@
-//! pping as a service manager starts it: what it tells the manager, and what it writes to the journal. The manager is
-//! this test, with a socket of its own.
+//! pping as a service manager starts it: its notifications to the manager, and its lines in the journal. The test is
+//! the manager, with a socket of its own.
 
 use std::{
     fs::File,
@@ -18,10 +18,10 @@ use super::{
     monitor::{ENDING, PATIENCE, PPING, ok},
 };
 
-/// What a watched pping is given: it says that it is alive each second, which is how often it drains at least.
+/// The watchdog interval in us. A keep-alive is due every quarter of it.
 const WATCHDOG: &str = "8000000";
 
-/// What a manager listens at.
+/// The socket of a service manager.
 struct Manager {
     socket: UnixDatagram,
     directory: TempDir,
@@ -45,7 +45,7 @@ impl Manager {
         ok(Process::spawn(command))
     }
 
-    /// The next message, if there is one within that time.
+    /// The next message, if one arrives in time.
     fn next(&self, within: Duration) -> Option<String> {
         let mut bytes = [0; 4096];
         self.socket.set_read_timeout(Some(within)).unwrap();
@@ -53,7 +53,7 @@ impl Manager {
         Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
-    /// The next message that is not about being alive.
+    /// The next message that is not a keep-alive.
     #[track_caller]
     fn next_state(&self) -> String {
         loop {
@@ -64,14 +64,14 @@ impl Manager {
         }
     }
 
-    /// Waits for a message about being alive.
+    /// Waits for a keep-alive.
     #[track_caller]
     fn next_alive(&self) {
         let message = self.next(PATIENCE).expect("a message about being alive");
         assert_eq!(message, "WATCHDOG=1\n");
     }
 
-    /// How many messages about being alive there are in that time.
+    /// The number of keep-alives in that time.
     fn count_alive(&self, within: Duration) -> usize {
         let end = Instant::now() + within;
         let mut count = 0;
@@ -108,7 +108,7 @@ fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
     assert_eq!(manager.next(Duration::from_millis(50)), None);
 }
 
-/// Else the manager would take it for dead before the link is dialled.
+/// Otherwise the manager would take it for dead before a dial-up link exists.
 #[test]
 fn it_is_ready_while_it_waits_for_interfaces_and_says_when_they_are_there() {
     let (host, manager) = (Host::new(), Manager::new());
@@ -129,7 +129,7 @@ fn the_watchdog_is_fed_while_the_ring_is_drained_and_not_longer() {
     let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG)]);
     while !manager.next_state().starts_with("READY=1\n") {}
     let second = Duration::from_secs(1);
-    // Every second turn, since a quarter of the time is two seconds.
+    // Sent every second cycle: a quarter of the interval is two seconds.
     manager.next_alive();
     manager.next_alive();
     ok(pping.signal(Signal::SIGSTOP));
@@ -158,7 +158,8 @@ fn a_missing_service_manager_does_not_stop_measuring() {
     ok(pping.stop(Signal::SIGTERM, ENDING));
 }
 
-/// What pping with these arguments says before it ends by itself, to a file that is the journal or is not.
+/// The output of pping with these arguments before it ends by itself. `is_journal` says whether standard error is the
+/// journal.
 fn said_to_journal(is_journal: bool, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
@@ -192,7 +193,7 @@ fn log_lines_in_the_journal_have_neither_time_nor_colour() {
     let journal = File::create(&path).unwrap();
     let metadata = journal.metadata().unwrap();
     let mut pping = host.namespace.command("sh");
-    // The lab keeps standard error for itself.
+    // The lab reads standard error itself, so a shell redirects it.
     let line = format!("exec {PPING} -v -i {} --format none 2>{}", Host::ETH, path.display());
     pping.args(["-c", &line]).env("JOURNAL_STREAM", format!("{}:{}", metadata.dev(), metadata.ino()));
     let mut pping = ok(Process::spawn(pping));

@@ -1,4 +1,4 @@
-//! Programs of somebody else.
+//! Foreign BPF programs, loaded without aya.
 
 use std::{
     fs, io,
@@ -10,12 +10,12 @@ use pping_lab::Namespace;
 
 use super::monitor::ok;
 
-// Of `enum bpf_cmd` in linux/bpf.h.
+// From `enum bpf_cmd` in linux/bpf.h.
 const PROG_LOAD: libc::c_long = 5;
 const OBJ_PIN: libc::c_long = 6;
 const LINK_CREATE: libc::c_long = 28;
 
-/// What a program is for, of `enum bpf_prog_type`.
+/// `enum bpf_prog_type`
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(super) enum Kind {
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Xdp = 6,
 }
 
-/// Where it is attached, of `enum bpf_attach_type`.
+/// `enum bpf_attach_type`
 #[derive(Clone, Copy)]
 #[repr(u32)]
 pub(super) enum Place {
@@ -32,14 +32,14 @@ pub(super) enum Place {
     TcxEgress = 47,
 }
 
-/// A program, which is gone when this is, unless something else holds it.
+/// A loaded program. It disappears when dropped, unless something else holds it.
 pub(super) struct Foreign {
     program: OwnedFd,
     pub(super) id: u32,
 }
 
 impl Foreign {
-    /// Loads one that passes every packet on, with a name of at most 15 letters, digits and underscores.
+    /// Loads a program that passes every packet on. Its name has at most 15 letters, digits and underscores.
     pub(super) fn load(kind: Kind, name: &str) -> Self {
         #[repr(C)]
         struct ProgLoad {
@@ -90,7 +90,7 @@ impl Foreign {
         ok(link)
     }
 
-    /// Pins it, for tc to find.
+    /// Pins it, so that tc can find it.
     pub(super) fn pin(&self, path: &Path) {
         let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         call(OBJ_PIN, &[path.as_ptr() as u64, self.program.as_raw_fd() as u64]);
@@ -98,12 +98,12 @@ impl Foreign {
 }
 
 fn make<T>(command: libc::c_long, attributes: &T) -> OwnedFd {
-    // SAFETY: the kernel has just made this descriptor, for nobody else.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(call(command, attributes)) }
 }
 
 fn call<T>(command: libc::c_long, attributes: &T) -> i32 {
-    // SAFETY: the attributes are as long as is said, and what they point to lives as long as the caller's.
+    // SAFETY: the length is that of the attributes, and the caller keeps alive what they point to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
     assert!(result >= 0, "bpf({command}): {}", io::Error::last_os_error());
     result as i32

@@ -1,4 +1,4 @@
-//! The systemd units in `deploy/systemd`, and pping as they start it, as far as that can be had without systemd.
+//! The systemd units in `deploy/systemd`, and pping started as they start it, as far as that works without systemd.
 
 use std::{fs, process::Command};
 
@@ -10,25 +10,25 @@ use super::{copy::Copy, monitor::repository, monitoring::stack::replace};
 /// The units that start pping.
 pub(super) const SERVICES: [&str; 2] = ["pping.service", "pping@.service"];
 
-/// What a unit says.
+/// The text of a unit.
 pub(super) fn read(name: &str) -> String {
     fs::read_to_string(repository("deploy/systemd").join(name)).unwrap()
 }
 
-/// What a unit has set, each time that it does.
+/// All values of a key in a unit.
 pub(super) fn settings<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
     unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
 }
 
-/// The unit's command line, with its capabilities, as nobody, with a BPF file system of its own.
+/// The unit's command line, with its capabilities, as nobody, with a private BPF file system.
 pub(super) struct Service {
     pub(super) command: Command,
-    /// What it runs and where it pins.
+    /// The program and its pin directory.
     _kept: (Copy, TempDir),
 }
 
 impl Service {
-    /// Run by `host`, behind a program such as strace, with `options` for what else the configuration would have.
+    /// Run by `host`, behind a program such as strace; `options` take the place of the configuration file.
     pub(super) fn new(host: &Namespace, behind: &str, options: &str) -> Self {
         let unit = read("pping.service");
         let [command] = settings(&unit, "ExecStart")[..] else { panic!("one ExecStart=") };
@@ -53,7 +53,7 @@ impl Service {
         );
         let mut command = host.command("unshare");
         command.args(["--mount", "sh", "-c", &script]);
-        // Only root may look for what is in a directory that nobody else may enter.
+        // A temporary directory is closed to others, and the service runs as nobody.
         fs::set_permissions(pins.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         Self { command, _kept: (copy, pins) }
     }

@@ -1,4 +1,4 @@
-//! What wrong input gets: exit code 2, and a message that names what was wrong and what would be right.
+//! Wrong input ends with exit code 2 and a message that names the mistake and what would be right.
 
 use std::{fs, net::TcpListener, process::Output};
 
@@ -7,7 +7,7 @@ use super::{
     monitor::{PPING, ok, pping},
 };
 
-/// Runs pping, which is expected to refuse, and returns what it said.
+/// The error of pping with these arguments, which must be refused.
 #[track_caller]
 fn refusal(host: &Host, arguments: &str) -> String {
     let output = pping(&host.namespace, arguments).output().unwrap();

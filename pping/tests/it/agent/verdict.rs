@@ -1,4 +1,4 @@
-//! A program at tc that lets no other see what it accepts, as many do.
+//! A tc program that hides accepted packets from programs behind it, as many do.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use super::{foreign::WHERE, monitor::ok};
 /// `r0 = TC_ACT_OK; exit`
 const ACCEPT: [u64; 2] = [0xb7, 0x95];
 
-// Of linux/bpf.h.
+// From linux/bpf.h.
 const PROG_LOAD: libc::c_long = 5;
 const LINK_CREATE: libc::c_long = 28;
 const SCHED_CLS: u32 = 3;
@@ -34,7 +34,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// Attaches one to each side of the interface, after those that there are, for as long as the answer lives.
+/// Attaches one in each direction of the interface, behind all that are attached already, until dropped.
 pub(super) fn accept_all(topology: &Topology) -> [OwnedFd; 2] {
     let load = ProgLoad {
         prog_type: SCHED_CLS,
@@ -52,14 +52,14 @@ pub(super) fn accept_all(topology: &Topology) -> [OwnedFd; 2] {
 
 fn ifindex_of(name: &str) -> u32 {
     let name = std::ffi::CString::new(name).unwrap();
-    // SAFETY: a string that ends.
+    // SAFETY: the string ends with a zero byte.
     unsafe { libc::if_nametoindex(name.as_ptr()) }
 }
 
 fn make<T>(command: libc::c_long, attributes: &T) -> OwnedFd {
-    // SAFETY: the attributes are as long as is said, and what they point to is static.
+    // SAFETY: the length is that of the attributes, and what they point to is static.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
     assert!(result >= 0, "{}", io::Error::last_os_error());
-    // SAFETY: the kernel has just made this descriptor, for nobody else.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(result as i32) }
 }

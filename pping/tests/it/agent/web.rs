@@ -1,4 +1,4 @@
-//! `--listen` as the rest of the world meets it: who may come in, and what clients that mean no good can do.
+//! `--listen` as a network sees it: who may connect, and what hostile clients can do.
 
 mod certificates;
 mod hostile;
@@ -31,7 +31,7 @@ use pping_common::{
 use pping_lab::Namespace;
 use tempfile::TempDir;
 
-/// A server in this process.
+/// A metrics server in this process.
 struct Served {
     server: Server,
     metrics: Metrics,
@@ -39,7 +39,7 @@ struct Served {
 }
 
 impl Served {
-    /// With this web configuration, whose files `prepare` makes.
+    /// With this web configuration; `prepare` creates its files.
     fn new(web_config: &str, prepare: impl FnOnce(&Path)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         prepare(directory.path());
@@ -48,7 +48,7 @@ impl Served {
         Self::start(Some(&file), directory)
     }
 
-    /// With none.
+    /// Without a web configuration.
     fn plain() -> Self {
         Self::start(None, tempfile::tempdir().unwrap())
     }
@@ -69,13 +69,13 @@ impl Served {
         format!("{scheme}://localhost:{}{path}", self.server.address().port())
     }
 
-    /// Asks with the options of a line, in which `@` is the directory.
+    /// Runs curl with a line of options, in which `@` is the directory.
     fn curl(&self, options: &str, url: &str) -> Reply {
         let directory = format!("{}/", self.directory.path().display());
         curl(Command::new("curl"), &options.replace('@', &directory), url)
     }
 
-    /// Makes a page large: some kilobytes for each of so many groups. Each call makes it another page.
+    /// Makes the page large: some kilobytes for each of so many groups. Each call changes the page.
     fn measure(&self, groups: u32) {
         let slices: Vec<_> = (0..groups).map(slice).collect();
         self.metrics.add(&slices, Instant::now());
@@ -100,16 +100,16 @@ fn slice(number: u32) -> (SeriesName, Tally) {
     (name, tally)
 }
 
-/// What curl got.
+/// The result of curl.
 #[derive(Debug)]
 struct Reply {
-    /// 0, if there was no answer.
+    /// 0 if there was no answer.
     status: u16,
-    /// All that it said and got, headers first.
+    /// All that curl printed, headers first.
     text: String,
 }
 
-/// Asks with a line of options, none of which contains a space.
+/// Runs curl with a line of options, none of which contains a space.
 fn curl(mut curl: Command, options: &str, url: &str) -> Reply {
     curl.args(["-sSi", "--noproxy", "*", "--max-time", "60", "--write-out", "\nstatus %{http_code}"]);
     let output = curl
@@ -123,7 +123,7 @@ fn curl(mut curl: Command, options: &str, url: &str) -> Reply {
     Reply { status, text: text + &String::from_utf8_lossy(&output.stderr) }
 }
 
-/// As [`curl`], from a host.
+/// Like [`curl`], run on a host.
 fn curl_from(host: &Namespace, options: &str, url: &str) -> Reply {
     curl(host.command("curl"), options, url)
 }

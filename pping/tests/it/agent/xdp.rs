@@ -1,4 +1,4 @@
-//! `--ingress`, and interfaces where somebody else has an XDP program already.
+//! `--ingress`, also on interfaces with a foreign XDP program.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +16,15 @@ use super::{
     monitor::{ENDING, interrupt, ok, ping, pping, topology, wait_until, watch},
 };
 
-/// A program that somebody else attached, for as long as this lives.
+/// A foreign program, attached until dropped.
 struct Foreign {
     number: u32,
     _kernel: Kernel,
 }
 
 impl Foreign {
-    /// Attaches to the router's interface towards the server. It is pping's own program, with maps of its own
-    /// that know no interface, so that it passes every packet on and measures nothing.
+    /// Attaches to the router's interface towards the server. It is pping's own program with maps of its own that
+    /// know no interface, so it passes every packet and measures nothing.
     fn attach(topology: &Topology) -> Self {
         let arguments = Arguments::parse_from(["pping", "-i", Topology::WAN, "--max-flows", "16"]);
         let config = Config::try_from(arguments).unwrap();
@@ -38,7 +38,7 @@ impl Foreign {
     }
 }
 
-/// The number of the XDP program at the router's interface towards the server.
+/// The id of the XDP program on the router's interface towards the server.
 fn attached(topology: &Topology) -> Option<u64> {
     let mut ip = topology.router().command("ip");
     let links: Value =
@@ -46,7 +46,7 @@ fn attached(topology: &Topology) -> Option<u64> {
     links[0]["xdp"]["prog"]["id"].as_u64()
 }
 
-/// The hooks at which `pping_interface_up` says that an interface is watched.
+/// The attach points of an interface in `pping_interface_up`.
 fn hooks(topology: &Topology, interface: &str) -> BTreeSet<String> {
     wait_until("pping is ready", || is_ready(topology.router()));
     let metrics = scrape(topology.router());
@@ -127,7 +127,7 @@ fn tc_is_the_default_and_leaves_xdp_alone() {
 #[test]
 fn xdp_runs_in_the_stack_where_the_driver_has_none() {
     let topology = topology();
-    // Loopback is the plainest driver, and on every host.
+    // Loopback has the simplest driver, and every host has one.
     let pping = watch(topology.router(), "lo", &format!("--ingress xdp {LISTEN}"));
     assert_eq!(hooks(&topology, "lo"), BTreeSet::from(["xdp-generic".into(), "tcx".into()]));
     interrupt(pping);

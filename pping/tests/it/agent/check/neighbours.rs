@@ -1,4 +1,4 @@
-//! Who else is attached, as `pping check` names them.
+//! `pping check` names the foreign programs that are attached to an interface.
 
 use pping_lab::run;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn a_foreign_xdp_program_is_named() {
     let host = Host::new();
     let foreign = Foreign::load(Kind::Xdp, "scrubber");
     let link = foreign.attach(&host.namespace, Host::ETH, Place::Xdp);
-    // The same in the kernel's own words.
+    // The order as the kernel reports it.
     let ip = ok(run(host.namespace.command("ip").args(["-json", "link", "show", "dev", Host::ETH])));
     let ip: Value = serde_json::from_str(&ip).unwrap();
     assert_eq!(ip[0]["xdp"]["prog"]["id"], foreign.id);

@@ -1,4 +1,4 @@
-//! `pping check` by those who may not do everything.
+//! `pping check` run with fewer privileges.
 
 use super::{
     super::{
@@ -25,7 +25,7 @@ fn without_privileges_it_says_how_to_get_them_and_what_stays_unknown() {
     for name in ["fetch", "for-each", "tcx", "btf", "ring-buffer", "programs", "jit"] {
         report.assert(name, None, "unknown", &["capabilities"]);
     }
-    // What everybody may know.
+    // These need no privileges.
     report.assert("interface", ETH, "ok", &["up, Ethernet"]);
     report.assert("xdp", ETH, "ok", &["native"]);
     report.assert("gro", ETH, "ok", &[]);

@@ -1,4 +1,4 @@
-//! What serves metrics as pping does, of samples that a test makes up.
+//! Serves metrics as pping does, from made-up samples.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -26,10 +26,10 @@ use crate::agent::monitor::ok;
 
 const INTERFACE: &str = "wan0";
 
-/// What a series got in a second.
+/// What one series measured in a second.
 pub(super) type Slice = (SeriesName, Tally);
 
-/// A server of metrics that takes a second's worth of samples every second, until dropped.
+/// A metrics server that adds a second's worth of samples every second, until dropped.
 pub(super) struct Agent {
     is_over: Arc<AtomicBool>,
     feeding: Option<JoinHandle<()>>,
@@ -37,7 +37,7 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Serves at a port of loopback; `second` is asked once a second what was measured.
+    /// Serves on a loopback port; `second` is called once a second for new samples.
     pub(super) fn start(
         host: &Namespace,
         port: u16,
@@ -65,13 +65,13 @@ impl Drop for Agent {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(feeding) = self.feeding.take() {
-            // If it panicked, it has said so.
+            // A panic of that thread has been printed already.
             feeding.join().ok();
         }
     }
 }
 
-/// Counts on, some of everything.
+/// Adds to every counter.
 fn count(metrics: &Metrics, counters: &mut Counters) {
     for direction in Direction::ALL.map(|direction| direction as usize) {
         counters.packets[direction].iter_mut().for_each(|packets| *packets += 1000);
@@ -100,7 +100,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
 }
 
-/// What a series of a group got in a second: these RTTs, in ns, and some packets.
+/// What a series of a group measured in a second: these RTTs in ns, and some packets.
 pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts: &[u64]) -> Slice {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {

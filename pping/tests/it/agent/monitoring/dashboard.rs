@@ -1,4 +1,4 @@
-//! The dashboard shows something in each of its panels.
+//! Every panel of the dashboard shows data.
 
 use std::{
     collections::BTreeSet,
@@ -40,7 +40,7 @@ fn queries(dashboard: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Puts values in the place of variables, as Grafana does.
+/// Replaces variables by values, as Grafana does.
 fn substituted(dashboard: &Value, expression: &str) -> String {
     let mut expression = expression.replace("$__rate_interval", "10s").replace("$__range", "1m");
     for variable in array(&dashboard["templating"]["list"]) {
@@ -90,7 +90,7 @@ fn it_has_the_structure_that_grafana_imports() {
     }
 }
 
-/// Whether each query finds something; what does not may only need some more seconds.
+/// Asserts that each query finds something. A query without a result may only need a few more seconds.
 fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)]) {
     let deadline = Instant::now() + PATIENCE;
     let mut empty: Vec<_> = queries.iter().collect();
@@ -130,7 +130,7 @@ fn every_query_finds_something_and_none_is_in_error() {
         .map(|(panel, expression)| (panel, substituted(&dashboard, &expression)))
         .collect();
     assert!(expressions.len() > 30, "{}", expressions.len());
-    // What variables are chosen from, as far as it is a query.
+    // The variables whose choices come from a query.
     for variable in array(&dashboard["templating"]["list"]) {
         let Some(query) = variable["query"]["query"].as_str() else { continue };
         let inner = query.strip_prefix("label_values(").and_then(|inner| inner.strip_suffix(')')).unwrap();
@@ -138,7 +138,7 @@ fn every_query_finds_something_and_none_is_in_error() {
         let series = substituted(&dashboard, series);
         expressions.push((text(variable, "name").to_owned(), format!("count by ({label}) ({series})")));
     }
-    // A label value that needs care comes through as it was.
+    // A label value with quotes and backslashes comes through unchanged.
     let site = r#"pping_group_info{group="customer-7", site="a \"b\" \\ c"}"#.to_owned();
     expressions.push(("what a groups file says".to_owned(), site));
     assert_answers(&mut prometheus, "Prometheus", &expressions);

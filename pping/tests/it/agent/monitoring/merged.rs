@@ -1,4 +1,4 @@
-//! Histograms of several agents are one histogram.
+//! Histograms of several agents add up to one histogram.
 
 use std::{
     fs,
@@ -24,17 +24,17 @@ use crate::agent::{
 
 const GROUP: &str = "customers";
 
-/// How many seconds there are samples in.
+/// The number of seconds with samples.
 const SECONDS: usize = 6;
 
-/// The first RTT of each agent, ns.
+/// The first RTT of each agent, in ns.
 const FIRST: u64 = 40_000_000;
 
 const PORTS: [u16; 2] = [9464, 9465];
 
 const PERCENTILES: [(u32, f64); 3] = [(50, 0.5), (95, 0.95), (99, 0.99)];
 
-/// RTTs of a second, ns: one agent is near and busy, the other far and less so.
+/// The RTTs of one second, in ns: one agent is near and busy, the other far away and less busy.
 fn rtts(agent: usize) -> Vec<u64> {
     match agent {
         0 => (0..400).map(|number| 9_000_000 + number * 203_000).collect(),
@@ -42,13 +42,13 @@ fn rtts(agent: usize) -> Vec<u64> {
     }
 }
 
-/// The bounds of the octave that an RTT is in, in seconds.
+/// The bounds of the octave that an RTT lies in, in seconds.
 fn octave(rtt: f64) -> (f64, f64) {
     let upper = (0..=24).map(|octave| f64::from(1 << octave) / 1e6).find(|bound| rtt <= *bound).unwrap();
     (upper / 2.0, upper)
 }
 
-/// What `histogram_quantile` is to answer: within the octave that has the quantile, as if RTTs were spread evenly.
+/// The expected answer of `histogram_quantile`: within the octave of the quantile, as if RTTs were spread evenly.
 fn interpolated(sorted: &[f64], quantile: f64) -> f64 {
     let rank = quantile * sorted.len() as f64;
     let (lower, upper) = octave(sorted[rank.ceil() as usize - 1]);
@@ -57,12 +57,12 @@ fn interpolated(sorted: &[f64], quantile: f64) -> f64 {
     lower + (upper - lower) * (rank - below) / (until - below)
 }
 
-/// What a store says of the quantiles of series, of which these are all RTTs, in seconds.
+/// Asserts that a store's quantiles of `series` are those of all its RTTs, in seconds.
 fn assert_quantiles(store: &mut Store<'_>, series: &str, sorted: &[f64]) {
     for (percentile, quantile) in PERCENTILES {
         let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
         let expected = interpolated(sorted, quantile);
-        // The last there is, as the agents may have ended.
+        // The last value, because the agents may have ended.
         let all = format!("sum by (le) (last_over_time(pping_rtt_seconds_bucket{{{series}}}[5m]))");
         let all = format!("histogram_quantile({quantile}, {all})");
         let answer = store.value(&all).unwrap();
@@ -72,8 +72,8 @@ fn assert_quantiles(store: &mut Store<'_>, series: &str, sorted: &[f64]) {
     }
 }
 
-/// The same as the recording rules have it, which look at rates: the agents were not scraped at the same moments, so that
-/// their parts in them are not exactly those of their samples.
+/// Asserts the same of the recording rules. They look at rates, and the agents were not scraped at the same moments,
+/// so the agents' shares are only about those of their samples.
 fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
     for (percentile, quantile) in PERCENTILES {
         let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
@@ -92,7 +92,7 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
     let host = ok(Namespace::new("monitor"));
     let mut victoria = stack::victoria_metrics(&host);
     let mut prometheus = stack::prometheus(&host, &PORTS, true);
-    // A rate begins with the second scrape of a series. So there is a sample first, and the rest when that is known.
+    // A rate begins with the second scrape of a series: one sample first, and the rest once that is stored.
     let is_known = Arc::new(AtomicBool::new(false));
     let _agents: Vec<Agent> = (0..PORTS.len())
         .map(|agent| {
@@ -127,7 +127,7 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
         let exact: f64 = sorted.iter().sum();
         assert!((store.value(&sum).unwrap() / exact - 1.0).abs() < 1e-9, "{name}");
     }
-    // The rules see the last scrapes a moment later, and what they record is passed on another moment later.
+    // The rules see the last scrapes a moment later, and their results are forwarded another moment later.
     let samples = format!("group_method_matched:pping_rtt_seconds_count:rate5m{{group=\"{GROUP}\"}}");
     thread::sleep(Duration::from_secs(3));
     for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
@@ -145,7 +145,7 @@ fn percentiles_of_two_gateways_are_those_of_their_records() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
-    // Each as a gateway of its own: they know nothing of each other.
+    // Two independent gateways.
     let agents = [(Topology::WAN, PORTS[0]), (Topology::LAN, PORTS[1])].map(|(interface, port)| {
         let file = directory.path().join(interface);
         let options = "--rate-limit 0 --format jsonl --group-by /24,/64";
@@ -188,7 +188,7 @@ fn percentiles_of_two_gateways_are_those_of_their_records() {
         assert!(sorted.len() > 20, "{group} {method}: {}", sorted.len());
         let series = format!("group=\"{group}\",method=\"{method}\"");
         for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
-            // Their last word: they are gone by now.
+            // The last values before the agents ended.
             let last = format!("last_over_time(pping_rtt_seconds_count{{{series}}}[5m])");
             let count = store.value(&format!("sum({last})"));
             assert_eq!(count, Some(sorted.len() as f64), "{name}: {series}");

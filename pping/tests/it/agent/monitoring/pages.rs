@@ -1,4 +1,4 @@
-//! Pages of many groups, in both formats, plain and compressed, to several at once.
+//! Pages with many groups are whole and correct, in both formats, compressed or not, for several clients at once.
 
 use std::{
     io::{Read as _, Write as _},
@@ -21,7 +21,7 @@ const PORT: u16 = 9464;
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0";
 
-/// A page, and the head that came with it.
+/// A page with its head.
 fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let mut stream = ok(host.enter(|| TcpStream::connect(address))).unwrap();
@@ -115,7 +115,7 @@ fn several_scrapers_at_once_get_whole_pages_whose_counters_only_grow() {
             let page = Exposition(page);
             let count = page.sum("pping_rtt_seconds_count", &[]).unwrap_or(0.0) as u64;
             assert!(count >= last, "a counter went back from {last} to {count}");
-            // Every page is of a moment: a second of 200 groups is in it as a whole or not at all.
+            // A page shows one moment: a second of 200 groups is in it as a whole or not at all.
             assert_eq!(count % (200 * 39), 0, "{count}");
             let all = page.sum("pping_rtt_seconds_bucket", &[("le", "+Inf")]).unwrap_or(0.0) as u64;
             assert_eq!(all, count);

@@ -1,4 +1,4 @@
-//! Prometheus and `VictoriaMetrics`, with what is in `deploy/`.
+//! Prometheus and `VictoriaMetrics`, configured with the files in `deploy/`.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -14,14 +14,14 @@ use crate::agent::{
 const PROMETHEUS: u16 = 9090;
 const VICTORIA: u16 = 8428;
 
-/// Replaces what must be there.
+/// Replaces text that must be present.
 #[track_caller]
 pub(in crate::agent) fn replace(text: &str, from: &str, to: &str) -> String {
     assert!(text.contains(from), "no `{from}` in:\n{text}");
     text.replace(from, to)
 }
 
-/// A running database of metrics, ended when dropped.
+/// A running metrics database, stopped when dropped.
 pub(in crate::agent) struct Store<'a> {
     host: &'a Namespace,
     port: u16,
@@ -29,8 +29,8 @@ pub(in crate::agent) struct Store<'a> {
     _directory: TempDir,
 }
 
-/// Starts Prometheus with the configuration and the rules of `deploy/`, in a hurry: it scrapes these ports of loopback,
-/// and evaluates, once a second. `remote` is whether it passes on what it gets.
+/// Starts Prometheus with the configuration and the rules in `deploy/`, except that it scrapes these loopback ports
+/// and evaluates once a second. `remote` has it forward its samples to `VictoriaMetrics`.
 pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remote: bool) -> Store<'a> {
     prometheus_configured(host, agents, |configuration| {
         if remote {
@@ -41,7 +41,7 @@ pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remo
     })
 }
 
-/// As [`prometheus`], with a configuration that `change` has changed.
+/// Like [`prometheus`], with a configuration edited by `change`.
 pub(in crate::agent) fn prometheus_configured<'a>(
     host: &'a Namespace,
     agents: &[u16],
@@ -64,13 +64,13 @@ pub(in crate::agent) fn prometheus_configured<'a>(
     Store { host, port: PROMETHEUS, process: start(command, "prometheus"), _directory: directory }
 }
 
-/// Starts `VictoriaMetrics`, which waits for what Prometheus passes on.
+/// Starts `VictoriaMetrics`, which receives what Prometheus forwards.
 pub(in crate::agent) fn victoria_metrics(host: &Namespace) -> Store<'_> {
     let directory = tempfile::tempdir().unwrap();
     let mut command = host.command("victoria-metrics");
     command.arg(format!("-storageDataPath={}", directory.path().display()));
     command.arg(format!("-httpListenAddr=127.0.0.1:{VICTORIA}"));
-    // Answers otherwise leave out the last half minute, and may come from a cache.
+    // By default, answers leave out the last half minute and may come from a cache.
     command.args(["-search.latencyOffset=1s", "-search.disableCache", "-memory.allowedBytes=64MB"]);
     Store { host, port: VICTORIA, process: start(command, "victoria-metrics"), _directory: directory }
 }
@@ -81,10 +81,10 @@ fn start(command: std::process::Command, name: &str) -> Process {
 }
 
 impl Store<'_> {
-    /// All that a query finds; nothing while the program is still starting.
+    /// The results of a query; none while the program is still starting.
     ///
     /// # Panics
-    /// When the program has ended, or does not accept the query.
+    /// If the program has ended, or does not accept the query.
     #[track_caller]
     pub(in crate::agent) fn query(&mut self, expression: &str) -> Vec<Value> {
         assert!(ok(self.process.status()).is_none(), "it ended: {}", ok(self.process.stderr()));
@@ -98,7 +98,7 @@ impl Store<'_> {
         answer["data"]["result"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The value of a query that finds one thing, unless it is not a number.
+    /// The value of a query with one result, unless it is not a number.
     #[track_caller]
     pub(in crate::agent) fn value(&mut self, expression: &str) -> Option<f64> {
         let found = self.query(expression);
@@ -107,7 +107,7 @@ impl Store<'_> {
         value.is_finite().then_some(value)
     }
 
-    /// What it said so far.
+    /// What it has printed so far.
     pub(in crate::agent) fn log(&self) -> String {
         ok(self.process.stderr())
     }
@@ -120,7 +120,7 @@ fn percent_encoded(text: &str) -> String {
     })
 }
 
-/// Files in a folder of the repository whose names end in `ending`.
+/// The files in a folder of the repository whose names end in `ending`.
 pub(in crate::agent) fn files(folder: &str, ending: &str) -> Vec<String> {
     let names = fs::read_dir(repository(folder)).unwrap();
     let mut names: Vec<String> = names

@@ -1,10 +1,10 @@
-//! Certificates of authorities that nobody else trusts.
+//! Certificates from authorities that only these tests trust.
 
 use std::{fs, path::Path};
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
-/// Who vouches for others.
+/// A certificate authority.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -25,7 +25,7 @@ impl Authority {
         fs::write(file, &self.pem).unwrap();
     }
 
-    /// Writes `stem.pem` and `stem.key`, for whoever has these names.
+    /// Writes `stem.pem` and `stem.key` for these names.
     pub(super) fn issue(&self, directory: &Path, stem: &str, names: &[&str]) {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Clients that hold on to what they have got.
+//! Clients that keep their connections and their pages do not block others.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -15,29 +15,29 @@ use crate::agent::{
     monitor::{PATIENCE, endless_ping, interrupt, ok, topology, wait_until, watch},
 };
 
-/// More than there is room for.
+/// More connections than the server accepts.
 const CROWD: usize = 150;
 
-/// Room.
+/// The connections that the server accepts at once.
 const CONNECTIONS: usize = 64;
 
-/// What an answer may take on a busy machine, with all that is against it: far less than any time-out of a client's.
+/// How long an answer may take on a busy machine under attack: far less than a client's time-out.
 const PROMPT: Duration = Duration::from_secs(5);
 
 const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: y";
 
-/// A crowd each of whom has sent so much.
+/// Opens many connections and sends `sent` on each.
 fn crowd(address: SocketAddr, sent: &[u8]) -> Vec<TcpStream> {
     let one = |_| {
         let mut stream = TcpStream::connect(address).unwrap();
-        // Some find the door closed again.
+        // The server may have closed some again.
         stream.write_all(sent).ok();
         stream
     };
     (0..CROWD).map(one).collect()
 }
 
-/// Reads all there is, and says whether the server has ended it.
+/// Reads all that is available, and returns true if the server has ended the connection.
 fn is_over(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let mut buffer = vec![0; 64 << 10];
@@ -67,7 +67,7 @@ fn web_endless_requests_block_no_others_and_are_cut_off() {
     }
     crowd.retain_mut(|stream| !is_over(stream));
     assert!(crowd.len() <= CONNECTIONS, "{}", crowd.len());
-    // A little more now and then does not help.
+    // Sending a little more now and then does not extend the time.
     let start = Instant::now();
     loop {
         for stream in &mut crowd {
@@ -100,24 +100,24 @@ fn web_silent_connections_are_cut_off_before_and_after_the_handshake() {
 
 #[test]
 fn web_stalled_readers_block_no_others_and_hold_no_pages() {
-    /// Pages that are kept are counted by this: so many a server may keep, with one for each of the formats.
+    /// The number of pages that the server may keep in memory, including one for each format.
     const KEPT: usize = 7;
     let served = Served::plain();
-    // More than the system takes off the server's hands.
+    // Pages larger than the system's send buffers.
     served.measure(8_000);
     let full = crowd(served.server.address(), b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // Those who came last wait until the first have had a second.
+    // The newest connections wait until the first ones have had a second.
     thread::sleep(Duration::from_secs(2));
     assert_prompt(&served);
     drop(full);
 
-    // Each wants another page, and keeps the one it has.
+    // Each asks for a new page, and keeps the one it has.
     let mut readers: Vec<TcpStream> = Vec::new();
     for _ in 0..2 * KEPT {
         served.measure(1);
         let mut reader = TcpStream::connect(served.server.address()).unwrap();
         reader.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        // The page is there when it begins.
+        // The page is complete in memory when its first bytes arrive.
         reader.read_exact(&mut [0; 512]).unwrap();
         readers.push(reader);
     }
@@ -139,7 +139,7 @@ fn web_one_client_cannot_crowd_out_others() {
     let url = served.url("http", "/metrics").replace("localhost", "127.0.0.1");
     let options = "--interface 127.0.0.2 --limit-rate 2M --output /dev/null --http1.1";
     thread::scope(|scope| {
-        // Some seconds, by far not the last of which is when the crowd comes.
+        // The transfer takes some seconds, and the crowd arrives near its beginning.
         let friend = scope.spawn(|| served.curl(options, &url));
         thread::sleep(Duration::from_millis(500));
         for sent in [HALF, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
@@ -149,12 +149,12 @@ fn web_one_client_cannot_crowd_out_others() {
         }
         assert!(!friend.is_finished());
         let friend = friend.join().unwrap();
-        // curl says so when something is missing.
+        // curl reports missing bytes.
         assert_eq!((friend.status, friend.text.trim()), (200, "status 200"));
     });
 }
 
-/// How many samples were written so far; the last line may not be whole yet.
+/// The number of samples written so far; the last line may be incomplete.
 fn measured(pping: &Process) -> usize {
     ok(pping.stdout()).matches("\"icmp-echo\"").count()
 }

@@ -1,4 +1,4 @@
-//! What a request may be.
+//! Requests that are too long, have a body, or use another method are refused.
 
 use std::{
     fs,
@@ -8,10 +8,10 @@ use std::{
 
 use super::Served;
 
-/// Sends something, and returns the status of what comes back, and all of it.
+/// Sends a request, and returns the status and the whole response.
 fn exchange(served: &Served, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
-    // It may have been refused before its end.
+    // The server may refuse before the end of the request.
     stream.write_all(request.as_bytes()).ok();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
@@ -51,7 +51,7 @@ fn web_a_body_is_refused() {
         "--data-binary @@body",
         "--header Expect: --data-binary @@body",
     ] {
-        // The first `@` is curl's own.
+        // The first `@` is curl's own syntax.
         let options = options.replace("@@", &format!("@{}/", served.directory.path().display()));
         let reply = super::curl(std::process::Command::new("curl"), &options, &url);
         assert_eq!(reply.status, 413, "{options}: {}", reply.text);
@@ -84,7 +84,7 @@ fn web_each_connection_carries_one_response() {
     let (status, answer) = exchange(&served, &ask.repeat(2));
     assert_eq!((status, answer.matches("HTTP/1.1").count()), (200, 1), "{answer}");
     assert!(answer.to_lowercase().contains("\nconnection: close\r"), "{answer}");
-    // A client that has no more to say, and says so, gets its answer too.
+    // A client that closes its sending side gets its answer too.
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
     stream.write_all(ask.as_bytes()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();

@@ -1,4 +1,4 @@
-//! Passwords.
+//! Requests need the right password, and guessing slows nobody down.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ fn web_requests_without_the_password_are_rejected() {
     }
     for (user, password, expected) in [
         ("alice", "correct horse", 200),
-        // Again, from memory.
+        // The second time the cache answers.
         ("alice", "correct horse", 200),
         ("alice", "correct hors", 401),
         ("alice", "", 401),
@@ -67,7 +67,7 @@ fn web_a_withdrawn_password_is_rejected() {
 
 #[test]
 fn web_an_unknown_user_takes_as_long_as_a_known_one() {
-    // A cost of 12 takes some tenths of a second, and more where nothing is optimized.
+    // A cost of 12 takes some tenths of a second, and more without optimization.
     let served = Served::new(
         "basic_auth_users: {alice: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u}",
         |_| (),

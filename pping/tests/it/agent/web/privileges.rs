@@ -1,4 +1,4 @@
-//! What the threads that talk to strangers may do.
+//! Threads that talk to clients have no capabilities.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use crate::agent::{
     monitor::{ok, pping, wait_until},
 };
 
-/// Name, and the capabilities of all sets but the bounding one, of each thread.
+/// The name of each thread, and its capability sets, except the bounding set.
 fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
     let of = |task: &Path| {
         let status = fs::read_to_string(task.join("status")).ok()?;
@@ -39,7 +39,7 @@ fn web_threads_that_serve_http_have_no_capabilities() {
         });
         assert_eq!(*sets, none, "{name}");
     }
-    // The others can still do their work.
+    // The other threads keep what they need.
     assert!(threads.iter().any(|(name, sets)| name == "pping" && *sets != none), "{threads:?}");
 }
 

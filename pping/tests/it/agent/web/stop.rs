@@ -1,4 +1,4 @@
-//! How it ends.
+//! Open connections end when the server does.
 
 use std::{
     io::{Read as _, Write as _},
@@ -11,7 +11,7 @@ use pping::http::Server;
 
 use super::Served;
 
-/// Asks for a page and reads its beginning: what is read, and its whole length.
+/// Requests a page and reads its beginning. Returns how much was read, and the length of the whole.
 fn begin(address: SocketAddr) -> (TcpStream, usize, usize) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -42,7 +42,7 @@ fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
     let idle = TcpStream::connect(address).unwrap();
     thread::scope(|scope| {
         let stopped = scope.spawn(|| stop(served.server));
-        // It is being stopped by now, and takes nobody in any more.
+        // The server is stopping by now, and accepts no connection.
         thread::sleep(Duration::from_millis(300));
         assert!(TcpStream::connect(address).is_err());
         let mut page = Vec::new();

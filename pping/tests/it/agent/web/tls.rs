@@ -1,4 +1,4 @@
-//! TLS, as curl sees it.
+//! TLS as curl sees it.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use crate::agent::monitor::{PATIENCE, repository, tool};
 
 const TLS: &str = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n";
 
-/// A server with a certificate, and with clients' in its directory.
+/// A server with a certificate, and with clients' certificates in its directory.
 fn served(more: &str) -> Served {
     Served::new(&format!("{TLS}{more}"), prepare)
 }
@@ -58,7 +58,7 @@ fn web_versions_ciphers_and_curves_can_be_chosen() {
 fn web_clients_may_have_to_show_a_certificate() {
     const VERIFIED: &str = "  client_ca_file: ca.pem\n  client_auth_type: ";
     const ANY: &str = "  client_auth_type: ";
-    // Whether one without any, a friend and a stranger get in.
+    // Expected for no certificate, one of our authority, and one of another.
     for (more, expected) in [
         (format!("{ANY}NoClientCert\n"), [true, true, true]),
         (format!("{ANY}RequestClientCert\n"), [true, true, true]),
@@ -80,7 +80,7 @@ fn admitted(more: &str) -> [bool; 3] {
     let served = served(more);
     ["", "--cert @friend.pem --key @friend.key", "--cert @stranger.pem --key @stranger.key"].map(|options| {
         let options = format!("--cacert @ca.pem {options}");
-        // A server of TLS 1.3 says no only after the client has finished.
+        // A TLS 1.3 server refuses only after the client has finished the handshake.
         [("", 200), ("--tls-max 1.2", 200)]
             .map(|(version, status)| {
                 let url = served.url("https", "/healthz");
@@ -103,7 +103,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
     until("the new certificate is used", || status("new.pem") == 200);
     assert_eq!(status("ca.pem"), 0);
 
-    // What cannot be changes nothing, not even if it is asked for.
+    // An invalid file changes nothing, not even on request.
     fs::write(served.file("server.key"), "no key").unwrap();
     served.server.reload(Some(&served.file("web.yml")));
     thread::sleep(Duration::from_millis(1_200));

@@ -1,4 +1,4 @@
-//! Web configurations that cannot be: what is wrong, where, and what would be right.
+//! Invalid web configurations are refused with what is wrong, where, and what would be right.
 
 use std::{fs, path::Path};
 
@@ -25,7 +25,7 @@ fn directory() -> TempDir {
     directory
 }
 
-/// What pping says to a file, which it is expected to refuse.
+/// The error for a file, which must be refused.
 #[track_caller]
 fn refusal(host: &Host, file: &Path) -> String {
     let listen = format!("--listen 127.0.0.1:{PORT} --web-config {}", file.display());
@@ -91,7 +91,7 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
         for part in parts {
             assert!(message.contains(part), "no `{part}` for\n{text}\nin: {message}");
         }
-        // It may be the password itself.
+        // A wrong value may be the password itself.
         assert!(!message.contains("secret"), "{message}");
     }
 }
