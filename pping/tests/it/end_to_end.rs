@@ -1,5 +1,5 @@
-//! pping on a host of the lab while others talk. The witnesses are tcpdump on the same interface and ping on
-//! the hosts. Needs root.
+//! pping on a host of the lab while others talk. tcpdump on the same interface and ping on the hosts are the
+//! witnesses. Needs root.
 
 #![expect(
     clippy::unwrap_used,
@@ -34,9 +34,9 @@ use std::{
 
 use pping_lab::{Topology, traffic::Server};
 
-/// What the wire holds each way.
+/// How long the wire holds a frame each way.
 const HOLD: Duration = Duration::from_millis(10);
-/// The least that the way to the server and back can take.
+/// The least possible round trip to the server.
 const ROUND_TRIP: Duration = Duration::from_millis(20);
 
 /// The address family that a test runs over.
@@ -71,7 +71,7 @@ fn topology() -> Topology {
     ok(Topology::builder().hold(HOLD).build())
 }
 
-/// Fails with the error's message instead of its Rust spelling.
+/// Fails with the error's message instead of its debug representation.
 #[track_caller]
 fn ok<T>(result: pping_lab::Result<T>) -> T {
     result.unwrap_or_else(|error| panic!("{error}"))

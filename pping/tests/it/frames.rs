@@ -1,4 +1,4 @@
-//! Frames, built byte by byte. Every field can lie.
+//! Frames built byte by byte. Every field can lie.
 
 #![expect(
     clippy::panic,
@@ -35,20 +35,20 @@ pub(crate) const RST: u8 = 0x04;
 pub(crate) const PSH: u8 = 0x08;
 pub(crate) const ACK: u8 = 0x10;
 
-/// Bytes before the network header where there is no tag.
+/// The length of an Ethernet header without tags.
 pub(crate) const ETHERNET_HEADER: usize = 14;
 
-/// An IPv4 host of a network for documentation (RFC 5737).
+/// An IPv4 host of a documentation network (RFC 5737).
 pub(crate) fn v4(host: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, host).into()
 }
 
-/// An IPv6 host of a network for documentation (RFC 3849).
+/// An IPv6 host of a documentation network (RFC 3849).
 pub(crate) fn v6(host: u8) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()).into()
 }
 
-/// An Ethernet frame; `tags` are pairs of ethertype and tag control word, outermost first.
+/// An Ethernet frame; `tags` are pairs of EtherType and tag control information, outermost first.
 pub(crate) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for (identifier, control) in tags {
@@ -60,7 +60,7 @@ pub(crate) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> V
     frame
 }
 
-/// A `PPPoE` session's frame, with the number of a PPP protocol.
+/// A `PPPoE` session frame with this PPP protocol number.
 pub(crate) fn pppoe(protocol: u16, network: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x11, 0, 0x12, 0x34];
     frame.extend((2 + network.len() as u16).to_be_bytes());
@@ -77,19 +77,19 @@ pub(crate) fn mpls(labels: u32, network: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 extension header: its number, and all of it but its first byte, which names the next.
+/// An IPv6 extension header: its number, and all its bytes but the first, which names the next header.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension(pub(super) u8, pub(super) Vec<u8>);
 
 impl Extension {
-    /// One of `8 * units` bytes.
+    /// A header of `8 * units` bytes.
     pub(crate) fn of(number: u8, units: u8) -> Self {
         let mut rest = vec![0; 8 * usize::from(units) - 1];
         rest[0] = if number == FRAGMENT { 0 } else { units - 1 };
         Self(number, rest)
     }
 
-    /// A fragment header; `offset` in units of 8 bytes.
+    /// A fragment header, with `offset` in units of 8 bytes.
     pub(crate) fn fragment(offset: u16, more: bool) -> Self {
         let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
         Self(FRAGMENT, vec![0, high, low, 0, 0, 0, 9])
@@ -102,16 +102,16 @@ pub(crate) struct Ip {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
     pub(crate) traffic_class: u8,
-    /// IPv4: options, a multiple of 4 bytes.
+    /// IPv4 options, a multiple of 4 bytes.
     pub(crate) options: Vec<u8>,
-    /// IPv4: flags and fragment offset.
+    /// IPv4 flags and fragment offset.
     pub(crate) fragment: u16,
     pub(crate) extensions: Vec<Extension>,
-    /// What the version field says, when not the truth.
+    /// The version field, if it lies.
     pub(crate) version: Option<u8>,
-    /// IPv4: what the header length says in words, when not the truth.
+    /// The IPv4 header length in words, if it lies.
     pub(crate) words: Option<u8>,
-    /// What the length field says, when not the truth.
+    /// The length field, if it lies.
     pub(crate) len: Option<u16>,
 }
 
@@ -148,7 +148,7 @@ impl Ip {
         if self.source.is_ipv4() { IPV4 } else { IPV6 }
     }
 
-    /// The number of the echo protocol of this version.
+    /// The protocol number of ICMP for this version.
     pub(crate) fn icmp(&self) -> u8 {
         if self.source.is_ipv4() { ICMP } else { ICMPV6 }
     }
@@ -213,9 +213,9 @@ pub(crate) struct Tcp {
     pub(crate) flags: u8,
     pub(crate) sequence: u32,
     pub(crate) acknowledgement: u32,
-    /// Padded to whole words with zeros, which end the options.
+    /// Padded with zeros to whole words.
     pub(crate) options: Vec<u8>,
-    /// What the data offset says in words, when not the truth.
+    /// The data offset in words, if it lies.
     pub(crate) words: Option<u8>,
     pub(crate) payload: usize,
 }
@@ -233,7 +233,7 @@ impl Tcp {
         }
     }
 
-    /// A segment as nearly all are: timestamps behind two NOPs.
+    /// A segment as nearly all are: with timestamps behind two NOPs.
     pub(crate) fn stamped(tsval: u32, tsecr: u32) -> Self {
         Self::with_options([&[1, 1][..], &timestamps(tsval, tsecr)].concat())
     }
@@ -261,14 +261,14 @@ pub(crate) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
     option
 }
 
-/// A UDP datagram to the port of discarded ones (RFC 863), which no QUIC packet looks like.
+/// A UDP datagram to the discard port (RFC 863), which no QUIC packet resembles.
 pub(crate) fn udp(payload: usize) -> Vec<u8> {
     let mut datagram = vec![0xc0, 0, 0, 9, 0, (8 + payload) as u8, 0, 0];
     datagram.resize(8 + payload, 0);
     datagram
 }
 
-/// A UDP datagram with as many bytes of a DNS message, four of which are not 0.
+/// A UDP datagram with `bytes` bytes of a DNS message, all zero but the ID and the flags.
 pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], bytes: usize) -> Vec<u8> {
     let len = 8 + bytes as u16;
     let mut datagram: Vec<u8> =
@@ -278,7 +278,7 @@ pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], by
     datagram
 }
 
-/// A UDP datagram to a port, with this in it.
+/// A UDP datagram with this payload, to this port.
 pub(crate) fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0xc0, 0x01];
     datagram.extend(port.to_be_bytes());

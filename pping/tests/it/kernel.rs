@@ -1,5 +1,5 @@
-//! The kernel programs in the kernel, packet by packet (`BPF_PROG_TEST_RUN`), side by side with the same
-//! code in user space. Needs root.
+//! The kernel programs give the same as the same code in user space, packet by packet (`BPF_PROG_TEST_RUN`). Needs
+//! root.
 
 #![expect(
     clippy::unwrap_used,

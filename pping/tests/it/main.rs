@@ -1,7 +1,8 @@
-//! pping from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, with witnesses.
+//! pping from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, with
+//! witnesses.
 //!
-//! What is watched live needs root: the tests make network namespaces of their own, and traffic stays inside them.
-//! Captures need neither that nor the feature `live`.
+//! Live tests need root: they make network namespaces of their own, and their traffic stays inside. Captures need
+//! neither root nor the feature `live`.
 
 #[cfg(feature = "live")]
 mod agent;

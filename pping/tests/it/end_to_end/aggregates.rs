@@ -1,4 +1,5 @@
-//! What the kernel aggregates is what the samples of the same run add up to, and what a capture of the same packets gives.
+//! The kernel's aggregates are the sum of the samples of the same run, and equal those of a capture of the same
+//! packets.
 
 use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
 
@@ -15,17 +16,17 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
-/// Group, method, and whether the echo was seen going out, where that is known.
+/// Group, method, and the direction of the echo where it is known.
 type Series = (String, String, Option<bool>);
 
-/// What a series had, over all intervals.
+/// The values of a series, over all intervals.
 #[derive(Debug, Default, PartialEq)]
 struct Sum {
-    /// Samples by the upper bound of their bin, ns.
+    /// Samples by the upper bound of their bin, in ns.
     bins: BTreeMap<u64, u64>,
     min: Option<u64>,
     max: Option<u64>,
-    /// The sum of the RTTs is between these, as a mean is told without what is behind the point.
+    /// Bounds of the sum of the RTTs: records round the mean down to whole numbers.
     sums: (u128, u128),
     /// Packets and bytes each way.
     traffic: [u64; 4],
@@ -72,7 +73,7 @@ impl Sum {
     }
 }
 
-/// The records of aggregates, and of single samples, by series.
+/// The records of aggregates and of single samples, by series.
 struct Told {
     aggregates: BTreeMap<Series, Sum>,
     samples: BTreeMap<Series, Sum>,
@@ -100,7 +101,7 @@ impl Told {
         told
     }
 
-    /// Asserts that both tell the same of each series.
+    /// Asserts that the aggregates and the samples of each series agree.
     fn assert_agreement(&self) {
         let with_samples: Vec<_> = self.aggregates.iter().filter(|(_, sum)| sum.count() > 0).collect();
         let names = |series: &[&Series]| format!("{series:#?}");
@@ -126,7 +127,7 @@ fn watching(topology: &Topology, arguments: &str) -> Process {
     pping
 }
 
-/// The group of a sample by both of its hosts.
+/// The group of a sample, by both of its hosts.
 fn by_hosts(record: &Value) -> String {
     let net = |field: &str| {
         let address = record[field].as_str().unwrap();
@@ -167,8 +168,8 @@ fn aggregates_agree(hook: &str) {
     assert!(told.intervals >= 4, "{} intervals", told.intervals);
     assert!(told.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
 
-    // The same packets from a file have as many bytes each way. There may be more of them: at tc, one that is going out
-    // is still what the network card will cut into several.
+    // A replay of the same packets has as many bytes each way, but perhaps more packets: at tc egress, a segment may
+    // be one that the network card will split.
     let output = Command::new(env!("CARGO_BIN_EXE_pping"))
         .args(["--format", "jsonl", "--aggregate", "1h", "-r"])
         .arg(&captured.file)
@@ -185,7 +186,7 @@ fn aggregates_agree(hook: &str) {
     for (series, [sent_packets, sent_bytes, rec_packets, rec_bytes]) in live {
         let in_file = replayed[&series];
         if series.1 == "tcp-handshake" {
-            // What flows send is told with the method that most of it is measured by.
+            // Traffic of a flow is reported with the method that most of it is measured by.
             assert_eq!([sent_packets, sent_bytes, rec_packets, rec_bytes], [0; 4], "{series:?}");
             continue;
         }
@@ -241,7 +242,7 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     ok(pping.stop(Signal::SIGINT, PATIENCE));
     let summary = ok(pping.stderr());
     assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
-    // The bad file is named, with the place, and changed nothing.
+    // The bad file is named with line number, and changed nothing.
     assert!(summary.contains("groups.csv:3:") || summary.contains("line 3"), "{summary}");
     assert!(summary.contains("192.0.2.300/24"), "{summary}");
     let label = |record: &Value| record["group"].as_str().unwrap_or("unlisted").to_owned();
@@ -253,7 +254,7 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
 }
 
-/// A flow's ends in any order, and what each sent: packets, bytes, segments sent again.
+/// The ends of a flow in a fixed order, with what each sent: packets, bytes, retransmitted segments.
 fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
     let end = |ip: &str, port: &str| format!("{}|{}", record[ip].as_str().unwrap(), record[port]);
     let sent = |way: &str| {
@@ -269,7 +270,7 @@ fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
     }
 }
 
-/// The summaries of flows among JSON lines.
+/// The flow summaries among JSON lines.
 fn summaries(lines: &str) -> Vec<Value> {
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.filter(|record| record["flow_event"] == "summary").collect()
@@ -306,7 +307,7 @@ fn flows_are_summed_up_at_their_end_or_that_of_pping() {
     assert_eq!(flows(&told), flows(&replayed));
     assert_eq!((told.len(), flows(&told).len()), (12, 12), "each flow once");
 
-    // As many samples each way as there are records of them.
+    // Each direction has as many samples as it has records.
     let mut samples: BTreeMap<(String, String), u64> = BTreeMap::new();
     let ends = |record: &Value, ip: [&str; 2], port: [&str; 2]| {
         let end = |at: usize| format!("{}|{}", record[ip[at]], record[port[at]]);

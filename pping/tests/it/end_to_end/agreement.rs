@@ -1,4 +1,4 @@
-//! Whether the samples of pping are those that a capture justifies.
+//! The samples of pping are those that a capture justifies.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,29 +9,31 @@ use super::{
     witness::Expected,
 };
 
-/// How far apart the two may see the same packet: pping's hook and tcpdump's are not the same place in the
-/// kernel, and something else may run in between. Samples carry no identifier, so this is also what tells
-/// one from the next; nearer pairs go first.
+/// How far apart pping and tcpdump may see the same packet: their hooks are at different points in the kernel, and
+/// something else may run in between. Samples carry no identifier, so this also separates one from the next; the
+/// nearest pairs are matched first.
 const SAME_PACKET: Duration = Duration::from_millis(5);
-/// How far apart they may be where the CPU was away in between, which a guest's now and then is.
+/// The same where the CPU was taken away in between, as a guest's is now and then.
 const SAME_PACKET_LATE: Duration = Duration::from_millis(100);
-/// The share of the samples that may be so far apart, percent; at the least, one may.
+/// The percentage of samples that may be so late; one always may.
 const LATE: usize = 1;
-/// The share of the expected samples that must be there, percent.
+/// The percentage of expected samples that must be present.
 const COMPLETE: usize = 99;
-/// The same where more is under way than there are slots: the packet that gets the last free one is another where two CPUs
-/// handled the two that free it and take it in another order than tcpdump saw, and then so are those that come after.
+/// The same where more timestamps are outstanding than can be pending. Which packet gets the last free entry depends
+/// on the order in which two CPUs handle those that free one. tcpdump may see another order, and then all that follow
+/// differ.
 const COMPLETE_IN_OTHERS_STEAD: usize = 90;
-/// And the number of samples there, percent: there are others for those that are missing, but perhaps none for the last.
+/// The percentage of the number of samples in that case: others replace the missing ones, but perhaps not the last.
 const AS_MANY: usize = 97;
-/// The most that the RTTs may differ in the median: between the two hooks packets are copied, and tcpdump is woken, which takes a busy
-/// guest 10 us and more at each end. Also, part of the RTT: tcpdump comes later to each packet of a burst, since it copies those before.
+/// The largest difference of the RTTs in the median. Between the two hooks packets are copied and tcpdump is woken,
+/// which takes a busy guest 10 us and more at each end; and tcpdump is late for each packet of a burst, because it
+/// copies the earlier ones first.
 const SAME_RTT: Duration = Duration::from_micros(100);
 const SAME_RTT_PART: u32 = 200;
 
 type Side = (String, Tuple);
 
-/// The samples of both sides that belong together, one to one, and those left over.
+/// The samples of both sides matched one to one, and those left over.
 struct Pairing<'a> {
     pairs: Vec<(&'a Sample, &'a Expected)>,
     unjustified: Vec<&'a Sample>,
@@ -39,8 +41,8 @@ struct Pairing<'a> {
 }
 
 impl Seen {
-    /// At `--rate-limit 0`: every sample that the capture holds, but for one in a hundred and what is excused, and no other.
-    /// Where slots are short, some may be in the stead of others.
+    /// At `--rate-limit 0`: asserts that all samples in the capture are present, but for one in a hundred and those
+    /// excused, and no others. Where more are outstanding than can be pending, some may replace others.
     #[track_caller]
     pub(super) fn assert_agreement(&self) {
         self.assert_nothing_unjustified();
@@ -62,7 +64,7 @@ impl Seen {
         assert!(difference <= allowed, "the RTTs, {rtt:?} in the median, differ by {difference:?}");
     }
 
-    /// No sample that the capture does not hold.
+    /// Asserts that every sample is in the capture.
     #[track_caller]
     pub(super) fn assert_nothing_unjustified(&self) {
         let pairing = pair(&self.records.samples, &self.justified);
@@ -71,7 +73,7 @@ impl Seen {
     }
 }
 
-/// Pairs what belongs together; what is left then, where it is little, also if one side saw it late.
+/// Matches samples that belong together. Then it matches leftovers, if they are few, that one side saw late.
 fn pair<'a>(samples: &'a [Sample], expected: &'a [Expected]) -> Pairing<'a> {
     let pairing = pair_within(SAME_PACKET, samples.iter(), expected.iter());
     let left = pairing.unjustified.len();
@@ -103,7 +105,7 @@ fn pair_within<'a>(
     pairing
 }
 
-/// Pairs the samples of one direction of one flow.
+/// Matches the samples of one direction of one flow.
 fn pair_side<'a>(
     tolerance: Duration,
     samples: &[&'a Sample],
@@ -131,7 +133,7 @@ fn pair_side<'a>(
     pairing.missing.extend(left(is_found).map(|j| expected[j]));
 }
 
-/// How far apart both packets of two samples are, in all, unless that is too far to be the same.
+/// The distance between both packets of two samples, in all, unless it exceeds the tolerance.
 fn distance(tolerance: Duration, sample: &Sample, expected: &Expected) -> Option<u64> {
     let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
     let matched = sample.timestamp.abs_diff(expected.matched_at);

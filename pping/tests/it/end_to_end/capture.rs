@@ -1,4 +1,4 @@
-//! A tcpdump that disturbs as little as it can.
+//! Runs tcpdump with as little disturbance as possible.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,19 +8,19 @@ use std::{
 
 use pping_lab::{Namespace, Process, Result, Signal};
 
-/// Headers of everything pping looks at, and no payload.
+/// Enough for the headers of everything that pping parses, without payload.
 const SNAP_LENGTH: &str = "128";
 /// The kernel's buffer in KiB.
 const BUFFER_KIB: &str = "16384";
 const PATIENCE: Duration = Duration::from_mins(1);
-/// tcpdump asks the kernel to hand over what it has once a second; what it has not, it loses when it ends.
+/// tcpdump asks for batches once a second, and loses the last one when it ends.
 const HANDED_OVER: Duration = Duration::from_millis(1500);
 
 /// A running tcpdump.
 ///
-/// Other than [`pping_lab::Capture`] it does without the immediate mode, in which every packet wakes tcpdump up.
-/// The kernel does that between the moment from which tcpdump has its time and the tc ingress hook, and on a
-/// virtual machine it takes as long as the two may differ.
+/// Unlike [`pping_lab::Capture`] it does not use the immediate mode, in which every packet wakes tcpdump. The kernel
+/// wakes it between tcpdump's timestamp and the tc ingress hook, and on a virtual machine that takes as long as the
+/// two may differ.
 pub(super) struct Capture {
     tcpdump: Process,
     file: PathBuf,
@@ -31,14 +31,14 @@ impl Capture {
     pub(super) fn start(namespace: &Namespace, interface: &str, file: &Path) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "--time-stamp-precision=nano"]);
-        // Without -Z root it gives up root first, and then may not write where root may.
+        // Without -Z root tcpdump gives up root first, and then may be unable to write where root may.
         command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file);
         let mut tcpdump = Process::spawn(command)?;
         tcpdump.wait_for_output("listening on", PATIENCE)?;
         Ok(Self { tcpdump, file: file.to_owned() })
     }
 
-    /// Ends it and returns the file. A capture with gaps is no witness, and fails the test.
+    /// Stops it and returns the file. A capture with gaps proves nothing, and fails the test.
     pub(super) fn finish(mut self) -> Result<PathBuf> {
         thread::sleep(HANDED_OVER);
         self.tcpdump.stop(Signal::SIGINT, PATIENCE)?;

@@ -1,4 +1,4 @@
-//! Many flows at a time.
+//! Many flows at the same time.
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
@@ -16,11 +16,10 @@ use super::{
     watch::{Seen, Watch},
 };
 
-/// Out of step with the wire, so that both directions of a flow do not pass the router at the same moment all
-/// the time.
+/// Out of step with the wire, so that the two directions of a flow do not keep passing the router at the same moment.
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
-/// A transfer that fills the path: more timestamps under way than there are slots.
+/// A transfer that fills the path: more timestamps are outstanding than can be pending.
 const BULK: Pace = Pace { chunks: 400, bytes: 65_536, pause: Duration::ZERO };
 
 /// Flows of iperf3 both ways, conversations over both address families, and two pings.
@@ -52,12 +51,12 @@ fn many_flows(hook: &str) {
 }
 
 fn assert_every_flow_is_there(seen: &Seen) {
-    // Named by what is timed, which both directions of a flow are in turn.
+    // Tuples name the timed direction, and each flow is timed in both.
     let flows: BTreeSet<_> = seen.records.samples.iter().map(|sample| &sample.tuple).collect();
     let (on_egress, on_ingress): (Vec<_>, Vec<_>) = flows
         .into_iter()
         .partition(|tuple| tuple.src_ip == Family::Ipv4.client() || tuple.src_ip == Family::Ipv6.client());
-    // Four conversations, one control and eight data connections of iperf3; pings only ask one way.
+    // Four conversations, one control and eight data connections of iperf3; pings are only timed one way.
     assert_eq!((on_ingress.len(), on_egress.len()), (4 + 9 + 2, 4 + 9));
     for sample in &seen.records.samples {
         assert!(sample.match_on_egress || sample.rtt() >= ROUND_TRIP, "{sample:?}");

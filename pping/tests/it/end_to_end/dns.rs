@@ -1,4 +1,4 @@
-//! A real resolver, and clients that ask it.
+//! DNS queries to a real resolver are timed, and unanswered ones counted.
 
 use std::{
     collections::BTreeMap,
@@ -12,14 +12,14 @@ use pping_lab::{Namespace, Process, Topology, run, uninterrupted};
 use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
 
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How long a query waits for its response, and what the sweep and the reading of counters take then.
+/// How long a query stays pending, plus the time for a sweep and for reading the counters.
 const UNANSWERED: Duration = Duration::from_secs(10 + 10);
 const LISTEN: &str = "--listen 127.0.0.1:9464";
 const METRICS: &str = "http://127.0.0.1:9464/metrics";
-/// Between queries, so that several wait at a time.
+/// The pause between queries: short enough for several to be pending.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// A name of the resolver, one that it knows not to be, and one that it would have to ask others for, had it any.
+/// A name that the resolver knows, one that it knows not to exist, and one for which it has no server to ask.
 const NAMES: [(&str, u8, &str); 3] =
     [("here.test", 0, "NOERROR"), ("nowhere.test", 3, "NXDOMAIN"), ("elsewhere.example", 5, "REFUSED")];
 
@@ -59,8 +59,8 @@ fn socket(host: &Namespace, server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Asks for the names in turn, `times` times each, over one socket and with IDs from `first` on; how long the client
-/// waited, by ID. Each query has a response, and the one that is expected.
+/// Queries the names in turn, `times` times each, over one socket and with IDs from `first` on. Returns how long the
+/// client waited, by ID. Asserts that each query gets the expected response.
 fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap<u16, Duration> {
     let socket = socket(host, server);
     let ids = first..first + times * NAMES.len() as u16;
@@ -81,7 +81,7 @@ fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap
     })
 }
 
-/// The ID of the next response, and when it came.
+/// The ID of the next response, and when it arrived.
 fn response(socket: &UdpSocket, name: impl Fn(u16) -> (&'static str, u8, &'static str)) -> (u16, Instant) {
     let mut message = [0; 512];
     let length = uninterrupted(|| socket.recv(&mut message)).unwrap();
@@ -92,7 +92,7 @@ fn response(socket: &UdpSocket, name: impl Fn(u16) -> (&'static str, u8, &'stati
     (id, answered)
 }
 
-/// The metrics of DNS, once the sum of those called `name` is `count`: counters are read once a second.
+/// The DNS metrics, once the sum of `name` is `count`: counters are read once a second.
 fn counts(host: &Namespace, name: &str, count: u64, patience: Duration) -> BTreeMap<String, u64> {
     let deadline = Instant::now() + patience;
     loop {
@@ -113,7 +113,7 @@ fn counts(host: &Namespace, name: &str, count: u64, patience: Duration) -> BTree
     }
 }
 
-/// The one series of `name` with this label.
+/// The value of the only series of `name` with this label.
 #[track_caller]
 fn count(counts: &BTreeMap<String, u64>, name: &str, label: &str) -> u64 {
     let mut found = counts.iter().filter(|(series, _)| series.starts_with(name) && series.contains(label));
@@ -131,7 +131,8 @@ fn queries_are_timed_and_counted(hook: &str, family: Family) {
     let server = SocketAddr::new(family.server(), 53);
     let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} {LISTEN}"));
     let waited = ask(topology.client(), server, 1_000, TIMES);
-    // Asked again while it waits: nobody knows which of the two queries the first response is for, and the second has none.
+    // Sent twice before the response: it is unknown which query the first response answers, and the second query has
+    // none.
     let again = socket(topology.client(), server);
     for _ in 0..2 {
         again.send(&query(TWICE, NAMES[0].0)).unwrap();
@@ -186,7 +187,7 @@ fn xdp_times_and_counts_queries_over_ipv6() {
     queries_are_timed_and_counted("xdp", Family::Ipv6);
 }
 
-/// Nobody listens there, and says so; but that is no response.
+/// Nobody listens there. The ICMP error that says so is not a response.
 #[test]
 fn queries_that_nobody_answers_are_counted() {
     let topology = topology();

@@ -1,4 +1,4 @@
-//! A wire that loses frames and swaps them.
+//! A wire that loses and reorders frames makes no wrong samples.
 
 use std::{thread, time::Duration};
 
@@ -11,16 +11,16 @@ use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
 
 const CONVERSATION: Pace = Pace { chunks: 700, bytes: 100, pause: Duration::from_millis(3) };
 const BULK: Pace = Pace { chunks: 4, bytes: 65_536, pause: Duration::from_millis(20) };
-/// Long enough to be overtaken by what comes a few milliseconds later.
+/// Long enough for frames sent a few milliseconds later to overtake it.
 const LATE: Duration = Duration::from_millis(16);
-/// Offset of the `EtherType`, which the lab's frames have without VLAN tags before it.
+/// The offset of the `EtherType`, as the lab's frames have no VLAN tags.
 const ETHER_TYPE: usize = 12;
 
-/// Loses every 29th IP packet and has every 7th overtaken.
+/// Loses every 29th IP packet, and delays every 7th behind later ones.
 fn disturb(topology: &Topology, leg: Leg) {
     let mut packets = 0_u32;
     topology.wire().set_fate(leg, move |frame| {
-        // The hosts must go on knowing each other's link-layer addresses.
+        // ARP must get through, or the hosts forget each other's link-layer addresses.
         let is_ip = matches!(frame[ETHER_TYPE..], [0x08, 0x00, ..] | [0x86, 0xdd, ..]);
         packets += u32::from(is_ip);
         match packets {

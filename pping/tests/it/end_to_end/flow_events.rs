@@ -1,4 +1,4 @@
-//! Records of flows that open and close.
+//! Records of opened and closed flows.
 
 use std::{
     io::{Read, Write},
@@ -22,10 +22,10 @@ use super::{
 
 const CONVERSATION: Pace = Pace { chunks: 5, bytes: 100, pause: Duration::from_millis(5) };
 
-/// A record without the flow it is about.
+/// A flow event without its flow.
 type Event<'a> = (&'a str, &'a str, &'a str);
 
-/// The events of one direction of a flow, in their order; `src` replies and `dest` is whose packets are meant.
+/// The events of one direction of a flow, in order: `src` replies, and the packets of `dest` are timed.
 fn events(seen: &Seen, src: SocketAddr, dest: SocketAddr) -> Vec<Event<'_>> {
     let tuple = Tuple { src_ip: src.ip(), src_port: src.port(), dest_ip: dest.ip(), dest_port: dest.port() };
     let events = seen.records.flow_events.iter().filter(|event| event.tuple == tuple);
@@ -83,24 +83,24 @@ fn a_reset_closes_both_ways() {
     );
 }
 
-/// Has the kernel break a connection off instead of ending it.
+/// Ends a connection by a reset.
 fn reset(stream: TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let length = size_of_val(&linger) as libc::socklen_t;
     let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
-    // SAFETY: this option takes a `linger`, which outlives the call, and the length is its own.
+    // SAFETY: this option takes a `linger`, which outlives the call, and the length is its size.
     let result =
         unsafe { libc::setsockopt(stream.as_raw_fd(), level, option, (&raw const linger).cast(), length) };
     assert_eq!(result, 0);
     drop(stream);
 }
 
-/// Nothing opens, so nothing closes; and a reset echoes no timestamp.
+/// No flow opens, so none closes; and a reset echoes no timestamp.
 #[test]
 fn a_refused_connection_is_no_flow() {
     let topology = topology();
     let watch = Watch::start(topology.router(), Topology::WAN, "--rate-limit 0");
-    // Port 9 is nobody's here.
+    // Nothing listens at port 9.
     let address = SocketAddr::new(Family::Ipv6.server(), 9);
     let refused = ok(topology.client().enter(|| TcpStream::connect(address)));
     assert!(refused.is_err(), "{refused:?}");

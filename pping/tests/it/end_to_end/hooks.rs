@@ -1,4 +1,4 @@
-//! One conversation and one ping, seen from each hook and over each address family.
+//! One conversation and one ping, seen from each attach point and over each address family.
 
 use std::{cmp::Reverse, iter, thread, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
     watch::Watch,
 };
 
-/// ping cuts off what is less than 0.1 ms, and its clock is one that may be set.
+/// ping rounds to 0.1 ms, and its clock may be adjusted.
 const PRECISION: Duration = Duration::from_millis(1);
 const CONVERSATION: Pace = Pace { chunks: 400, bytes: 100, pause: Duration::from_millis(3) };
 
@@ -35,8 +35,8 @@ fn samples_agree_with_tcpdump_and_ping(hook: &str, family: Family) {
     seen.assert_agreement();
     assert_ping_agrees(&reported, &seen, |sample| sample.method == "icmp-echo");
 
-    // What goes out to the server comes back in after the wire's hold; what comes in from the server is
-    // echoed by the client, which nothing holds.
+    // What leaves towards the server is echoed after the wire's hold. What arrives from the server is echoed by the
+    // client, and nothing delays that.
     for sample in &seen.records.samples {
         let is_from_client = sample.tuple.src_ip == family.client();
         assert_eq!(sample.match_on_egress, is_from_client, "{sample:?}");
@@ -69,7 +69,7 @@ fn xdp_agrees_with_tcpdump_and_ping_over_ipv6() {
     samples_agree_with_tcpdump_and_ping("xdp", Family::Ipv6);
 }
 
-/// A ping from behind the wire: the reply goes out of the interface, and only the part behind it is timed.
+/// A ping from beyond the wire: the reply leaves the interface, and only the part behind it is timed.
 #[test]
 fn a_ping_from_the_server_is_matched_on_egress_without_the_wire() {
     let topology = topology();
@@ -82,8 +82,9 @@ fn a_ping_from_the_server_is_matched_on_egress_without_the_wire() {
         assert!(sample.match_on_egress, "{sample:?}");
         assert_eq!(sample.tuple.src_ip, Family::Ipv4.client());
     }
-    // While one reply is on the wire the next ping is answered, so nothing says which reply is whose. But if each took longer by the
-    // wire than its sample, so did the longest, the second longest, and so on. Those that ping did not wait for are longer than any.
+    // The next ping is answered while a reply is still on the wire, so nothing says which reply belongs to which
+    // sample. But if the wire makes each longer than its sample, the longest is longer than the longest sample, and
+    // so on. Replies that ping did not wait for count as longest.
     let descending = |mut rtts: Vec<Duration>| {
         rtts.sort_unstable_by_key(|&rtt| Reverse(rtt));
         rtts

@@ -8,11 +8,11 @@ use super::ok;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs iperf3 from the client to `server`, a host's address, and returns once it has ended. `arguments` are
+/// Runs iperf3 from the client to `server`, an address of a host, and returns once it has ended. `arguments` are
 /// separated by spaces.
 pub(super) fn iperf(topology: &Topology, server: IpAddr, arguments: &str) {
     let mut command = topology.server().command("iperf3");
-    // Without --forceflush the line that is waited for stays in a buffer, since this is no terminal.
+    // Without --forceflush the awaited line stays in a buffer, because this is no terminal.
     command.args(["--server", "--one-off", "--forceflush"]);
     let mut listening = ok(Process::spawn(command));
     ok(listening.wait_for_output("Server listening", PATIENCE));

@@ -1,4 +1,4 @@
-//! Packets to the host that pping runs on.
+//! Packets to the host that pping runs on, with and without `--include-local`.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -21,8 +21,8 @@ fn is_ping(sample: &Sample) -> bool {
     sample.method == "icmp-echo"
 }
 
-/// The client talks to the router, and so does the router to the client: the samples of the latter are of
-/// interest in any case. Returns what ping said of both.
+/// The client talks to the router, and the router to the client; the latter gives samples either way. Returns what
+/// ping reported for both.
 fn talk_with_router(arguments: &str) -> (Seen, [Vec<Reply>; 2]) {
     let topology = topology();
     let server = ok(Server::start(topology.router(), 0, Behaviour::Echo));

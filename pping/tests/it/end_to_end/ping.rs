@@ -1,4 +1,4 @@
-//! ping, and what it says of each reply.
+//! ping, and its RTT of each reply.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -6,24 +6,25 @@ use pping_lab::Namespace;
 
 use super::{ok, records::Sample, statistics::median, watch::Seen};
 
-/// How far ping and pping may differ in the median: between them are one host, one short cable, and how long ping takes to wake.
+/// How far ping and pping may differ in the median: one host, one short cable, and the time that ping takes to wake
+/// up.
 const SAME_RTT: Duration = Duration::from_micros(500);
-/// How many times ping pings.
+/// The number of pings.
 pub(super) const COUNT: usize = 50;
 /// How many of them may be on their way at once.
 const UNDER_WAY: usize = 5;
 
-/// A line of ping's.
+/// A reply as ping prints it.
 pub(super) struct Reply {
     sequence: usize,
-    /// Since 1970, ns.
+    /// In ns since 1970.
     at: u64,
     /// In ns.
     pub(super) rtt: u64,
 }
 
-/// Pings, and returns what ping reports. Every ping must be answered, but for the last few: for those ping waits twice as long as the
-/// longest of the others took, and no longer.
+/// Pings, and returns what ping reports. Every ping must be answered, except for the last few: for those ping waits
+/// only twice as long as the longest RTT so far.
 pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<Reply> {
     let mut command = from.command("ping");
     let output = ok(pping_lab::run(
@@ -36,7 +37,7 @@ pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<Reply> {
     replies
 }
 
-/// A line like `[1700000000.123456] 64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
+/// Parses a line like `[1700000000.123456] 64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
 fn reply(line: &str) -> Option<Reply> {
     let (at, line) = line.strip_prefix('[')?.split_once(']')?;
     let (_, line) = line.split_once(" icmp_seq=")?;
@@ -50,7 +51,8 @@ fn reply(line: &str) -> Option<Reply> {
     })
 }
 
-/// Reply by reply, the samples of one ping are what it said itself, but for what is excused; `is_own` tells them from others.
+/// Asserts that the samples of one ping equal ping's own RTTs, reply by reply, but for excused ones; `is_own` selects
+/// them.
 #[track_caller]
 pub(super) fn assert_ping_agrees(replies: &[Reply], seen: &Seen, is_own: impl Fn(&Sample) -> bool) {
     let samples: Vec<_> = seen.records.samples.iter().filter(|sample| is_own(sample)).collect();
@@ -62,7 +64,7 @@ pub(super) fn assert_ping_agrees(replies: &[Reply], seen: &Seen, is_own: impl Fn
     assert!(difference <= SAME_RTT, "ping and pping differ by {difference:?} in the median");
 }
 
-/// The one that came when the sample was taken.
+/// The reply that arrived when the sample was taken.
 fn reply_of<'a>(sample: &Sample, replies: &'a [Reply]) -> &'a Reply {
     replies.iter().min_by_key(|reply| reply.at.abs_diff(sample.timestamp)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Connections of a real QUIC stack, with and without a spin bit that spins.
+//! Connections of a real QUIC stack, with and without a spinning spin bit.
 
 use std::{
     env, fs,
@@ -18,11 +18,11 @@ use super::{
 
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/end_to_end/quic/peer.py");
 const PORT: u16 = 4433;
-/// At a time.
+/// Connections at the same time.
 const CONNECTIONS: usize = 2;
-/// The fewest samples of each end that connections whose bit spins must give; they have about 90 each.
+/// The fewest samples in each direction if the bit spins; there are about 90 per connection.
 const MANY: usize = 40 * CONNECTIONS;
-/// The most that may come of bits that are random, and look for a while as if they spun: mostly there are none.
+/// The most samples of random bits that look for a while as if they spun; mostly there are none.
 const FEW: usize = 25 * CONNECTIONS;
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -44,7 +44,7 @@ impl Spin {
     }
 }
 
-/// A Python that has the package `aioquic`: that of `cargo xtask setup --tests`, or the machine's.
+/// A Python with the package `aioquic`: from `cargo xtask setup --tests`, or the machine's.
 fn python() -> PathBuf {
     let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
     let mut pythons = [named, Some("python3".into())].into_iter().flatten();
@@ -59,7 +59,7 @@ fn python() -> PathBuf {
     })
 }
 
-/// What is seen of connections between two ends, of which both witnesses tell the same.
+/// What is seen of connections between two ends, on which both witnesses agree.
 fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
     let python = python();
     let topology = topology();
@@ -81,7 +81,7 @@ fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
     ok(run(command.arg(CONNECTIONS.to_string())));
     let seen = watch.finish();
 
-    // Where that is all there is, two handshakes have no median to judge by.
+    // Two handshakes alone are too few for a median.
     if seen.expected.len() > CONNECTIONS {
         seen.assert_agreement();
     }
@@ -102,7 +102,7 @@ fn of<'a>(seen: &'a Seen, method: &str) -> Vec<&'a Sample> {
     seen.records.samples.iter().filter(|sample| sample.method == method).collect()
 }
 
-/// One of each connection, on the server's way back.
+/// Asserts one sample for each connection, on the server's side.
 #[track_caller]
 fn assert_handshakes(seen: &Seen, family: Family) {
     let handshakes = of(seen, "quic-handshake");
@@ -117,7 +117,7 @@ fn assert_handshakes(seen: &Seen, family: Family) {
     }
 }
 
-/// Each sample is of the whole path, and says truly which part of it is on which side: the wire is on the server's.
+/// Each sample covers the whole path, and attributes the wire's delay to the server's side.
 fn a_spin_bit_that_spins_is_timed(hook: &str, family: Family) {
     let seen = talk(hook, family, Spin::On, Spin::On);
     let spins = of(&seen, "quic-spin");
@@ -137,7 +137,7 @@ fn a_spin_bit_that_spins_is_timed(hook: &str, family: Family) {
     }
 }
 
-/// At most so many samples are made of a bit that does not spin.
+/// Asserts that a bit that does not spin gives at most so many samples.
 fn a_spin_bit_that_does_not_spin_is_not_timed(hook: &str, client: Spin, server: Spin, most: usize) {
     let seen = talk(hook, Family::Ipv4, client, server);
     let spins = of(&seen, "quic-spin");

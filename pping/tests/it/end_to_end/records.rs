@@ -1,10 +1,10 @@
-//! What pping writes with `--format jsonl`.
+//! The records of `--format jsonl`.
 
 use std::{net::IpAddr, time::Duration};
 
 use serde::Deserialize;
 
-/// A flow and the direction that a record is about.
+/// A flow direction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 pub(super) struct Tuple {
     pub(super) src_ip: IpAddr,
@@ -13,7 +13,7 @@ pub(super) struct Tuple {
     pub(super) dest_port: u16,
 }
 
-/// The part of an RTT record that a capture can tell as well.
+/// The part of an RTT record that a capture shows too.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sample {
     pub(super) timestamp: u64,
@@ -33,7 +33,7 @@ impl Sample {
         Duration::from_nanos(self.rtt)
     }
 
-    /// When the packet passed that was echoed, ns since the epoch.
+    /// When the echoed packet passed, in ns since the epoch.
     pub(super) fn recorded_at(&self) -> u64 {
         self.timestamp - self.rtt
     }
@@ -57,7 +57,7 @@ enum Record {
     Rtt(Sample),
 }
 
-/// Everything pping wrote, in its order.
+/// Everything that pping wrote, in order.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) samples: Vec<Sample>,

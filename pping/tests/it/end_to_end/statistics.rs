@@ -1,6 +1,6 @@
-//! The one figure that a busy machine spoils least.
+//! The median, which a busy machine distorts least.
 
-/// The upper of the two middle values if their number is even.
+/// For an even number of values, the upper of the two in the middle.
 pub(super) fn median(values: impl IntoIterator<Item = u64>) -> u64 {
     let mut values: Vec<_> = values.into_iter().collect();
     assert!(!values.is_empty(), "nothing has no median");

@@ -1,4 +1,4 @@
-//! An interface without link-layer headers.
+//! Interfaces without link-layer headers.
 
 mod device;
 mod responder;

@@ -12,18 +12,18 @@ use super::{
     witness::{self, Expected},
 };
 
-/// Recordings of a direction that may wait, as docs/methods.md has it.
+/// Pending recordings of a flow direction, as in docs/methods.md.
 const SLOTS: u32 = 8;
-/// More than ever wait.
+/// More than are ever pending.
 const UNLIMITED: u32 = 1_000_000;
 
-/// Recordings that wait in both directions of a flow: when a packet went by unseen, all are given up.
+/// Pending recordings of both directions of a flow, all of which are invalidated when a packet was missed.
 const GIVEN_UP: usize = 2 * SLOTS as usize;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// pping and tcpdump under way. tcpdump begins last and ends first, and the hosts talk only in between, so
-/// that no sample has to be left out of a comparison for being at the edge.
+/// pping and tcpdump running. tcpdump starts last and stops first, and the hosts talk only in between, so no sample
+/// is lost at the edges.
 pub(super) struct Watch {
     pping: Process,
     capture: Capture,
@@ -31,15 +31,15 @@ pub(super) struct Watch {
     decap: String,
 }
 
-/// What both saw.
+/// What both have seen.
 pub(super) struct Seen {
     pub(super) records: Records,
     pub(super) expected: Vec<Expected>,
-    /// What they would be if any number of recordings could wait. Which one finds the last free slot depends
-    /// on the order of packets on two CPUs, and there tcpdump and pping may differ.
+    /// The samples if any number of recordings could be pending. Which one gets the last free entry depends on the
+    /// order of packets on two CPUs, and tcpdump and pping may differ in that.
     pub(super) justified: Vec<Expected>,
-    /// Samples that may be missing, as pping itself says that it passed over packets. It does so where the other CPU had their
-    /// flow and then did not run for long: as a guest, which all others keep waiting.
+    /// Samples that may be missing because pping reports that it skipped packets. It does so where another CPU held
+    /// their flow and was then paused for long, as a guest's may be.
     pub(super) excused: usize,
 }
 
@@ -56,7 +56,7 @@ impl Watch {
         Self { pping, capture, directory, decap: decap.unwrap_or_default().to_owned() }
     }
 
-    /// Waits until no more packets come, and ends both.
+    /// Waits until no more packets arrive, and stops both.
     pub(super) fn finish(mut self) -> Seen {
         let file = ok(self.capture.finish());
         ok(self.pping.stop(Signal::SIGINT, PATIENCE));
@@ -73,7 +73,7 @@ impl Watch {
     }
 }
 
-/// How many packets pping passed over. That is rare.
+/// How many packets pping skipped, which is rare.
 fn not_matched(summary: &str) -> usize {
     let figure = |before: &str, after: &str| -> Option<usize> {
         summary.lines().find_map(|line| line.split_once(before)?.1.split_once(after)?.0.parse().ok())

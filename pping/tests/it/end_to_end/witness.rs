@@ -1,4 +1,4 @@
-//! The samples that a capture holds, as `witness/expected_samples.py` has them.
+//! The samples in a capture, as `witness/expected_samples.py` finds them.
 
 use std::{path::Path, process::Command};
 
@@ -8,7 +8,7 @@ use super::{ok, records::Tuple};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
 
-/// A sample that the capture justifies; times are ns since the epoch.
+/// A sample that the capture justifies; times are in ns since the epoch.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Expected {
     pub(super) method: String,
@@ -19,8 +19,7 @@ pub(super) struct Expected {
     pub(super) matched_at: u64,
 }
 
-/// The samples of a capture, when so many recordings of a direction may wait at a time, and these tunnels are
-/// looked into.
+/// The samples of a capture if `slots` recordings of a direction may be pending, with these tunnels parsed.
 pub(super) fn expected_samples(capture: &Path, slots: u32, decap: &str) -> Vec<Expected> {
     let arguments = [format!("--slots={slots}"), format!("--decap={decap}")];
     let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).args(arguments).arg(capture)));

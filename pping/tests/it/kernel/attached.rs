@@ -1,4 +1,4 @@
-//! What a test run cannot make: packets whose headers lie in pages, and tags that the device took out.
+//! Packets that a test run cannot make: headers in pages of their own, and VLAN tags that the device took out.
 
 use std::{
     io,
@@ -34,7 +34,7 @@ const FRAME: usize = 5000;
 
 const PACKETS: usize = 3000;
 
-/// Sends frames of which only the first bytes are in one piece.
+/// Sends frames of which only the first bytes are contiguous.
 struct Scatterer(OwnedFd);
 
 impl Scatterer {
@@ -42,7 +42,7 @@ impl Scatterer {
         // SAFETY: takes numbers only.
         let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         assert!(socket >= 0, "{}", io::Error::last_os_error());
-        // SAFETY: just opened, and nobody else's.
+        // SAFETY: just opened, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let (fd, on) = (socket.as_raw_fd(), 1_i32);
         let (option, len) = (libc::PACKET_VNET_HDR, size_of_val(&on) as libc::socklen_t);
@@ -60,7 +60,7 @@ impl Scatterer {
         Self(socket)
     }
 
-    /// Sends a frame; whether all of it or only its Ethernet header is in one piece.
+    /// Sends a frame, of which all or only the Ethernet header is contiguous.
     fn send(&self, frame: &[u8], is_whole: bool) {
         // `virtio_net_hdr` of linux/virtio_net.h: the third and fourth byte are the length of the headers.
         let mut message = vec![0; 10];
@@ -79,7 +79,7 @@ fn link(name: &str) -> Link {
     Link { name: name.to_owned(), ifindex, hardware_type: libc::ARPHRD_ETHER }
 }
 
-/// Has hosts talk from `left` to `right`, and watches one of the two.
+/// Sends a conversation from `left` to `right`, and watches one of the two.
 fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
@@ -107,7 +107,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     }
     assert_eq!(reported.len(), expected.len());
     assert!(samples(&reported).len() > PACKETS / 10);
-    // The hosts themselves say a thing or two, but not in TCP.
+    // The kernels of the hosts send packets of their own, but not TCP.
     let (counted, tcp) = (counters(&kernel, interface_id), Protocol::Tcp as usize);
     assert_eq!(counted.packets[direction as usize][tcp], twin.counters.packets[direction as usize][tcp]);
     assert_eq!(counted.untracked[Untracked::Truncated as usize], 0);

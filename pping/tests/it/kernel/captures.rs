@@ -1,4 +1,4 @@
-//! Captures of the real world: what the programs match in the kernel is what a replay of the file matches.
+//! Captures from the real world: the kernel programs match what a replay of the file matches.
 
 use std::{env, fs, path::PathBuf};
 
@@ -17,23 +17,23 @@ use pping_common::{
 
 use super::rig::{Program, Rig, SETTINGS, is_exhaustive, samples};
 
-/// The longest frame that the kernel takes for a test run: about a page. Headers are nowhere near.
+/// The longest frame that the kernel takes for a test run is about a page. Headers are far shorter.
 const LONGEST: usize = 3000;
 
-/// What is the same whenever a capture is measured: who echoed what of whom, by which method.
+/// What does not depend on when a capture is measured: the method, the echoed value and the flow.
 type Pair = (u8, u32, Endpoints);
 
 fn pair(sample: &RttEvent) -> Pair {
     (sample.method, sample.identifier, Endpoints { interface: 0, ..sample.endpoints })
 }
 
-/// All methods but the one that goes by times, which are others here: the tests of end to end have that.
+/// All methods but the one that depends on times, which differ here. The end-to-end tests cover it.
 const TIMELESS: LoadOptions = LoadOptions {
     rules: Rules { methods: Methods::ALL.without(Method::QuicSpin), ..SETTINGS.rules },
     ..SETTINGS
 };
 
-/// The captures there are. Saying that there are none is all that can be done without them.
+/// The captures to read. Without any, the test can only say so.
 fn files() -> Vec<PathBuf> {
     let folder = env::var_os("PPING_CAPTURES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/captures")),
@@ -52,7 +52,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The frames of a capture of Ethernet with their times; none of any other.
+/// The frames of an Ethernet capture with their times; none for other captures.
 fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
     let mut capture = Capture::new(capture::decompress(fs::File::open(file).unwrap()).unwrap());
     let mut frames = Vec::new();
@@ -69,7 +69,7 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
     }
 }
 
-/// What a replay with the capture's own time matches.
+/// The matches of a replay by the capture's own times.
 fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     let LoadOptions { rules, max_flows, .. } = TIMELESS;
     let mut engine = Engine::new(replay::Settings::new(rules, max_flows, decap));
@@ -86,7 +86,7 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     samples(&events).iter().map(pair).collect()
 }
 
-/// What the programs match, one after the other or by turns, and what user space does at the same time.
+/// What the programs match, one after the other or in alternation, and what user space matches at the same time.
 fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what: &str) -> Vec<Pair> {
     let mut rig = Rig::with(LoadOptions { decap, ..TIMELESS }, LinkType::Ethernet);
     let mut pairs = Vec::new();
@@ -108,7 +108,7 @@ fn captures_match_in_the_kernel_what_they_match_in_a_replay() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let frames = frames(&file);
         let (inside, outside) = (replayed(&frames, Decap::ALL), replayed(&frames, Decap::NONE));
-        // Where there is no tunnel, both would be the same again, and a test run of XDP takes its time.
+        // Without tunnels both would be the same, and a test run of XDP takes long.
         let off = (inside != outside).then_some((Decap::NONE, outside));
         for (decap, expected) in [(Decap::ALL, inside)].into_iter().chain(off) {
             let apart = [&[Program::Ingress, Program::Egress][..], &[Program::Xdp]];

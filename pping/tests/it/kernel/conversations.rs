@@ -1,4 +1,4 @@
-//! Whole conversations: what they match in the kernel is what they match in user space.
+//! Whole conversations match in the kernel as they do in user space.
 
 use std::{
     collections::HashMap,
@@ -25,18 +25,18 @@ use super::{
 
 const PACKETS: usize = 6000;
 
-/// As long as it may take on a busy machine until the limits let enough samples through.
+/// How long it may take on a busy machine until the limits let enough samples through.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Packets between two looks at the events.
+/// The number of packets between two reads of the events.
 const STRIDE: usize = 500;
 
 fn pairs() -> [[IpAddr; 2]; 4] {
-    // Each family with the lower address on either side.
+    // Each family, with the lower address on either side.
     [[v4(1), v4(9)], [v4(9), v4(3)], [v6(1), v6(9)], [v6(9), v6(3)]]
 }
 
-/// Lets hosts talk, and returns what was reported.
+/// Sends a conversation, and returns what was reported.
 fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event> {
     let mut random = Random::seeded(seed);
     let mut connections: Vec<Connection> = (0..12)
@@ -48,13 +48,13 @@ fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event
         let (from, frame) = if random.chance(10) {
             let number = random.below(pings.len());
             let (from, frame) = pings[number].next(&mut random);
-            // Half of them come from outside.
+            // Half of the conversations are begun by outside hosts.
             (from ^ (number & 1), frame)
         } else {
             let number = random.below(connections.len());
             connections[number].next(&mut random)
         };
-        // Routes change, and not every host is on one side only.
+        // Routes change, and a host may appear on either side.
         let program = if random.chance(3) { random.pick(&Program::ALL) } else { program(from, ingress) };
         rig.send(program, &frame);
         if packet % STRIDE == 0 {
@@ -125,7 +125,8 @@ fn conversations_match_the_same_with_the_log_on() {
     assert!(!talk(&mut rig, 9, Temper::Wild, Program::Xdp).is_empty());
 }
 
-/// Lets hosts talk under limits until enough was reported: that, and what there would be without limits.
+/// Sends conversations under limits until enough was reported. Returns that, and what would be reported without
+/// limits.
 fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<RttEvent>, Vec<RttEvent>) {
     let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
     rig.twin = Twin::new(SETTINGS, LinkType::Ethernet, rig.twin.interface_id);
@@ -142,7 +143,7 @@ fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<R
         std::thread::sleep(Duration::from_micros(200));
         reported.extend(samples(&events(&mut rig.kernel)));
     }
-    // Else the limits could lead to samples that there are not without.
+    // Otherwise limits could lead to samples that do not exist without them.
     assert_eq!(rig.twin.counters.pending_full, 0);
     (reported, samples(&rig.twin.events))
 }
@@ -201,7 +202,7 @@ fn a_limit_in_rtts_spaces_recordings_by_as_many_of_them() {
                     RttBasis::Min => pair[0].min_rtt,
                 };
                 let distance = recorded_at(&pair[1]) - recorded_at(&pair[0]);
-                // The RTT is not known before the first sample is there.
+                // No RTT is known before the first sample.
                 if recorded_at(&pair[1]) > pair[0].timestamp {
                     assert!(distance >= 20 * rtt, "{distance} ns apart: {pair:?}");
                 }

@@ -1,4 +1,4 @@
-//! DNS queries and their responses.
+//! DNS queries and responses, one by one.
 
 use std::{
     net::IpAddr,
@@ -39,12 +39,12 @@ struct Pair {
 }
 
 impl Pair {
-    /// Of each family.
+    /// One pair of each family.
     fn both() -> [Self; 2] {
         [[v4(1), v4(53)], [v6(1), v6(53)]].map(|hosts| Self { hosts, ports: [4000, 53] })
     }
 
-    /// What one of the two sends.
+    /// A message from one of the two.
     fn message(&self, from: usize, id: u16, flags: [u8; 2], bytes: usize) -> Vec<u8> {
         let to = 1 - from;
         let datagram = dns((self.ports[from], self.ports[to]), id, flags, bytes);
@@ -60,7 +60,7 @@ impl Pair {
     }
 }
 
-/// The IDs of the samples since last asked.
+/// The IDs of the samples since the last call.
 fn ids(rig: &mut Rig, what: &str) -> Vec<u32> {
     samples(&rig.agree(what)).iter().map(|sample| sample.identifier).collect()
 }
@@ -247,7 +247,7 @@ fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
     assert_eq!(room(&Rig::new()), [MAX_QUERIES; 2]);
 }
 
-/// How many queries the maps have room for.
+/// How many queries the maps can hold.
 fn room(rig: &Rig) -> [u32; 2] {
     ["QUERIES_V4", "QUERIES_V6"].map(|name| {
         let Some(aya::maps::Map::LruHashMap(map)) = rig.kernel.programs.map(name) else {
@@ -259,7 +259,7 @@ fn room(rig: &Rig) -> [u32; 2] {
 
 #[test]
 fn the_latest_of_too_many_queries_are_matched() {
-    /// A busy machine may take longer than queries wait, and then nothing can be said.
+    /// On a busy machine queries may time out before the test has sent them all. Then it tries again.
     const ATTEMPTS: usize = 5;
     for pair in Pair::both() {
         let is_in_time = (0..ATTEMPTS).any(|_| too_many_queries(pair));
@@ -267,7 +267,7 @@ fn the_latest_of_too_many_queries_are_matched() {
     }
 }
 
-/// Asks more than there is room for, and answers all; `false` if that took too long to say anything.
+/// Sends more queries than fit, and answers all. Returns `false` if that took so long that nothing can be concluded.
 fn too_many_queries(pair: Pair) -> bool {
     const EACH: u32 = MAX_QUERIES + 8000;
     let mut rig = Rig::new();
@@ -291,7 +291,7 @@ fn too_many_queries(pair: Pair) -> bool {
     let total: usize = answered.iter().sum();
     assert!(total <= MAX_QUERIES as usize, "{total}");
     assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
-    // Each CPU keeps some for itself.
+    // Each CPU keeps some free entries for itself.
     assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
@@ -323,7 +323,7 @@ fn a_query_waits_for_its_timeout_and_no_longer() {
         assert_eq!(ids(rig, "in time"), [5, 5]);
         assert_eq!(rig.twin.counters.dns_unanswered, 0);
     }
-    // Later by what all of the above may take on a busy machine.
+    // With time for all of the above on a busy machine.
     wait_until(began, DNS_TIMEOUT_SECONDS, 2_500);
     for rig in &mut rigs {
         for pair in Pair::both() {

@@ -1,4 +1,4 @@
-//! Bytes that mean nothing.
+//! Random bytes pass unchanged, and the kernel counts them as user space does.
 
 use pping::kernel::load::LoadOptions;
 use pping_common::{
@@ -29,7 +29,7 @@ fn take(link: LinkType, mut frame: impl FnMut(&mut Random, usize) -> Vec<u8>) {
     }
 }
 
-/// Random bytes, of which just enough make sense to be looked into.
+/// Random bytes with just enough sense in them to be parsed further.
 fn almost_ip(random: &mut Random, len: usize) -> Vec<u8> {
     let mut packet = random.bytes(len);
     if random.chance(50) {

@@ -1,4 +1,4 @@
-//! Which interface a packet is on.
+//! Packets belong to the interface that they pass.
 
 use pping::kernel::{interfaces::Link, load};
 use pping_common::{
@@ -24,7 +24,7 @@ fn ethernet(ifindex: u32) -> Link {
 #[test]
 fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
-    // Its entries in the table are those of others, as far as they are anybody's.
+    // The entries where it would be looked up are taken by other interfaces, or free.
     for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
     }
@@ -53,7 +53,7 @@ fn an_interface_whose_entry_is_taken_has_the_next() {
         let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
-    // No more than these can share an entry.
+    // An interface can have one of INTERFACE_PROBES entries, and all of them are taken now.
     assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_TABLE).register(&mut kernel).is_err());
 }
 

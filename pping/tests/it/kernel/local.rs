@@ -32,7 +32,7 @@ fn rig(include_local: bool, local: &[IpAddr]) -> Rig {
     rig
 }
 
-/// Each host pings the other; how many samples matched on ingress and egress.
+/// Has each host ping the other; returns the samples matched on ingress and egress.
 fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
     rig.send(Program::Egress, &echo(here, there, 1, 1, false));
     rig.send(Program::Ingress, &echo(there, here, 1, 1, true));

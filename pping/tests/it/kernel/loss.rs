@@ -1,4 +1,4 @@
-//! More events than the ring holds.
+//! More events than the ring holds are counted as lost, and change nothing else.
 
 use pping::kernel::drain::Event;
 use pping_common::{
@@ -15,7 +15,7 @@ use super::{
 /// Bytes that the kernel puts before each event.
 const RING_HEADER: u32 = 8;
 
-/// A segment that echoes the one before it, and is echoed by the next: one sample each.
+/// A segment that echoes the one before it and is echoed by the next: one sample each.
 fn volley(rig: &mut Rig, number: u32, flags: u8) {
     let hosts = [(v4(1), 40_000), (v4(2), 443)];
     let [from, to] = if number.is_multiple_of(2) { [hosts[0], hosts[1]] } else { [hosts[1], hosts[0]] };
@@ -24,7 +24,7 @@ fn volley(rig: &mut Rig, number: u32, flags: u8) {
     rig.send(program, &Ip::between(from.0, to.0).frame(TCP, &segment.bytes()));
 }
 
-/// Has the twin lose what the kernel did not keep. Both have the rest in the same order.
+/// Drops from the twin the events that the kernel did not keep. Both have the rest in the same order.
 fn lose_but(kept: &[Event], twin: &mut Twin) {
     let mut kept = kept.iter().map(Timeless::from).peekable();
     for event in std::mem::take(&mut twin.events) {
@@ -51,11 +51,11 @@ fn events_without_room_are_counted_and_nothing_else_changes() {
     lose_but(&kept, &mut rig.twin);
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert!(counters.lost[Lost::Rtt as usize] > 1000, "{counters:?}");
-    // The first of the two still fits where no RTT event does.
+    // The first of the two events still fits where no RTT event does.
     assert!(counters.lost[Lost::Flow as usize] >= 1, "{counters:?}");
     assert_eq!(counters, rig.twin.counters);
 
-    // With room on the ring, everything is as before.
+    // With room on the ring, nothing is lost any more.
     for number in number + 2..number + 500 {
         volley(&mut rig, number, ACK | PSH);
     }

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
 /// `SplitMix64`.
 pub(super) struct Random(u64);
@@ -16,7 +16,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// From 0 up to `end`, without it.
+    /// From 0 to `end`, exclusive.
     pub(super) fn below(&mut self, end: usize) -> usize {
         (self.next() % end as u64) as usize
     }

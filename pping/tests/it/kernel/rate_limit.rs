@@ -1,4 +1,4 @@
-//! Recordings that are not allowed.
+//! A TSval that the rate limit kept from being recorded stays unrecorded.
 
 use std::{thread, time::Duration};
 
@@ -26,16 +26,16 @@ fn a_rate_limited_tsval_is_not_recorded_when_it_is_seen_again() {
                 let segment = Tcp { ports: (443, 40_000), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
                 rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &segment.bytes()));
             };
-            // In mid-stream, the first ones may have been there before.
+            // The first TSvals in mid-stream are not recorded, as they may have been seen before.
             send(&mut rig, 10, 0);
             answer(&mut rig, 90, 9);
             send(&mut rig, 11, 90);
-            // Too soon, three times over.
+            // Rate-limited three times.
             for tsval in 12..15 {
                 send(&mut rig, tsval, 90);
             }
             thread::sleep(LIMIT + LIMIT / 10);
-            // Long after it was seen first: this would be a time that is far too short.
+            // Long after its first packet: recorded now, it would give far too short an RTT.
             send(&mut rig, 14, 90);
             answer(&mut rig, 91, 14);
             send(&mut rig, 15, 91);

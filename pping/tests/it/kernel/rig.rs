@@ -23,13 +23,13 @@ use pping_common::{
 
 use super::{frames::ETHERNET_HEADER, twin::Twin};
 
-/// To a test run, packets come and go on the loopback device, unless it is told otherwise.
+/// A test run's packets are on the loopback device, unless told otherwise.
 pub(super) const LOOPBACK: u32 = 1;
 
-/// Wall time may be slewed meanwhile.
+/// The wall clock may be slewed meanwhile.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// A program that sees packets.
+/// A program that handles packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     Xdp,
@@ -47,7 +47,7 @@ impl Program {
         }
     }
 
-    /// `XDP_PASS`, or `TC_ACT_UNSPEC`.
+    /// `XDP_PASS` or `TC_ACT_UNSPEC`.
     fn pass(self) -> u32 {
         match self {
             Self::Xdp => 2,
@@ -55,8 +55,8 @@ impl Program {
         }
     }
 
-    /// Whether the kernel may refuse a test run: to it, a packet at tc has a whole IP header behind the
-    /// Ethernet header. (Behind a VLAN tag it does not look.)
+    /// True if the kernel may refuse a test run: at tc it requires a whole IP header behind the Ethernet header,
+    /// unless there is a VLAN tag.
     fn is_refused(self, bytes: &[u8]) -> bool {
         let least = match bytes[12..14] {
             [0x08, 0x00] => ETHERNET_HEADER + 20,
@@ -80,17 +80,17 @@ impl Program {
     }
 }
 
-/// No limits, room for some thousand flows.
+/// No limits, and room for some thousand flows.
 pub(super) const SETTINGS: LoadOptions =
     LoadOptions { rules: Rules::UNLIMITED, max_flows: 4096, ..LoadOptions::DEFAULT };
 
-/// The present kernel, and one with the programs of older ones.
+/// The running kernel, and the same with the programs for older ones.
 pub(super) fn kernels() -> [LoadOptions; 2] {
-    // With TCX all the same: a lease would run out where a test is kept waiting.
+    // Still with TCX, because a lease would expire if the test is delayed.
     [SETTINGS, LoadOptions { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
 }
 
-/// An event without what the clock had to say.
+/// An event without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Timeless {
     Rtt(RttEvent),
@@ -108,7 +108,7 @@ impl From<&Event> for Timeless {
                     min_rtt: 0,
                     smoothed_rtt: 0,
                     side_rtt: 0,
-                    // Where it is in the kernel's array is the kernel's own business.
+                    // The kernel chooses the index of a series by itself.
                     series: RttEvent::NO_SERIES,
                     ..event
                 })
@@ -141,14 +141,14 @@ pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
     events.iter().filter_map(flow).collect()
 }
 
-/// Set by `cargo xtask everything`: every combination of what has each value beside each other one otherwise. Most of the time of
-/// these tests is the verifier's.
+/// Set by `cargo xtask everything`, for every combination. Otherwise each value is tested with each value of every
+/// other setting. The verifier takes most of the time of these tests.
 pub(super) fn is_exhaustive() -> bool {
     env::var_os("PPING_EXHAUSTIVE").is_some()
 }
 
-/// Has the kernel run a program on a packet, and asserts what must always hold: the packet passes, and as
-/// it was. `false` when the kernel does not take such a packet for a test run.
+/// Runs a program on a packet, and asserts that the packet passes unchanged. Returns `false` if the kernel does not
+/// take such a packet for a test run.
 pub(super) fn run(kernel: &mut Kernel, program: Program, bytes: &[u8]) -> bool {
     run_on(kernel, program, bytes, LOOPBACK)
 }
@@ -167,7 +167,7 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let result = match program {
         Program::Xdp => {
             let xdp = load::xdp(programs).unwrap();
-            // Not before it is needed: verifying takes longer than most tests.
+            // Only when needed: verifying takes longer than most tests.
             if xdp.fd().is_err() {
                 xdp.load().unwrap();
             }
@@ -187,14 +187,14 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     true
 }
 
-/// What waits on the ring.
+/// The events on the ring.
 pub(super) fn events(kernel: &mut Kernel) -> Vec<Event> {
     let mut events = Vec::new();
     while !drain(&mut kernel.events, |event| events.push(event)) {}
     events
 }
 
-/// What the kernel counted at a place, all CPUs added up.
+/// The counters of an interface, summed over all CPUs.
 pub(super) fn counters(kernel: &Kernel, interface_id: u16) -> Counters {
     let mut sum = Counters::ZERO;
     for cpu in kernel.counters.get(&u32::from(interface_id), 0).unwrap().iter() {
@@ -203,7 +203,7 @@ pub(super) fn counters(kernel: &Kernel, interface_id: u16) -> Counters {
     sum
 }
 
-/// The loopback device as a link that begins with what `link` says.
+/// The loopback device with the given link type.
 pub(super) fn loopback(link: LinkType) -> Link {
     let hardware_type = match link {
         LinkType::Ethernet => libc::ARPHRD_LOOPBACK,
@@ -213,17 +213,17 @@ pub(super) fn loopback(link: LinkType) -> Link {
     Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type }
 }
 
-/// Both.
+/// Kernel and twin.
 pub(super) struct Rig {
     pub(super) kernel: Kernel,
     pub(super) twin: Twin,
     began: (Instant, SystemTime),
-    /// The longest time a run took: so far can the two clocks be apart.
+    /// The longest time a run took, which bounds how far apart the two clocks can be.
     longest_run: Duration,
 }
 
 impl Rig {
-    /// On Ethernet, with nothing limited.
+    /// On Ethernet, without limits.
     pub(super) fn new() -> Self {
         Self::with(SETTINGS, LinkType::Ethernet)
     }
@@ -239,13 +239,13 @@ impl Rig {
         }
     }
 
-    /// Takes an address for one of this host.
+    /// Adds an address to those of this host.
     pub(super) fn add_local(&mut self, address: [u8; 16]) {
         self.kernel.local_addresses.insert(address, 1, 0).unwrap();
         self.twin.tracker.add_local(address);
     }
 
-    /// A packet for both.
+    /// Sends a packet to both.
     pub(super) fn send(&mut self, program: Program, bytes: &[u8]) {
         let start = Instant::now();
         let before = start.duration_since(self.began.0);
@@ -256,7 +256,7 @@ impl Rig {
         }
     }
 
-    /// The sweep, in both.
+    /// Sweeps both.
     pub(super) fn sweep(&mut self) {
         sweep::sweep(&mut self.kernel).unwrap();
         self.twin.sweep(self.began.0.elapsed().as_nanos() as u64);
@@ -267,8 +267,8 @@ impl Rig {
         assert_eq!(counters(&self.kernel, self.twin.interface_id), self.twin.counters, "{what}");
     }
 
-    /// Asserts that both aggregated the same since last asked, but for what the clock had to say. Begins with a sweep,
-    /// which adds up what flows sent.
+    /// Asserts that both have aggregated the same since the last call, times apart. It sweeps first, which adds the
+    /// traffic of flows.
     pub(super) fn agree_on_series(&mut self, what: &str) {
         self.sweep();
         let count = |tally: &Tally| (tally.count(), tally.sent, tally.received);
@@ -288,7 +288,7 @@ impl Rig {
         assert_eq!(kernel, twin, "{what}");
     }
 
-    /// Asserts that both counted and reported the same since last asked, and returns the reports.
+    /// Asserts that both have counted and reported the same since the last call, and returns the reports.
     pub(super) fn agree(&mut self, what: &str) -> Vec<Event> {
         self.agree_on_counters(what);
         let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));
@@ -300,7 +300,7 @@ impl Rig {
         kernel
     }
 
-    /// Like [`Rig::agree`], where the order of events is the kernel's own business.
+    /// Like [`Rig::agree`], where the kernel may report in any order.
     pub(super) fn agree_in_any_order(&mut self, what: &str) -> Vec<Event> {
         self.agree_on_counters(what);
         let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));

@@ -1,4 +1,4 @@
-//! What the kernel programs aggregate adds up, whatever happens meanwhile.
+//! Aggregates in the kernel add up, whatever happens meanwhile.
 
 mod concurrent;
 mod groups;
@@ -15,7 +15,7 @@ use super::{
     rig::{self, Program, SETTINGS, run},
 };
 
-/// What all turns of a table brought, series by series.
+/// The sums over all intervals, series by series.
 #[derive(Default)]
 struct Sums(HashMap<SeriesKey, Distribution>);
 
@@ -33,7 +33,7 @@ impl Sums {
         kernel.series.commit().unwrap();
     }
 
-    /// Samples by the label of their group, of all methods and hooks.
+    /// Samples by the label of their group, of all methods and directions.
     fn samples(&self) -> HashMap<String, u64> {
         self.by_label(Distribution::count)
     }

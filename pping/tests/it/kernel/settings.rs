@@ -1,4 +1,4 @@
-//! Whatever the user asks for, the verifier takes the programs, and they work.
+//! The verifier accepts the programs with every setting, and they work.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use super::{
     rig::{Program, Rig, SETTINGS, is_exhaustive, samples},
 };
 
-/// Half of what the kernel allows: what the next compiler does with the same source is not known.
+/// Half of what the kernel allows, as the next compiler may generate more from the same source.
 const BUDGET: u32 = 500_000;
 
 fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
@@ -34,7 +34,7 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
     }
 }
 
-/// Every combination of the settings that are no tunnels.
+/// Every combination of the settings, tunnels apart.
 fn combinations() -> Vec<LoadOptions> {
     let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
@@ -52,7 +52,7 @@ fn combinations() -> Vec<LoadOptions> {
     combinations
 }
 
-/// Six of the combinations, in which each two settings meet with all their values.
+/// Six of the combinations, in which every two settings meet with all their values.
 fn pairs(combinations: Vec<LoadOptions>) -> Vec<LoadOptions> {
     let is_chosen = |LoadOptions { rules, log, .. }: &LoadOptions| {
         let is_limited = rules.rate_limit > 0;
@@ -80,7 +80,7 @@ fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settin
     }
 }
 
-/// What else there is together with all tunnels is among [`extremes`].
+/// Other settings together with all tunnels are among [`extremes`].
 #[test]
 fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_programs() {
     let at_most = Decap::ALL.0.count_ones();
@@ -107,7 +107,7 @@ fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_prog
     eprintln!("{} bytes without tunnels, {} with all", sizes[&0], sizes[&Decap::ALL.0]);
 }
 
-/// Each method alone, all but each if every combination is wanted, and what else the options can make of them.
+/// Each method alone, all but each for every combination, and the other sets that options can give.
 fn method_sets() -> Vec<Methods> {
     let alone = Method::ALL.map(|method| Methods::NONE.and(method));
     let but_one =
@@ -132,7 +132,7 @@ fn groupings() -> [Grouping; 3] {
     [nets, file, Grouping { by_dscp: 1, ..Grouping::NONE }]
 }
 
-/// Next to nothing, and everything.
+/// The fewest settings, and all of them.
 fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
     let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
     let both = Methods::ALL.and_seq_always();
@@ -142,11 +142,12 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
         (all, true, Decap::ALL, both),
     ];
     extremes.into_iter().flat_map(move |(emit, excludes, decap, methods)| {
-        // What limits how often to record has little to do with it.
+        // The rate limit hardly changes the programs.
         let combinations = combinations()
             .into_iter()
             .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == RttBasis::Min);
-        // Less is in the programs without local addresses and log; the last costs the most, and once is enough.
+        // Programs without local addresses and log are smaller. The log costs the most, and testing it once is
+        // enough.
         let is_most = |it: &LoadOptions| it.rules.include_local && it.log;
         let combinations = combinations.filter(move |it| is_most(it) || is_exhaustive() && methods != both);
         combinations.map(move |settings| LoadOptions {

@@ -15,7 +15,7 @@ use super::{
 /// The shortest packet that the kernel takes for a test run.
 pub(super) const SHORTEST: usize = 14;
 
-/// What becomes of a packet.
+/// What a packet is handled as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Becomes {
     Stamped,
@@ -36,7 +36,7 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     let mut frame = Frame::EMPTY;
     match frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
         Err(reason) => Becomes::Untracked(reason),
-        // What may be QUIC, as far as its first byte tells, begins no flow.
+        // A packet whose first byte may be QUIC's begins no flow.
         Ok(()) if frame.transport.kind == Kind::Quic => Becomes::Untracked(Untracked::Unsupported),
         Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
         Ok(()) if frame.transport.kind == Kind::Dns => Becomes::Dns,
@@ -45,7 +45,7 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     }
 }
 
-/// Options that look into all tunnels.
+/// Load options with all tunnels parsed.
 pub(super) const DECAP_ALL: LoadOptions = LoadOptions { decap: Decap::ALL, ..SETTINGS };
 
 #[test]
@@ -71,7 +71,7 @@ fn send(mut rig: Rig, shapes: &[Shape]) {
     }
 }
 
-/// Sends them cut off anywhere behind the first `from` bytes.
+/// Sends them cut off at every position from `from` on.
 fn send_cut_off(mut rig: Rig, shapes: &[Shape], from: usize) {
     for shape in shapes {
         let packet = &shape.frame[from..];

@@ -1,4 +1,4 @@
-//! Idle flows go, the others stay.
+//! Idle flows expire, and the others stay.
 
 use pping_common::{
     abi::{FlowEventKind, TriggeredBy},
@@ -29,7 +29,7 @@ fn open(rig: &mut Rig, port: u16) {
     segment(rig, true, port, ACK, (1, 1));
 }
 
-/// Sweeps until a flow of each family is gone, and returns how many sweeps it took and the events.
+/// Sweeps until a flow of each family has expired. Returns the number of sweeps and of events.
 fn sweeps_until_deleted(rig: &mut Rig) -> (u32, usize) {
     let deleted = rig.twin.counters.entries_deleted[0] + 1;
     for sweeps in 1..1000 {
@@ -100,7 +100,7 @@ fn assert_stay(mut rig: Rig) {
         rig.sweep();
         rig.agree_in_any_order("a sweep");
         if sweep % (IDLE_SECONDS - 1) == 0 {
-            // Nothing that would match or record: just a sign of life.
+            // A pure ACK, which neither matches nor records.
             segment(&mut rig, true, 2, ACK, (1, 1));
         }
     }

@@ -1,4 +1,4 @@
-//! Hosts that talk, more or less as hosts do.
+//! Hosts that talk more or less as real ones do.
 
 use std::net::IpAddr;
 
@@ -14,22 +14,22 @@ use super::{
 /// How two hosts behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
-    /// Data, acknowledgements, and nothing ever goes wrong.
+    /// Data and acknowledgements, without faults.
     Calm,
-    /// Everything that can happen to a connection, more often than it does.
+    /// Everything that can happen to a connection, far more often than usual.
     Wild,
 }
 
-/// One of the two hosts of a connection.
+/// One end of a connection.
 struct Host {
     address: IpAddr,
     port: u16,
     clock: u32,
-    /// Newest `TSval` that the other one sent.
+    /// The newest `TSval` of the other end.
     heard: u32,
 }
 
-/// A TCP connection, one after the other between the same ports.
+/// TCP connections, one after the other between the same ports.
 pub(super) struct Connection {
     hosts: [Host; 2],
     temper: Temper,
@@ -37,22 +37,22 @@ pub(super) struct Connection {
     run: (usize, usize),
 }
 
-/// Packets that a calm host sends in a row: fewer than can wait for their echo.
+/// Packets that a calm host sends in a row: fewer than can be pending.
 const LONGEST_RUN: usize = 6;
 
 impl Connection {
-    /// Between two hosts, of which the first has `port`.
+    /// Between two hosts, the first of which has `port`.
     pub(super) fn new(hosts: [IpAddr; 2], port: u16, temper: Temper, random: &mut Random) -> Self {
         let [client, server] = hosts;
         let mut host = |address, port| {
-            // Now and then soon to wrap around.
+            // Now and then about to wrap around.
             let clock = if random.chance(30) { u32::MAX - 20 } else { random.next() as u32 };
             Host { address, port, clock, heard: 0 }
         };
         Self { hosts: [host(client, port), host(server, 443)], temper, run: (0, 0) }
     }
 
-    /// The next packet: which host sends it, and the frame.
+    /// The next packet: the sending host, and the frame.
     pub(super) fn next(&mut self, random: &mut Random) -> (usize, Vec<u8>) {
         let is_wild = self.temper == Temper::Wild;
         let from = if self.run.1 < LONGEST_RUN || is_wild { random.below(2) } else { 1 - self.run.0 };
@@ -97,14 +97,14 @@ impl Connection {
     }
 }
 
-/// Timestamps, now and then with others around them.
+/// The timestamps option, now and then with other options around it.
 fn options(tsval: u32, tsecr: u32, random: &mut Random) -> Vec<u8> {
     let before: &[&[u8]] = &[&[1, 1], &[1, 1], &[1, 1], &[], &[2, 4, 5, 180, 4, 2], &[3, 3, 7, 1, 1, 1]];
     let behind: &[&[u8]] = &[&[], &[], &[], &[1, 3, 3, 7], &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2]];
     [random.pick(before), &timestamps(tsval, tsecr), random.pick(behind)].concat()
 }
 
-/// A frame, now and then with what can stand around a segment.
+/// A frame, now and then with other headers around the segment.
 fn dressed(mut ip: Ip, segment: &[u8], random: &mut Random) -> Vec<u8> {
     ip.traffic_class = random.next() as u8;
     if random.chance(20) {
@@ -130,7 +130,7 @@ impl Ping {
         Self { hosts, id, sequence: 0xfff0 }
     }
 
-    /// The next packet: which host sends it, and the frame. Replies come late, twice, or never.
+    /// The next packet: the sending host, and the frame. Replies come late, twice, or never.
     pub(super) fn next(&mut self, random: &mut Random) -> (usize, Vec<u8>) {
         let [pinging, pinged] = self.hosts;
         if random.chance(50) {
@@ -144,7 +144,7 @@ impl Ping {
     }
 }
 
-/// The program that sees a packet of one of two hosts, the first being on this side of the interface.
+/// The program that handles a packet of one of two hosts, the first of which is on this side of the interface.
 pub(super) fn program(from: usize, ingress: Program) -> Program {
     if from == 0 { Program::Egress } else { ingress }
 }

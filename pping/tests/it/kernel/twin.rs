@@ -1,4 +1,4 @@
-//! The same in user space: what the programs should count and report, by what measures captures.
+//! The user-space twin: the tracker that measures captures, fed with the same packets.
 
 use std::ops::{Deref, DerefMut};
 
@@ -38,7 +38,7 @@ impl Twin {
         Self { tracker, link, interface_id, sweeps: 0 }
     }
 
-    /// Takes a packet, `now` in ns.
+    /// Handles a packet at `now`, in ns.
     pub(super) fn packet(&mut self, direction: Direction, bytes: &[u8], now: u64) {
         let packet = Packet {
             time: now,
@@ -56,7 +56,7 @@ impl Twin {
         self.tracker.sweep(now, self.sweeps);
     }
 
-    /// Notes that the ring had no room for an event.
+    /// Counts an event that the ring had no room for.
     pub(super) fn lose(&mut self, event: &Event) {
         let lost = match event {
             Event::Rtt(_) => Lost::Rtt,

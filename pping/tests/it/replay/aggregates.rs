@@ -11,7 +11,7 @@ use super::{
     program::{Temporary, assert_fails, pping, read, rtts, samples, stderr},
 };
 
-/// The start of the first interval of ten seconds after that of the capture.
+/// The start of the first interval of ten seconds after the beginning of the capture.
 const NEXT: u64 = START - START % (10 * SECOND) + 10 * SECOND;
 
 /// A connection in the first interval and the next two, and one an hour later.
@@ -54,7 +54,7 @@ fn intervals_are_multiples_of_their_length_since_1970() {
     assert_eq!(found, expected);
 }
 
-/// What a record looks like, once and for all.
+/// Pins down the whole record.
 #[test]
 fn an_aggregate_says_what_is_documented() {
     let records = records(&capture(), "--aggregate 1d --group-by /24,/48");
@@ -130,12 +130,12 @@ fn groups_beyond_the_limit_are_one_and_a_warning() {
     assert!(stderr(&output).contains("raise --max-groups"), "{}", stderr(&output));
 }
 
-/// Ten clients with an address of their own each, and one server.
+/// Ten clients with an address each, and one server.
 fn crowd() -> Vec<u8> {
     let mut packets = Vec::new();
     for client in 0..10 {
         for mut packet in connection(40_000, START + u64::from(client) * MILLISECOND, 1, MILLISECOND / 2) {
-            // The client's address: source of its own packets, destination of those to it.
+            // The client's address: the source of its packets, and the destination of packets to it.
             let place = if packet.bytes[26] == 192 { 29 } else { 33 };
             packet.bytes[place] = 100 + client;
             packets.push(packet);

@@ -1,4 +1,4 @@
-//! Captures of others, which `PPING_CAPTURES` names the folder of.
+//! Foreign captures, in the folder that `PPING_CAPTURES` names.
 
 use std::{
     collections::BTreeMap,
@@ -9,24 +9,24 @@ use std::{
 
 use super::samples::{Sample, agree, expected, measured};
 
-/// A table with a line for each capture: how many samples it holds, and why not more.
+/// A table with a line for each capture: the number of its samples, and why it is not higher.
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/captures.md");
 
-/// What `--decap` is given.
+/// The values of `--decap`.
 const READINGS: [&str; 2] = ["", "ipip,gre,vxlan,geneve,gtp-u"];
 
 /// The methods, in the order of the table's columns.
 const METHODS: [&str; 7] =
     ["tcp-ts", "tcp-seq", "tcp-handshake", "icmp-echo", "dns", "quic-spin", "quic-handshake"];
 
-/// How many samples there are of each method.
+/// The number of samples of each method.
 type Counts = [usize; METHODS.len()];
 
 fn counts(samples: &[Sample]) -> Counts {
     METHODS.map(|method| samples.iter().filter(|sample| sample.method == method).count())
 }
 
-/// What the table says of each file: without and with a look into tunnels.
+/// The table's numbers for each file, without and with tunnels parsed.
 fn table() -> BTreeMap<String, [Counts; 2]> {
     let text = fs::read_to_string(TABLE).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -44,7 +44,7 @@ fn table() -> BTreeMap<String, [Counts; 2]> {
     .collect()
 }
 
-/// The captures, or nothing where there are none on this machine.
+/// The captures, if this machine has any.
 pub(super) fn captures() -> Vec<PathBuf> {
     let Some(folder) = env::var_os("PPING_CAPTURES").map(PathBuf::from).filter(|folder| folder.is_dir())
     else {
@@ -61,7 +61,7 @@ pub(super) fn captures() -> Vec<PathBuf> {
     captures
 }
 
-/// What the witness expects of each capture, without and with a look into tunnels.
+/// The samples that the witness finds in each capture, without and with tunnels parsed.
 static EXPECTED: LazyLock<Vec<(PathBuf, [Vec<Sample>; 2])>> = LazyLock::new(|| {
     let read = |capture: PathBuf| {
         let samples = READINGS.map(|decap| expected(&capture, &["--decap", decap]));
@@ -98,7 +98,7 @@ fn pping_finds_what_the_witness_finds_in_foreign_captures() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Sequence numbers of flows that have timestamps, and both beside each other.
+/// Also sequence numbers for flows that have timestamps, and both methods side by side.
 #[test]
 fn pping_finds_what_the_witness_finds_by_whatever_method() {
     let mut differences = Vec::new();
@@ -126,7 +126,7 @@ fn median(rtts: &mut [u64]) -> u64 {
     rtts[rtts.len() / 2]
 }
 
-/// What docs/accuracy.md says of them.
+/// docs/accuracy.md promises this.
 #[test]
 fn timestamps_and_sequence_numbers_agree_within_a_tick() {
     let mut directions = 0;

@@ -1,4 +1,4 @@
-//! DNS in captures: what waits, for how long by the time of the packets, and what is counted.
+//! DNS in captures: which queries are pending, for how long by the time of the packets, and what is counted.
 
 use std::{fs::File, process::Command};
 
@@ -26,7 +26,7 @@ use crate::frames::{Ip, UDP, dns, echo, v4, v6};
 
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
-/// What waits and what answers, of both families alike.
+/// A client and a server, in both families alike.
 struct Talk {
     engine: Engine,
     is_v6: bool,
@@ -74,7 +74,7 @@ impl Talk {
         &self.engine.tracker.report.counters
     }
 
-    /// Identifier and RTT of the samples since last asked.
+    /// ID and RTT of the samples since the last call.
     fn samples(&mut self) -> Vec<(u32, u64)> {
         let events = std::mem::take(&mut self.engine.tracker.report.events);
         let sample = |event: &Event| match event {
@@ -210,7 +210,7 @@ fn samples_are_aggregated_as_those_of_the_method() {
     }
 }
 
-/// What is counted of a capture, as the witness says it.
+/// The witness's counts for a capture.
 fn counts(capture: &File) -> Value {
     let mut engine = Engine::new(Settings::new(Rules::UNLIMITED, 1000, Decap::NONE));
     let mut capture = Capture::new(decompress(capture.try_clone().unwrap()).unwrap());

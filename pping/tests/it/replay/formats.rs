@@ -1,4 +1,4 @@
-//! The formats that came with captures, and where they are written to.
+//! The output formats with a capture, and where they are written.
 
 use std::{fs, process::Command};
 
@@ -50,7 +50,7 @@ fn sighup_ends_one_array_and_begins_another() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     reader.write(&capture);
     wait_until("records", || read(&current).contains("rtt"));
-    // Without having been moved away, the file is not opened again: nothing can be added to an array.
+    // As the file was not moved, SIGHUP does not reopen it: nothing can be appended to an array.
     reader.signal("-HUP");
     fs::rename(&current, &rotated).unwrap();
     reader.signal("-HUP");
@@ -92,7 +92,7 @@ fn a_reader_that_takes_its_time_gets_all_of_the_array() {
     packets.sort_by_key(|packet| packet.at);
     let file = Temporary::new("capture", &pcap(&packets));
     let mut shell = Command::new("bash");
-    // More than a pipe holds, and longer than a stuck reader is waited for where packets do not wait.
+    // More than a pipe holds, and longer than a live run waits for a reader.
     shell.args(["-c", "\"$@\" | { sleep 2; cat; }", "bash"]);
     let command = pping(&format!("-r {} --format json", file.path.display()));
     let output = shell.arg(command.get_program()).args(command.get_args()).output().unwrap();

@@ -13,12 +13,12 @@ mod tcp;
 mod times;
 mod tunnels;
 
-/// A capture of the folder `golden`.
+/// A capture in the folder `golden`.
 pub(super) struct Golden {
     pub(super) name: String,
-    /// The file of its samples, but for the ending. Several captures may have the same.
+    /// The name of the file with its samples, without extension. Several captures may share one.
     pub(super) samples: String,
-    /// The kind of tunnels in it, which are looked into in a second reading.
+    /// The kind of tunnels in it, which a second reading parses.
     pub(super) decap: Option<&'static str>,
     pub(super) bytes: Vec<u8>,
 }
@@ -29,16 +29,16 @@ impl Golden {
         Self { name: name.to_owned(), samples: samples.to_owned(), decap: None, bytes }
     }
 
-    /// It has the samples of another.
+    /// Shares the samples of another capture.
     fn with_samples(self, samples: &str) -> Self {
         Self { samples: samples.to_owned(), ..self }
     }
 }
 
-/// A frame of a capture. Where the capture has less of it than there was, `bytes` is cut and `len` is not.
+/// A frame of a capture. If it was cut, `bytes` is shorter than `len`.
 #[derive(Clone)]
 struct Frame {
-    /// Nanoseconds since 1970.
+    /// In ns since 1970.
     at: u64,
     len: usize,
     bytes: Vec<u8>,
@@ -51,7 +51,6 @@ impl Frame {
     }
 }
 
-/// All captures.
 pub(super) fn all() -> Vec<Golden> {
     [
         formats::captures(),

@@ -1,7 +1,7 @@
-//! The captures in `tests/golden`, and the samples that they hold.
+//! The captures in `tests/golden`, and their samples.
 //!
-//! `PPING_BLESS=1 cargo test -p pping --test it golden` writes both anew. What the witness says then is what is
-//! expected from then on: read the difference before committing it.
+//! `PPING_BLESS=1 cargo test -p pping --test it golden` writes both anew. From then on the witness's results are
+//! expected: read the difference before committing it.
 
 use std::{env, fs, path::PathBuf, sync::Once};
 
@@ -12,14 +12,14 @@ use super::{
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// What all of the folder may take, bytes.
+/// The largest size of the folder, in bytes.
 const SIZE: u64 = 150_000;
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(FOLDER).join(name)
 }
 
-/// Writes all of the folder anew, if told to, before the first test looks at it.
+/// Writes the folder anew on request, before the first test reads it.
 fn bless() {
     static BLESSING: Once = Once::new();
     if env::var_os("PPING_BLESS").is_none() {
@@ -39,7 +39,7 @@ fn bless() {
     });
 }
 
-/// Each way to read a capture: `--decap`, and the file of the samples that are expected.
+/// Each way to read a capture: the value of `--decap`, and the file with the expected samples.
 fn readings(golden: &Golden) -> Vec<(&str, PathBuf)> {
     let mut readings = vec![("", path(&format!("{}.samples.jsonl", golden.samples)))];
     if let Some(decap) = golden.decap {

@@ -1,4 +1,4 @@
-//! Captures that lie: an error or a skip, in no time and no memory.
+//! Invalid captures end with an error or are skipped, in little time and memory.
 
 use super::{
     made::{
@@ -10,7 +10,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// What such a capture may take of memory.
+/// The most memory that such a capture may take.
 const MOST_MEMORY: u64 = 64 << 20;
 
 #[test]
@@ -31,7 +31,7 @@ fn impossible_lengths_are_an_error_and_earlier_packets_count() {
 fn blocks_that_claim_more_than_the_file_has_are_an_error() {
     let packets = connection(40_000, START, 5, RTT);
     let start = [section(), interface(1, "eth0"), enhanced_packet(0, &packets[0], 0)].concat();
-    // A packet, an interface, a section, a name, and nothing known.
+    // A packet, an interface, a section, a name, and an unknown block.
     for number in [6_u32, 1, 0x0a0d_0d0a, 4, 0x0bad] {
         for len in [0_u32, 8, 11, 13, 1 << 20, 1 << 30, u32::MAX - 3, u32::MAX] {
             let mut capture = start.clone();
@@ -95,7 +95,7 @@ fn a_million_interfaces_take_little_memory() {
     for packet in &packets {
         reader.write(&[enhanced_packet(999_999, packet, 0), enhanced_packet(7, packet, 0)].concat());
     }
-    // So much as to be sure that what was before has been read.
+    // Enough to be sure that everything before it has been read.
     reader.write(&[many.clone(), many].concat());
     let memory = reader.peak_memory();
     let (status, said) = reader.finish();
@@ -109,7 +109,7 @@ fn options_without_end_take_little_memory() {
     let mut reader = Reader::start("--format none");
     reader.write(&[section(), interface(1, "eth0")].concat());
     let mut body = vec![0; 20];
-    // Each is empty, and none is the last.
+    // Each option is empty, and none is the last.
     body.extend([1, 0, 0, 0].repeat((1 << 18) - 16));
     for _ in 0..20 {
         reader.write(&block(6, &body));

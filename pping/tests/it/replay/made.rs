@@ -1,6 +1,6 @@
-//! Captures, made by bytes.
+//! Captures built byte by byte.
 
-/// When they begin: a second that is not round in any way, ns since 1970.
+/// When they begin, in ns since 1970: at no round second.
 pub(super) const START: u64 = 1_700_000_007_123_456_789;
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -9,25 +9,25 @@ pub(super) const ETHERNET: u32 = 1;
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
-/// Bytes of each data segment.
+/// The payload of each data segment, in bytes.
 const PAYLOAD: u16 = 100;
 
-/// A packet, and when it was captured, ns since 1970.
+/// A packet, and when it was captured in ns since 1970.
 #[derive(Clone)]
 pub(super) struct Packet {
     pub(super) at: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A connection with timestamps: a SYN at `start`, then a data segment a second, each answered after `rtt`. That gives
-/// `segments` samples of `rtt`, and one of the SYN-ACK.
+/// A connection with timestamps: a SYN at `start`, then a data segment each second, each answered after `rtt`. That
+/// gives `segments` samples of `rtt`, and one of the SYN-ACK.
 pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
     let mut packets = Vec::new();
     for number in 0..segments {
         let at = start + u64::from(number) * SECOND;
         let (flags, payload) = if number == 0 { (SYN, 0) } else { (ACK, PAYLOAD) };
         let tick = 100 + number;
-        // What client and server have sent before, beside the SYN.
+        // What client and server have sent before, besides the SYN.
         let sent = 1_001 + u32::from(PAYLOAD) * number.saturating_sub(1);
         let [request, reply] = if number == 0 {
             [(1_000, 0), (5_000, 1_001)]
@@ -71,16 +71,16 @@ fn segment(
     frame
 }
 
-/// The header of a pcap file with nanoseconds.
+/// The header of a pcap file with times in ns.
 pub(super) fn pcap_header(link_type: u32) -> Vec<u8> {
     let mut file = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    // A snap length of 0 is no limit.
+    // A snap length of 0 means no limit.
     file.extend([0; 4]);
     file.extend(link_type.to_le_bytes());
     file
 }
 
-/// A packet as a pcap file has it.
+/// A packet in a pcap file.
 pub(super) fn pcap_packet(packet: &Packet) -> Vec<u8> {
     let len = packet.bytes.len() as u32;
     let times = [(packet.at / SECOND) as u32, (packet.at % SECOND) as u32];
@@ -106,12 +106,12 @@ pub(super) fn block(number: u32, body: &[u8]) -> Vec<u8> {
     block
 }
 
-/// What a pcapng section begins with.
+/// The first block of a pcapng section.
 pub(super) fn section() -> Vec<u8> {
     block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255])
 }
 
-/// The description of an interface with nanoseconds, and with a name unless that is empty.
+/// An interface description with times in ns, and with a name unless that is empty.
 pub(super) fn interface(link_type: u16, name: &str) -> Vec<u8> {
     let mut body = link_type.to_le_bytes().to_vec();
     body.extend([0; 6]);
@@ -124,7 +124,7 @@ pub(super) fn interface(link_type: u16, name: &str) -> Vec<u8> {
     block(1, &body)
 }
 
-/// A packet as a pcapng file has it, with the flags option if `flags` is not 0.
+/// A packet in a pcapng file, with the flags option unless `flags` is 0.
 pub(super) fn enhanced_packet(interface: u32, packet: &Packet, flags: u32) -> Vec<u8> {
     let len = packet.bytes.len() as u32;
     let words = [interface, (packet.at >> 32) as u32, packet.at as u32, len, len];

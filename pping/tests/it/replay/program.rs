@@ -1,4 +1,4 @@
-//! pping with a capture, and what it says.
+//! Runs pping on a capture.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take on a busy machine before it counts as not happening.
+/// How long something may take on a busy machine before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `pping` with a line of arguments, none of which contains a space.
@@ -22,7 +22,7 @@ pub(super) fn pping(arguments: &str) -> Command {
     command
 }
 
-/// A file that goes when it is no longer needed.
+/// A file that is deleted on drop.
 pub(super) struct Temporary {
     _directory: TempDir,
     pub(super) path: PathBuf,
@@ -43,7 +43,7 @@ pub(super) fn read(capture: &[u8], arguments: &str) -> Output {
     pping(&format!("-r {} {arguments}", file.path.display())).output().unwrap()
 }
 
-/// The samples among the records of a run that must have gone well.
+/// The samples among the records of a successful run.
 #[track_caller]
 pub(super) fn samples(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{}: {}", output.status, stderr(output));
@@ -58,7 +58,7 @@ pub(super) fn samples_so_far(output: &Output) -> Vec<Value> {
     records.filter(|record| record.get("rtt").is_some()).collect()
 }
 
-/// The RTTs of samples, ns.
+/// The RTTs of samples, in ns.
 pub(super) fn rtts(samples: &[Value]) -> Vec<u64> {
     samples.iter().map(|sample| sample["rtt"].as_u64().unwrap()).collect()
 }
@@ -78,7 +78,7 @@ pub(super) fn assert_fails(output: &Output, code: i32, parts: &[&str]) {
     }
 }
 
-/// A pping that reads what is written to it; killed on drop.
+/// A pping that reads its capture from a pipe; killed on drop.
 pub(super) struct Reader {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -95,17 +95,17 @@ impl Reader {
         Self { child, stdin, output }
     }
 
-    /// Writes to it; the pipe may be closed, when it has had enough.
+    /// Writes to the pipe, which pping may have closed.
     pub(super) fn write(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().unwrap().write_all(bytes).ok();
     }
 
-    /// What it has written.
+    /// Its standard output so far.
     pub(super) fn written(&self) -> String {
         fs::read_to_string(&self.output.path).unwrap()
     }
 
-    /// The most memory it had so far, in bytes.
+    /// Its peak memory so far, in bytes.
     pub(super) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -118,7 +118,7 @@ impl Reader {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end without closing the pipe: status, and what it said.
+    /// Waits for its end without closing the pipe: exit code, and standard error.
     #[track_caller]
     pub(super) fn wait(&mut self) -> (Option<i32>, String) {
         wait_until("the end", || self.child.try_wait().unwrap().is_some());
@@ -142,7 +142,6 @@ impl Drop for Reader {
     }
 }
 
-/// Waits until `what` has happened.
 #[track_caller]
 pub(super) fn wait_until(what: &str, mut has_happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -8,7 +8,7 @@ use serde_json::Value;
 const PPING: &str = env!("CARGO_BIN_EXE_pping");
 pub(super) const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
 
-/// A sample, as pping writes it and as the witness does.
+/// A sample, as pping and the witness write it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Sample {
     pub(super) method: String,
@@ -17,7 +17,7 @@ pub(super) struct Sample {
     dest_ip: IpAddr,
     dest_port: u16,
     rtt: u64,
-    /// ns since 1970.
+    /// In ns since 1970.
     #[serde(alias = "matched_at")]
     timestamp: u64,
 }
@@ -27,7 +27,7 @@ impl Sample {
         self.rtt
     }
 
-    /// Whose packets are timed, and who replies.
+    /// The timed end and the replying end.
     pub(super) fn direction(&self) -> String {
         format!("{} {} to {} {}", self.dest_ip, self.dest_port, self.src_ip, self.src_port)
     }
@@ -37,7 +37,7 @@ impl Sample {
     }
 }
 
-/// The samples in lines of JSON. Those about the beginnings and ends of flows are left out.
+/// The samples in JSON lines, without flow events.
 pub(super) fn parse(lines: &str) -> Vec<Sample> {
     lines
         .lines()
@@ -50,7 +50,7 @@ pub(super) fn parse(lines: &str) -> Vec<Sample> {
         .collect()
 }
 
-/// pping also names the protocol, which the method and the addresses imply.
+/// pping also writes the protocol, which method and addresses imply.
 #[track_caller]
 fn assert_protocol(record: &Value) {
     let Some(protocol) = record.get("protocol") else { return };
@@ -65,7 +65,7 @@ fn assert_protocol(record: &Value) {
     assert_eq!(protocol, implied, "{record}");
 }
 
-/// What pping finds in a capture, or what it complained about. Options without a value are left out.
+/// The samples that pping finds in a capture, or its error. Options without a value are left out.
 pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>, String> {
     let mut pping = Command::new(PPING);
     pping.args(["--format", "jsonl", "--rate-limit", "0", "-r"]).arg(capture);
@@ -79,7 +79,7 @@ pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// What the witness expects of a capture.
+/// The samples that the witness expects of a capture.
 #[track_caller]
 pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
     let output =
@@ -90,7 +90,7 @@ pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Whether both are the same samples in the same order; else where they part.
+/// Compares both in order, and says where they first differ.
 pub(super) fn agree(found: &[Sample], expected: &[Sample]) -> Result<(), String> {
     let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
     if same == found.len() && same == expected.len() {

@@ -1,4 +1,4 @@
-//! Every kind of record that a capture gives validates against `docs/schema/record.json`.
+//! Every kind of record of a capture validates against `docs/schema/record.json`.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
 }
 
-/// Records of all kinds, of groups of all kinds.
+/// Records of all kinds, with groups of all kinds.
 fn records() -> Vec<Value> {
     let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 12, 5 * MILLISECOND)));
     let groups = Temporary::new("groups.csv", b"prefix,group,site\n192.0.2.0/24,customer,berlin\n");
@@ -38,7 +38,7 @@ fn records() -> Vec<Value> {
     records
 }
 
-/// The first record that has a field, and one that has a value in another.
+/// The first record that has `field`, and whose field `name` has this value.
 fn find<'a>(records: &'a [Value], field: &str, (name, value): (&str, &Value)) -> &'a Value {
     let found = records.iter().find(|record| record.get(field).is_some() && record.get(name) == Some(value));
     found.unwrap_or_else(|| panic!("no record with {field}, and {name} {value}"))
@@ -57,7 +57,7 @@ fn records_of_all_kinds_validate_and_spoiled_ones_do_not() {
     find(&records, "flow_event", ("reason", &json!("SYN")));
     find(&records, "labels", ("group", &json!("customer")));
     let summary = find(&records, "src_rtt", ("protocol", &tcp));
-    // One of traffic alone has no RTTs to spoil.
+    // A record of traffic alone has no RTTs to spoil.
     let with_samples: Vec<Value> =
         records.iter().filter(|record| record["count"] != json!(0)).cloned().collect();
     let aggregate = find(&with_samples, "prefix", ("dscp", &json!(0)));

@@ -1,4 +1,4 @@
-//! Captures that come by a pipe, and do not end soon.
+//! Captures that arrive by a pipe, and go on for long.
 
 use super::{
     made::{MILLISECOND, Packet, START, connection, pcap_header, pcap_packet},
@@ -7,7 +7,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// What a run may take of memory beside the table of flows.
+/// The most memory that a run may take besides the flow table.
 const MOST_MEMORY: u64 = 64 << 20;
 
 fn bytes(packets: &[Packet]) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn samples_come_out_while_the_pipe_is_stalled_and_a_signal_ends_it() {
         let mut reader = Reader::start("");
         reader.write(&pcap_header(1));
         let packets = bytes(&connection(40_000, START, 5, RTT));
-        // The last packet is not all there.
+        // The last packet is incomplete.
         reader.write(&packets[..packets.len() - 1]);
         wait_until("samples", || reader.written().matches("\"rtt\"").count() == 5);
         reader.signal(signal);

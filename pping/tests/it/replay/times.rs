@@ -1,4 +1,4 @@
-//! Time, of which there is only that of the packets.
+//! The only clock is the time of the packets.
 
 use super::{
     made::{MILLISECOND, Packet, SECOND, START, connection, pcap},
@@ -7,7 +7,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// The records of flows that closed for being idle.
+/// The number of flows that closed because they were idle.
 fn timeouts(packets: &[Packet]) -> usize {
     let output = read(&pcap(packets), "");
     samples(&output);
@@ -16,7 +16,7 @@ fn timeouts(packets: &[Packet]) -> usize {
 
 #[test]
 fn time_that_goes_backwards_breaks_nothing() {
-    // Two captures in the wrong order, an hour apart, of the same connection.
+    // Two captures of the same connection, an hour apart, in the wrong order.
     let mut packets = connection(40_000, START + 3600 * SECOND, 5, RTT);
     packets.extend(connection(40_000, START, 5, RTT));
     let samples = samples(&read(&pcap(&packets), ""));
@@ -39,7 +39,7 @@ fn flows_are_forgotten_when_idle_by_the_time_of_the_packets() {
     assert_eq!(timeouts(&packets), 0);
     packets.extend(connection(40_001, START + 310 * SECOND, 2, RTT));
     assert_eq!(timeouts(&packets), 2, "both directions of the first");
-    // Also when nothing comes in between, and no sweep does.
+    // Also without packets in between that would cause a sweep.
     let mut packets = connection(40_000, START, 2, RTT);
     packets.extend(connection(40_000, START + 400 * SECOND, 2, RTT));
     assert_eq!(timeouts(&packets), 2);

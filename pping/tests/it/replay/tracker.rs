@@ -1,4 +1,4 @@
-//! What the tracker counts and reports, as the kernel programs do: here with directions, local addresses and sweeps.
+//! The tracker counts and reports as the kernel programs do: here with directions, local addresses and sweeps.
 
 use pping::{
     capture::Packet,
@@ -27,7 +27,7 @@ fn settings(emit: Emit) -> Settings {
     Settings { emit, ..Settings::new(rules, MANY, Decap::NONE) }
 }
 
-/// Takes packets that the client sends in, and that go out to it.
+/// Handles packets from the client on ingress, and packets to it on egress.
 fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u32) {
     for packet in packets {
         let is_from_client = packet.bytes[26] == 192;
@@ -105,7 +105,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
         assert_eq!(found.len(), 2);
         for (key, tally) in found {
             assert_eq!((key.interface, key.method), (3, Method::TcpTs as u8));
-            // The echoes of the client's packets go out to it.
+            // The echoes of the client's packets leave towards it.
             let is_of_client = key.direction == Direction::Egress as u8;
             let End::Prefix { address, len: 24 } = key.group.source() else { panic!("{key:?}") };
             assert_eq!(address.to_bytes()[12], if is_of_client { 198 } else { 192 });

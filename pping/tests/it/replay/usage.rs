@@ -1,4 +1,4 @@
-//! What wrong input gets: an exit code, and a message that names what was wrong and what would be right.
+//! Wrong input ends with an exit code and a message that names the mistake and what would be right.
 
 use super::{
     made::{START, connection, pcap},
@@ -89,7 +89,7 @@ fn a_capture_that_cannot_be_opened_is_named() {
     let output = |arguments| pping(arguments).output().unwrap();
     assert_fails(&output("-r /nowhere/trace.pcap"), 2, &["--read /nowhere/trace.pcap", "No such file"]);
     assert_fails(&output("-r /"), 2, &["--read /:", "directory"]);
-    // What was a rate limit to another program.
+    // `-r` is the rate limit of another pping.
     assert_fails(&output("-r 250"), 2, &["--read 250", "--rate-limit 250ms"]);
 }
 

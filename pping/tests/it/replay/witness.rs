@@ -1,4 +1,4 @@
-//! What pping says beside samples, held against them, against tshark, and against other readers of its log.
+//! Aggregates, summaries, logs and counters agree with the samples, with tshark, and with other readers of the log.
 
 use std::{
     collections::HashSet,
@@ -36,7 +36,7 @@ fn records(capture: &Path, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Has a script judge records; what it counted.
+/// Checks records with a script, and returns what it counted.
 #[track_caller]
 fn judge(interpreter: &Path, script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
     let mut child = Command::new(interpreter)
@@ -57,7 +57,7 @@ fn python() -> &'static Path {
     Path::new("python3")
 }
 
-/// Golden captures, of those that hold the same samples one, and those of others.
+/// The golden captures, one for each set of samples, and the foreign ones.
 fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
     let mut seen = HashSet::new();
     let golden = generate::all().into_iter().filter(|golden| seen.insert(golden.samples.clone()));
@@ -68,7 +68,8 @@ fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
     golden.chain(captures().into_iter().map(|capture| (capture, None))).collect()
 }
 
-/// Whether no packet is older than the one before. A record says when its interval was; what came late was not seen then.
+/// True if no packet is older than the one before it. A record names its interval, but a late packet is counted in a
+/// later one.
 fn is_in_order(capture: &Path) -> bool {
     let mut capture = Capture::new(decompress(File::open(capture).unwrap()).unwrap());
     let (mut newest, mut is_in_order) = (0, true);
@@ -133,7 +134,7 @@ fn the_witness_times_dns_as_tshark_does() {
     assert!(captures.is_empty() || samples > 200, "{samples} samples are too few to tell");
 }
 
-/// A Python that has the package `hdrhistogram`: that of `cargo xtask setup --tests`, which `PPING_PYTHON` names, or the
+/// A Python with the package `hdrhistogram`: from `cargo xtask setup --tests`, which `PPING_PYTHON` names, or the
 /// machine's.
 fn python_with_hdrhistogram() -> Option<PathBuf> {
     let named = env::var_os("PPING_PYTHON").map(PathBuf::from);

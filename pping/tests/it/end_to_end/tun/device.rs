@@ -1,4 +1,4 @@
-//! A tun device and the file that is its other end.
+//! A tun device and the file at its other end.
 
 use std::{
     fs::{File, OpenOptions},
@@ -6,8 +6,8 @@ use std::{
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
 };
 
-/// Makes a tun device in the namespace of the calling thread. It is there until the file is closed; what is
-/// read and written are IP packets without a header before them.
+/// Creates a tun device in the network namespace of the calling thread. It exists until the file is closed, which
+/// reads and writes bare IP packets.
 pub(super) fn open(name: &str) -> io::Result<File> {
     let path = "/dev/net/tun";
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;

@@ -1,4 +1,4 @@
-//! A host behind a tun device that does nothing but answer echo requests, after a while.
+//! A host behind a tun device that answers echo requests after a while, and does nothing else.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_micros(500);
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 
-/// It stops on drop.
+/// Stops on drop.
 pub(super) struct Responder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -45,8 +45,7 @@ fn respond(mut device: File, hold: Duration, stop: &AtomicBool) {
     let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     let mut packet = [0; 2048];
     while !stop.load(Relaxed) {
-        // The device is opened without blocking: an error is that there is nothing to read, or that it is
-        // not up yet.
+        // The device does not block: an error means that there is nothing to read, or that it is not up yet.
         if let Ok(length) = device.read(&mut packet) {
             held.extend(reply(&packet[..length]).map(|reply| (Instant::now() + hold, reply)));
             continue;
@@ -59,8 +58,7 @@ fn respond(mut device: File, hold: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The reply to a packet, if it is an echo request: addresses are swapped and the type is changed, which alters
-/// the checksum by just that.
+/// The reply to an echo request. Swapped addresses leave the checksum as it is, so only the type alters it.
 fn reply(packet: &[u8]) -> Option<Vec<u8>> {
     let mut reply = packet.to_vec();
     let (icmp, request, answer) = match packet.first()? >> 4 {
@@ -89,7 +87,7 @@ fn swap(addresses: &mut [u8]) {
     source.swap_with_slice(destination);
 }
 
-/// A checksum after one word has changed (RFC 1624, 3).
+/// A checksum after one word has changed (RFC 1624, section 3).
 fn updated(checksum: u16, from: u16, to: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!from) + u32::from(to);
     let sum = (sum & 0xffff) + (sum >> 16);

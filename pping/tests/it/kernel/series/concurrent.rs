@@ -1,4 +1,4 @@
-//! Several CPUs write while intervals are taken.
+//! Several CPUs write while intervals end.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicI64, Ordering},
@@ -29,13 +29,13 @@ use super::{
 
 const CPUS: usize = 2;
 
-/// All that the program has use for: it has all of pping in it twice.
+/// All that the program needs, because it contains all of pping twice.
 fn by_timestamps(settings: LoadOptions) -> LoadOptions {
     LoadOptions { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
 }
 
-/// Has each CPU make samples, `runs` at a time as long as there is `room`, while `meanwhile` is called over and over
-/// until it says that it is enough, and once more when all is done. Returns how many runs there were on each CPU.
+/// Makes samples on each CPU, `runs` at a time while there is `room`. Meanwhile it calls `meanwhile` until that
+/// returns that it is enough, and once more at the end. Returns the number of runs on each CPU.
 fn run_on_all_cpus(
     kernel: &mut load::Kernel,
     (runs, room): (u32, &AtomicI64),
@@ -47,7 +47,7 @@ fn run_on_all_cpus(
     let programs: Vec<SchedClassifier> = (0..CPUS)
         .map(|_| SchedClassifier::from_program_info(program.info().unwrap(), "bench_echo".into()).unwrap())
         .collect();
-    // The bench writes timestamps where nearly all segments have them.
+    // The bench program writes timestamps at their usual position.
     let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
     let is_enough = AtomicBool::new(false);
     let counts = thread::scope(|scope| {
@@ -82,13 +82,13 @@ fn run_on_all_cpus(
     counts
 }
 
-/// Keeps the calling thread on a CPU.
+/// Pins the calling thread to a CPU.
 fn stay_on(cpu: usize) {
     // SAFETY: a set of CPUs is a plain bit mask, for which all zeroes is the empty one.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `cpu` is below the size of the set.
     unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: a valid set of the size told.
+    // SAFETY: a valid set, with its size.
     assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }, 0);
 }
 
@@ -114,7 +114,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     });
     let counted = counters(&kernel, interface_id);
     let samples: u64 = counted.samples.iter().flatten().sum();
-    // All but the first of each flow, of which it is not known whether its TSval is the first of its tick.
+    // All but the first of each flow: it is unknown whether its TSval is the first of its tick.
     assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
     assert_eq!(sums.total(), samples, "in {intervals} intervals");
     assert!(samples > 1_000_000, "{samples} in {intervals} intervals");
@@ -136,14 +136,14 @@ fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
-    // Half as many as the ring has room for.
+    // Half as many as the ring holds.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
         kernel.series.rotate();
         kernel
             .series
             .take(|key, tally| {
-                // Whole: as many as there are, none is shorter than the shortest nor longer than the longest.
+                // Count, sum, minimum and maximum of an interval belong to the same samples.
                 let (count, min, max) = (tally.count(), tally.min().unwrap(), tally.max().unwrap());
                 assert!(min * count <= tally.sum && tally.sum <= max * count, "{tally:?}");
                 sums.0.entry(*key).or_default().add(tally);

@@ -1,4 +1,4 @@
-//! Labels of prefixes, and leaving prefixes out.
+//! Labels of prefixes, and excluded prefixes.
 
 use pping::kernel::{
     labels,
@@ -25,7 +25,7 @@ fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
     (kernel, interface_id)
 }
 
-/// Puts other prefixes into force.
+/// Replaces the prefixes in force.
 fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
     let parse = |list: &[(&str, u32)]| -> Vec<_> {
         list.iter().map(|(prefix, label)| (prefix.parse().unwrap(), *label)).collect()

@@ -25,7 +25,6 @@ const WINDOW_SCALE: &[u8] = &[3, 3, 7];
 const SACK_PERMITTED: &[u8] = &[4, 2];
 const SACK: &[u8] = &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
 
-/// All of them.
 pub(in super::super) fn catalogue() -> Vec<Shape> {
     [links(), below_ip(), ipv4(), ipv6(), tcp_options(), tcp_headers(), echoes(), others()]
         .into_iter()
@@ -34,7 +33,7 @@ pub(in super::super) fn catalogue() -> Vec<Shape> {
         .collect()
 }
 
-/// Its ethertype, and the tag control word.
+/// EtherType and tag control information.
 type Tag = (u16, u16);
 
 /// A name, a frame, and what it should become.
@@ -71,7 +70,7 @@ fn links() -> Vec<Entry> {
     entries
 }
 
-/// What may stand between the Ethernet header and that of IP, beside tags.
+/// Headers between Ethernet and IP, other than tags.
 fn below_ip() -> Vec<Entry> {
     const QINQ: &[Tag] = &[(SERVICE_VLAN, 100), (VLAN, 200)];
     let mut entries = Vec::new();
@@ -115,7 +114,7 @@ fn below_ip() -> Vec<Entry> {
     entries
 }
 
-/// An authentication header in front of a segment.
+/// An authentication header before a segment.
 fn authenticated(next: u8, words: u8, transport: &[u8]) -> Vec<u8> {
     let mut header = vec![next, words];
     header.resize((usize::from(words) + 2) * 4, 0xaa);
@@ -281,7 +280,7 @@ fn tcp_headers() -> Vec<Entry> {
     let mut entries = Vec::new();
     for flags in [0, FIN, SYN, SYN | ACK, RST, RST | ACK, ACK, FIN | ACK, SYN | FIN, 0xff] {
         for payload in [0, 1, 100] {
-            // Other ports for each: what came before must not matter.
+            // New ports for each, so that earlier packets do not matter.
             let ports = (1000 + u16::from(flags), 2000 + payload as u16);
             let segment = Tcp { ports, flags, payload, ..Tcp::stamped(9, 8) };
             let name = format!("flags {flags:#04x}, {payload} bytes");

@@ -1,4 +1,4 @@
-//! Shapes of packets in tunnels.
+//! Packets in tunnels.
 
 use super::{
     super::frames::{
@@ -25,7 +25,7 @@ const NESTED: Becomes = Becomes::Untracked(Untracked::NestedTunnel);
 const TRUNCATED: Becomes = Becomes::Untracked(Untracked::Truncated);
 const UNSUPPORTED: Becomes = Becomes::Untracked(Untracked::Unsupported);
 
-/// All of them, and what each becomes when its kind of tunnel is looked into.
+/// All shapes, and what each becomes when its kind of tunnel is parsed.
 pub(in super::super) fn tunnels() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, protocol, tunnel, becomes) in
@@ -49,7 +49,7 @@ pub(in super::super) fn tunnels() -> Vec<Shape> {
     shapes
 }
 
-/// A name, the number and the bytes of what is behind the outer IP header, and what it should become.
+/// A name, the protocol number and the bytes behind the outer IP header, and what it should become.
 type Entry = (String, u8, Vec<u8>, Becomes);
 
 fn entry(name: &str, protocol: u8, bytes: Vec<u8>, becomes: Becomes) -> Entry {
@@ -68,7 +68,7 @@ fn inner_frame(ip: &Ip) -> Vec<u8> {
     ip.frame(TCP, &stamped())
 }
 
-/// What tunnels can carry: a name, and a whole IP packet, with what that becomes.
+/// What tunnels can carry: a name, a whole IP packet, and what that becomes.
 fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
     let later = Ip { fragment: 7, ..Ip::v4() };
     let unstamped = Tcp::with_options([]).bytes();
@@ -137,7 +137,7 @@ fn gre() -> Vec<Entry> {
     entries
 }
 
-/// A datagram of VXLAN.
+/// A VXLAN datagram.
 fn vxlan_frame(port: u16, flags: u8, frame: &[u8]) -> Vec<u8> {
     udp_to(port, &[&[flags, 0, 0, 0, 0, 0, 42, 0], frame].concat())
 }
@@ -196,7 +196,7 @@ fn geneve() -> Vec<Entry> {
     entries
 }
 
-/// A message of GTP-U: flags, type, and what is behind the first 8 bytes.
+/// A GTP-U message: flags, type, and all behind the first 8 bytes.
 fn gtp(flags: u8, message: u8, rest: &[u8]) -> Vec<u8> {
     udp_to(GTP_U, &[&[flags, message, 0, 60, 0, 0, 0, 9], rest].concat())
 }
@@ -255,7 +255,7 @@ fn gtp_u() -> Vec<Entry> {
     entries
 }
 
-/// One level of tunnel is looked into, not two.
+/// One level of tunnel is parsed, not two.
 fn nested() -> Vec<Entry> {
     let outer = Ip::v4();
     let packet = inner(&Ip::v6());

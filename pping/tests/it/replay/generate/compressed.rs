@@ -1,6 +1,6 @@
-//! Files in compression formats, without compression: no library's choices are in them.
+//! Files in compression formats, but uncompressed, so that they do not depend on a library's choices.
 
-/// A member of gzip (RFC 1952) in one stored block (RFC 1951, 3.2.4).
+/// A gzip member (RFC 1952) with one stored block (RFC 1951, section 3.2.4).
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len() as u16;
     let mut file = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -12,7 +12,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A frame of Zstandard in one raw block (RFC 8878, 3.1.1).
+/// A Zstandard frame with one raw block (RFC 8878, section 3.1.1).
 pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len() as u32;
     // One segment, its size in four bytes, no checksum.

@@ -1,4 +1,4 @@
-//! What two hosts say to each other.
+//! A dialogue between two hosts.
 
 use std::mem::swap;
 
@@ -6,14 +6,14 @@ use super::Frame;
 use crate::frames::{ACK, AUTHENTICATION, FIN, ICMP, Ip, PSH, SYN, TCP, Tcp, ethernet, icmp};
 
 const MILLISECOND: u64 = 1_000_000;
-/// When the first dialogue of a capture begins, ns since 1970.
+/// When the first dialogue of a capture begins, in ns since 1970.
 const BEGIN: u64 = 1_700_000_000_123_456_789;
-/// The first sequence numbers of client and server.
+/// The initial sequence numbers of client and server.
 const FIRST: [u32; 2] = [100_000, 500_000];
-/// How far apart the beginnings of two dialogues are, in milliseconds.
+/// The time between the beginnings of two dialogues, in ms.
 const APART: u64 = 100;
 
-/// An IP packet that passes.
+/// An IP packet with its time.
 #[derive(Clone)]
 pub(super) struct Passing {
     pub(super) at: u64,
@@ -24,7 +24,7 @@ pub(super) struct Passing {
 }
 
 impl Passing {
-    /// The packet behind what `link` puts before it.
+    /// The packet with the header that `link` makes.
     pub(super) fn frame(&self, link: impl Fn(&Self) -> Vec<u8>) -> Frame {
         let bytes = link(self);
         Frame { at: self.at, len: bytes.len(), bytes }
@@ -35,19 +35,19 @@ impl Passing {
     }
 }
 
-/// All packets on Ethernet.
+/// All packets, on Ethernet.
 pub(super) fn on_ethernet(packets: impl IntoIterator<Item = Passing>) -> Vec<Frame> {
     packets.into_iter().map(|packet| packet.on_ethernet()).collect()
 }
 
-/// A dialogue in the making: methods add packets, with times in milliseconds since it began.
+/// A dialogue in the making: methods add packets, with times in ms since its beginning.
 #[derive(Clone)]
 pub(super) struct Dialogue {
     ip: Ip,
-    /// Tells it from others of a capture: the client's port and the echo identifier.
+    /// Separates it from others in a capture: client port and echo identifier.
     number: u16,
     begin: u64,
-    /// A segment of these timestamps.
+    /// Makes a segment with these timestamps.
     stamped: fn(u32, u32) -> Tcp,
     has_authentication: bool,
     /// The next sequence numbers of client and server.
@@ -56,7 +56,7 @@ pub(super) struct Dialogue {
 }
 
 impl Dialogue {
-    /// Between the hosts of an IP header. It begins after those with smaller numbers.
+    /// Between the hosts of an IP header. Dialogues with smaller numbers begin earlier.
     pub(super) fn new(ip: Ip, number: u16) -> Self {
         let begin = BEGIN + u64::from(number) * APART * MILLISECOND;
         Self {
@@ -70,7 +70,7 @@ impl Dialogue {
         }
     }
 
-    /// Its segments are made by another function of TSval and TSecr.
+    /// Makes its segments with another function of TSval and TSecr.
     pub(super) fn with_segments(mut self, stamped: fn(u32, u32) -> Tcp) -> Self {
         self.stamped = stamped;
         self
@@ -90,7 +90,7 @@ impl Dialogue {
             .back(42, ACK, 0, 5022, 1021)
     }
 
-    /// What may follow it: data the other way, and more of it.
+    /// Data in the other direction, to follow [`Self::usual`].
     pub(super) fn answer(self) -> Self {
         self.back(45, ACK | PSH, 4, 5025, 1021)
             .there(46, ACK, 0, 1046, 5025)
@@ -103,7 +103,7 @@ impl Dialogue {
         self.request(70, 1).reply(91, 1)
     }
 
-    /// A segment to the server, with this many bytes of payload.
+    /// A segment to the server with `payload` bytes.
     pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, true, flags, payload, (tsval, tsecr))
     }
@@ -113,7 +113,7 @@ impl Dialogue {
         self.say(at, false, flags, payload, (tsval, tsecr))
     }
 
-    /// A segment behind what its sender said before, that acknowledges all the other did.
+    /// A segment with its sender's next sequence number, which acknowledges all that the other end sent.
     fn say(mut self, at: u64, is_outward: bool, flags: u8, payload: usize, stamps: (u32, u32)) -> Self {
         let (own, other) = if is_outward { (0, 1) } else { (1, 0) };
         let (sequence, acknowledged) = (self.next[own], self.next[other]);
@@ -157,7 +157,7 @@ impl Dialogue {
         if !is_outward {
             swap(&mut ip.source, &mut ip.destination);
         }
-        // Some nanoseconds more for each packet, so that a reader that drops them is found out.
+        // Some nanoseconds more for each packet, so that a reader that drops them is caught.
         let at = self.begin + at * MILLISECOND + 137 * self.packets.len() as u64;
         let bytes = if self.has_authentication {
             ip.packet(AUTHENTICATION, &authenticated(protocol, transport))

@@ -40,11 +40,11 @@ fn ipv4_options() -> Vec<Frame> {
 fn ipv6_extensions() -> Vec<Frame> {
     let options = |number, units| {
         let Extension(number, mut rest) = Extension::of(number, units);
-        // All but the length is one option that pads.
+        // All bytes behind the length are one padding option.
         (rest[1], rest[2]) = (1, 8 * units - 4);
         Extension(number, rest)
     };
-    // Of an experimental type, with all segments visited.
+    // Of an experimental type, with no segments left.
     let routing = || Extension(ROUTING, vec![0, 253, 0, 0, 0, 0, 0]);
     let chains = [
         vec![options(HOP_BY_HOP, 1)],
@@ -69,7 +69,8 @@ fn authentication() -> Vec<Frame> {
     [of(Ip::v4(), 0), of(Ip::v6(), 1), of(Ip::with_extensions([Extension::of(HOP_BY_HOP, 1)]), 2)].concat()
 }
 
-/// Only first fragments have ports. What looks like a header in a later one is none, even where it would match.
+/// Only first fragments have ports. Bytes of later ones that look like a header are none, even where they would
+/// match.
 fn fragments() -> Vec<Frame> {
     let fragment_v4 = |offset, flags| Ip { fragment: flags | offset, ..Ip::v4() };
     let fragment_v6 = |offset, more| Ip::with_extensions([Extension::fragment(offset, more)]);
@@ -87,7 +88,7 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
         [
             in_header(whole).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000),
             in_header(first).there(21, ACK | PSH, 8, 1021, 5000),
-            // Its bytes are those of an acknowledgement of what has only just passed.
+            // Its bytes look like an acknowledgement of the segment before.
             in_header(later).back(22, ACK, 0, 5001, 1021),
             in_header(later).there(23, ACK | PSH, 8, 1023, 5000),
             in_header(whole).back(42, ACK, 0, 5022, 1021).back(43, ACK, 0, 5023, 1023),
@@ -101,14 +102,14 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
     )
 }
 
-/// The IP header says where a packet ends: what is behind it in a short frame is no payload.
+/// The IP header says where a packet ends: bytes behind it in a short frame are not payload.
 fn lengths() -> Vec<Frame> {
     let ip = Ip { len: Some(0), ..Ip::v4() };
-    // A length of 0 is how a host sees the super-packets that it leaves to its network card to cut.
+    // A length of 0: a host sees this in packets that its network card is to split.
     let mut frames = Dialogue::new(ip, 0).usual().on_ethernet();
     let padded = Dialogue::new(Ip::v4(), 1)
         .usual()
-        // Pure ACKs, padded: were the padding payload, the second would be an echo of the first.
+        // Pure ACKs, padded: if padding counted as payload, the second would be an echo of the first.
         .there(60, ACK, 0, 1060, 5022)
         .back(80, ACK, 0, 5080, 1060);
     frames.extend(padded.on_ethernet().into_iter().map(|mut frame| {
@@ -116,14 +117,14 @@ fn lengths() -> Vec<Frame> {
         frame.len += 24;
         frame
     }));
-    // Less than its own header, and more than the header of TCP has.
+    // A length within the IP header, and one within the TCP header.
     for (number, len) in [(2, 16), (3, 40)] {
         frames.extend(Dialogue::new(Ip { len: Some(len), ..Ip::v4() }, number).usual().on_ethernet());
     }
     frames
 }
 
-/// Errors quote what they complain about: neither recordings nor echoes.
+/// Errors quote the packet they are about: they neither record nor match.
 fn errors() -> Vec<Frame> {
     let mut frames = Vec::new();
     for (number, ip, protocol, kind) in [(0, Ip::v4(), ICMP, 3), (1, Ip::v6(), ICMPV6, 1)] {

@@ -1,10 +1,9 @@
-//! The old capture format.
+//! The classic capture format.
 
 use super::Frame;
 
 pub(super) const ETHERNET: u32 = 1;
 
-/// In which order numbers have their bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Endian {
     Little,
@@ -41,7 +40,7 @@ pub(super) enum Unit {
     Nanoseconds,
 }
 
-/// A capture with times in nanoseconds, as the formats other than this file's subject need.
+/// A capture with times in ns.
 pub(super) fn nanoseconds(link_type: u32, frames: &[Frame]) -> Vec<u8> {
     file(Endian::Little, Unit::Nanoseconds, link_type, frames)
 }

@@ -8,7 +8,7 @@ const SIMPLE_PACKET: u32 = 3;
 const NAME_RESOLUTION: u32 = 4;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// A block of someone's own, with 32 bits that say whose.
+/// A custom block, with the 32-bit number of its owner.
 const CUSTOM: u32 = 0x0bad;
 const UNKNOWN: u32 = 0x0042_4242;
 
@@ -18,14 +18,14 @@ const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// The unit in which an interface counts time.
+/// The resolution of an interface's times.
 #[derive(Clone, Copy)]
 pub(super) enum Resolution {
-    /// None is given: microseconds.
+    /// Not given: microseconds.
     Default,
-    /// A power of a tenth of a second.
+    /// A negative power of 10, in seconds.
     Ten(u8),
-    /// A power of half a second.
+    /// A negative power of 2, in seconds.
     Two(u8),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Interface {
     pub(super) link_type: u16,
     pub(super) name: Option<&'static str>,
     pub(super) resolution: Resolution,
-    /// Seconds that are to be added to its times.
+    /// Seconds to add to its times.
     pub(super) offset: u64,
 }
 
@@ -62,7 +62,7 @@ impl Section {
         let mut section = Self { endian, interfaces: Vec::new(), bytes: Vec::new() };
         let mut body = Vec::from(endian.u32(0x1a2b_3c4d));
         body.extend([endian.u16(1), endian.u16(0)].concat());
-        // How long the section is has not been said.
+        // The section length is unspecified.
         body.extend(endian.u64(u64::MAX));
         body.extend(section.option(4, b"the generator of golden captures"));
         body.extend(section.option(END_OF_OPTIONS, &[]));
@@ -89,7 +89,7 @@ impl Section {
         self.block(INTERFACE_DESCRIPTION, &body);
     }
 
-    /// A frame on the interface of this number.
+    /// A frame on the interface with this number.
     pub(super) fn frame(&mut self, number: u32, frame: &Frame) {
         let Interface { resolution, offset, .. } = self.interfaces[number as usize];
         let time = resolution.count(frame.at - offset * 1_000_000_000);
@@ -110,7 +110,7 @@ impl Section {
         self.block(SIMPLE_PACKET, &body);
     }
 
-    /// One each of the blocks that a reader of packets passes over.
+    /// One of each block that a reader of packets skips.
     pub(super) fn others(&mut self) {
         let endian = self.endian;
         let mut names = [endian.u16(1), endian.u16(4 + 12)].concat();
@@ -144,7 +144,7 @@ impl Section {
     }
 }
 
-/// Filled up to whole words.
+/// Padded to whole words.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.resize(bytes.len().next_multiple_of(4), 0);

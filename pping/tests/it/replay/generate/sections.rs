@@ -1,4 +1,4 @@
-//! Captures with interfaces and sections.
+//! Captures with several interfaces and sections.
 
 use super::{
     Golden,
@@ -31,7 +31,7 @@ fn usual(number: u16) -> Vec<Passing> {
     Dialogue::new(Ip::v4(), number).usual().packets()
 }
 
-/// One flow passes four interfaces, which makes it four flows. Of another, no packet has a time.
+/// A flow that passes four interfaces is four flows. No packet of another flow has a time.
 fn interfaces(endian: Endian) -> Vec<u8> {
     let mut section = Section::new(endian);
     section.interface(interface(ETHERNET, Some("eth0")));
@@ -43,7 +43,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
         section.simple(&packet.on_ethernet());
     }
     section.others();
-    // An interface may be described when others have been used already, and need not have a name.
+    // An interface may be described after others have been used, and needs no name.
     section.interface(interface(NULL, None));
     section.interface(interface(RAW, None));
     for packet in usual(0) {
@@ -80,7 +80,7 @@ fn resolutions() -> Vec<u8> {
     section.bytes()
 }
 
-/// The flows of an interface go on when the next section has one of that number and name.
+/// The flows of an interface go on if the next section has one with the same number and name.
 fn sections() -> Vec<u8> {
     let packets = usual(0);
     let (before, after) = packets.split_at(1);

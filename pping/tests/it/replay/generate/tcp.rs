@@ -29,21 +29,21 @@ fn options() -> Vec<Frame> {
         |tsval, tsecr| with_options(&[&MSS, &[1], &WINDOW_SCALE, &SACK_PERMITTED, &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[1, 1, 1, 5, 18], &[7; 16], &[1], &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[253, 6, 1, 2, 3, 4], &timestamps(tsval, tsecr)]),
-        // The longest header there is.
+        // The longest possible header.
         |tsval, tsecr| with_options(&[&[1; 30], &timestamps(tsval, tsecr)]),
-        // Behind the end of the options there may be anything.
+        // Bytes behind the end of the options do not matter.
         |tsval, tsecr| with_options(&[&timestamps(tsval, tsecr), &[0, 8, 10, 8, 10, 9]]),
-        // None at all.
+        // No timestamps.
         |_, _| with_options(&[&MSS]),
         |tsval, tsecr| with_options(&[&[0], &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[253, 0], &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[253, 1], &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[253, 40], &timestamps(tsval, tsecr)]),
-        // A bad length ends the search, even that of the option itself.
+        // A wrong length ends the search, even the length of the timestamps option itself.
         |tsval, tsecr| with_options(&[&[8, 6, 9, 9, 9, 9], &timestamps(tsval, tsecr)]),
         // The header ends within the option.
         |tsval, tsecr| Tcp { words: Some(7), ..Tcp::stamped(tsval, tsecr) },
-        // It ends before it begins, and behind the packet.
+        // A header length below the minimum, and one beyond the packet.
         |tsval, tsecr| Tcp { words: Some(4), ..Tcp::stamped(tsval, tsecr) },
         |tsval, tsecr| Tcp { words: Some(15), ..Tcp::stamped(tsval, tsecr) },
     ];
@@ -55,7 +55,8 @@ fn options() -> Vec<Frame> {
         .collect()
 }
 
-/// Captures that hold only so many bytes of each frame. Payload is what the IP header says, not what is there.
+/// Captures that hold only so many bytes of each frame. The IP header tells the payload's length, not the captured
+/// bytes.
 fn snap_lengths() -> Vec<Frame> {
     let mut frames = Vec::new();
     let headers = 14 + 20 + 32;
@@ -64,7 +65,7 @@ fn snap_lengths() -> Vec<Frame> {
     {
         frames.extend(with_payload(number).into_iter().map(|frame| frame.cut(captured)));
     }
-    // Part of a dialogue is captured well enough.
+    // The start of a dialogue is captured far enough.
     for (index, frame) in with_payload(6).into_iter().enumerate() {
         frames.push(if index == 2 { frame.cut(headers - 4) } else { frame.cut(headers) });
     }

@@ -1,4 +1,4 @@
-//! What a recording is, for how long it waits, and what becomes of a flow. Times are in milliseconds.
+//! When a recording is made, how long it stays pending, and when a flow ends. Times are in ms.
 
 use super::{
     Frame, Golden,
@@ -64,7 +64,7 @@ fn retransmissions() -> Dialogue {
         .back(480, ACK, 0, 5480, 1460)
 }
 
-/// The echo is that of the first segment that is acknowledged; the others never come back.
+/// The echo is that of the first segment acknowledged; the other TSvals are never echoed.
 fn delayed_acks() -> Dialogue {
     handshake(2)
         .there(22, DATA, 9, 1022, 5000)
@@ -91,14 +91,14 @@ fn wrap() -> Dialogue {
         .there(43, DATA, 9, 1, 0)
         .back(62, ACK, 0, 3, 0)
         .back(64, ACK, 0, 4, 1)
-        // More than half the circle ahead is behind.
+        // More than half the number circle ahead counts as behind.
         .there(70, DATA, 9, 1 << 31 | 1, 4)
         .back(90, ACK, 0, 5, 1 << 31 | 1)
         .there(91, DATA, 9, 1 << 31, 5)
         .back(111, ACK, 0, 6, 1 << 31)
 }
 
-/// Without SYN, the first TSval seen may not be the first of its tick.
+/// Without a SYN, the first TSval seen may not be the first of its tick.
 fn midstream() -> Dialogue {
     new(4)
         .there(0, DATA, 9, 1000, 4990)
@@ -109,7 +109,7 @@ fn midstream() -> Dialogue {
         .there(23, ACK, 0, 1023, 5001)
 }
 
-/// Eight wait, a ninth has no room, and one that has waited for 10 s makes room.
+/// Eight are pending, a ninth has no room, and one that has been pending for 10 s makes room.
 fn slots() -> Dialogue {
     let mut dialogue = handshake(0);
     for number in 0..9 {
@@ -130,7 +130,7 @@ fn slots() -> Dialogue {
 
 fn echoes() -> Dialogue {
     let mut dialogue = new(1).request(0, 1).request(10, 1).reply(20, 1).reply(21, 1).reply(22, 2);
-    // The ninth has no room, but the repetition of one that waits needs none.
+    // The ninth has no room, but the repetition of a pending one needs none.
     for sequence in 10..19 {
         dialogue = dialogue.request(100 + u64::from(sequence), sequence);
     }
@@ -141,7 +141,7 @@ fn echoes() -> Dialogue {
     dialogue
 }
 
-/// The same ports again: nothing of the old connection is kept.
+/// The same ports again: nothing of the old connection remains.
 fn connections() -> Dialogue {
     handshake(0)
         .there(30, DATA, 9, 1030, 5000)
@@ -149,7 +149,7 @@ fn connections() -> Dialogue {
         .back(1020, SYN | ACK, 0, 8, 7)
         .there(1021, ACK, 0, 9, 8)
         .back(1030, ACK, 0, 10, 1030)
-        // A SYN before anything else was said is a retransmission.
+        // A SYN before any other segment is a retransmission.
         .there(2000, SYN, 0, 100, 0)
         .there(3000, SYN, 0, 1100, 0)
         .back(3020, SYN | ACK, 0, 9000, 1100)
@@ -176,7 +176,7 @@ fn resets() -> Dialogue {
         .back(1051, ACK, 0, 5021, 931)
 }
 
-/// Flows fall silent for as long as they may, and for longer.
+/// Flows that are idle for as long as they may, and for longer.
 fn idle() -> Vec<Dialogue> {
     let open = |number| handshake(number).back(40, DATA, 9, 5020, 1021).there(60, DATA, 9, 1060, 5020);
     let closing =
@@ -193,7 +193,7 @@ fn idle() -> Vec<Dialogue> {
         ping(120, 0, 32 * SECOND),
         new(1000).there(0, SYN, 0, 1000, 0).back(29 * SECOND, SYN | ACK, 0, 5000, 1000),
         new(1300).there(0, SYN, 0, 1000, 0).back(32 * SECOND, SYN | ACK, 0, 5000, 1000),
-        // The clock counts whole seconds since the first packet: one more than 30 here, and 30 there.
+        // Idle time is counted in whole seconds since the first packet: 31 for the first flow, 30 for the second.
         ping(2000, SECOND - 1, 31 * SECOND),
         ping(2400, 1, 31 * SECOND - 1),
         later(open(2500), 299),
@@ -201,7 +201,7 @@ fn idle() -> Vec<Dialogue> {
     ]
 }
 
-/// Less than a second back: nothing is forgotten, and no sample is negative.
+/// Less than a second back: nothing expires, and no sample is negative.
 fn a_little_back() -> Dialogue {
     handshake(0)
         .there(1000, DATA, 9, 2000, 5000)
@@ -216,8 +216,8 @@ fn a_little_back() -> Dialogue {
         .reply(2010, 1)
 }
 
-/// More than a second back, as where files were put together: what waits is forgotten, and each direction leaves
-/// out its first new TSval.
+/// More than a second back, as in joined files: pending recordings are dropped, and each direction leaves out its
+/// first new TSval.
 fn seconds_back() -> Dialogue {
     let again = 10 * SECOND;
     handshake(0)
@@ -235,7 +235,7 @@ fn seconds_back() -> Dialogue {
         .reply(220, 2)
 }
 
-/// The clock by which flows grow old goes on from where time went back to.
+/// Idle time goes on counting from the earlier time.
 fn an_hour_back() -> Dialogue {
     let hour = 60 * MINUTE;
     let dialogue = handshake(0).there(hour, SYN, 0, 70_000, 0).request(hour, 1);

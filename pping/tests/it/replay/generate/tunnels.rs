@@ -1,4 +1,4 @@
-//! What is in tunnels, which pping only looks into when asked.
+//! Tunnels, whose contents pping parses only when asked.
 
 use std::mem::swap;
 
@@ -18,7 +18,7 @@ const GENEVE: u16 = 6081;
 const GTP_U: u16 = 2152;
 const BRIDGING: u16 = 0x6558;
 
-/// What is behind the outer IP header: the number of its protocol, and its bytes.
+/// The protocol number and the bytes behind the outer IP header.
 type Inside = (u8, Vec<u8>);
 
 pub(super) fn captures() -> Vec<Golden> {
@@ -75,7 +75,7 @@ fn ip_in_ip() -> Vec<Vec<Frame>> {
     ]
 }
 
-/// Flags and version, then a word for each of checksum, key and sequence number that the flags announce.
+/// Flags and version, then a word for each of checksum, key and sequence number in the flags.
 fn gre(flags: u16, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [flags.to_be_bytes(), ethertype.to_be_bytes()].concat();
     header.resize(4 + 4 * (flags & 0xb000).count_ones() as usize, 0x5a);
@@ -96,7 +96,7 @@ fn gre_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v6(), Ip::v4(), 3, with(0x8000)),
         tunnel(&outer_v4(), Ip::v4(), 4, with(0xb000)),
         tunnel(&outer_v4(), Ip::v4(), 5, |packet| gre(0x2000, BRIDGING, &frame_of(packet))),
-        // Source routes and the version of PPTP are not looked through.
+        // Source routes and the version of PPTP are not parsed.
         tunnel(&outer_v4(), Ip::v4(), 6, with(0x4000)),
         tunnel(&outer_v4(), Ip::v4(), 7, |packet| gre(0x2001, 0x880b, &packet.bytes)),
     ]
@@ -119,12 +119,12 @@ fn vxlan_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v4(), Ip::v4(), 0, |packet| vxlan(VXLAN, packet)),
         tunnel(&outer_v6(), Ip::v6(), 1, |packet| vxlan(OLD_VXLAN, packet)),
         tunnel(&outer_v4(), Ip::v6(), 2, |packet| udp(VXLAN, &[8, 0, 0, 0, 0, 0, 42, 0], &frame_of(packet))),
-        // That of the generic protocol extension has the same header, and tells from another field what it carries.
+        // VXLAN-GPE has the same header, with another field for what it carries.
         tunnel(&outer_v4(), Ip::v4(), 3, |packet| vxlan(4790, packet)),
     ]
 }
 
-/// A header with `words` of options.
+/// A header with `words` words of options.
 fn geneve(words: u8, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [[words, 0], ethertype.to_be_bytes(), [0, 0], [42, 0]].concat();
     if words > 0 {
@@ -143,7 +143,7 @@ fn geneve_tunnels() -> Vec<Vec<Frame>> {
     ]
 }
 
-/// A message of GTP-U: flags, type, and what is behind the first 8 bytes.
+/// A GTP-U message: flags, type, and all behind the first 8 bytes.
 fn gtp(flags: u8, message: u8, optional: &[u8], bytes: &[u8]) -> Inside {
     let [high, low] = ((optional.len() + bytes.len()) as u16).to_be_bytes();
     let header = [&[flags, message, high, low, 0, 0, 0, 9], optional].concat();
@@ -156,17 +156,17 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, with(0x30, &[])),
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x32, &[0, 7, 0, 0])),
-        // A container of the PDU session, as between a 5G base station and its core.
+        // A PDU session container, as between a 5G base station and its core.
         tunnel(&outer_v4(), Ip::v6(), 2, with(0x34, &[0, 0, 0, 0x85, 1, 0x10, 9, 0])),
         // The container, then the PDCP number.
         tunnel(&outer_v4(), Ip::v4(), 3, with(0x36, &[0, 8, 0, 0x85, 1, 0x10, 9, 0xc0, 1, 0, 3, 0])),
-        // An end marker and an echo request carry nothing.
+        // An end marker and an echo request carry no packet.
         tunnel(&outer_v4(), Ip::v4(), 4, |packet| gtp(0x30, 254, &[], &packet.bytes)),
         tunnel(&outer_v4(), Ip::v4(), 5, |packet| gtp(0x32, 1, &[0, 9, 0, 0], &packet.bytes)),
     ]
 }
 
-/// Tunnels in tunnels: counted, and not measured.
+/// Tunnels in tunnels are counted, and not measured.
 fn nested() -> Vec<Vec<Frame>> {
     let in_middle =
         |packet: &Passing, inside: Inside| within(&Ip::between(v4(201), v4(202)), packet, &inside);
