@@ -48,7 +48,7 @@ pub(crate) fn v6(host: u8) -> IpAddr {
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, host.into()).into()
 }
 
-/// An Ethernet frame; `tags` are pairs of EtherType and tag control information, outermost first.
+/// An Ethernet frame; `tags` are pairs of `EtherType` and tag control information, outermost first.
 pub(crate) fn ethernet(tags: &[(u16, u16)], ethertype: u16, network: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for (identifier, control) in tags {

@@ -13,7 +13,7 @@ use super::{
     },
 };
 
-/// The offset of the EtherType in a frame without VLAN tags, and the value for IPv4.
+/// The offset of the `EtherType` in a frame without VLAN tags, and the value for IPv4.
 const ETHER_TYPE: usize = 12;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const PROTOCOL: usize = 23;

@@ -33,7 +33,7 @@ pub(in super::super) fn catalogue() -> Vec<Shape> {
         .collect()
 }
 
-/// EtherType and tag control information.
+/// `EtherType` and tag control information.
 type Tag = (u16, u16);
 
 /// A name, a frame, and what it should become.

@@ -64,7 +64,7 @@ fn retransmissions() -> Dialogue {
         .back(480, ACK, 0, 5480, 1460)
 }
 
-/// The echo is that of the first segment acknowledged; the other TSvals are never echoed.
+/// The echo is that of the first segment acknowledged; the other timestamps are never echoed.
 fn delayed_acks() -> Dialogue {
     handshake(2)
         .there(22, DATA, 9, 1022, 5000)
