@@ -1,4 +1,4 @@
-//! Compiles the programs, for the library to carry.
+//! Compiles the bench programs, which the library embeds.
 
 #[cfg(feature = "compiled")]
 fn main() -> Result<(), pping_ebpf_build::Error> {

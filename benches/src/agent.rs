@@ -1,6 +1,6 @@
-//! What the agent costs while samples come by the ten thousand: aggregated in the kernel, and pushed one by one.
+//! What the agent costs at ten thousands of samples a second: aggregated in the kernel, and reported one by one.
 //!
-//! Two hosts joined by a cable, of which one sends segments that each echo the one before. pping watches the other end.
+//! Two hosts joined by a cable. One sends segments, each of which echoes the one before. pping watches the other end.
 
 use std::{
     ffi::CString,
@@ -19,13 +19,13 @@ use pping_lab::{
 
 use crate::{frames, report::Report, watcher};
 
-/// Segments a second, and so samples.
+/// Segments and therefore samples a second.
 const RATE: u64 = 100_000;
 
-/// How long each way of reporting is watched.
+/// How long each way of reporting is measured.
 const TIME: Duration = Duration::from_secs(8);
 
-/// Segments that are sent at a time, at most.
+/// The highest number of segments sent at once.
 const BURST: u64 = 200;
 
 const INTERFACE: &str = "bench0";
@@ -38,7 +38,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         "\nthe agent's CPU time at {RATE} segments a second, each of which is to be a sample ({TIME:?} each)"
     );
     println!("{:<46} {:>10} {:>10} {:>10} {:>8}", "", "samples/s", "CPU", "us/sample", "lost");
-    // Without traffic the agent wakes up, and has the flow maps swept.
+    // Without traffic the agent still wakes up and sweeps the flow maps.
     let idle = watch(&sender, &receiver, "--format none", 0)?;
     let share = 100.0 * idle.cpu.as_secs_f64() / TIME.as_secs_f64();
     let name = "--format none, no packets at all";
@@ -65,7 +65,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What a way of reporting cost.
+/// The cost of a way of reporting.
 struct Cost {
     samples: u64,
     cpu: Duration,
@@ -80,7 +80,7 @@ fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str, connections:
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let cpu = thread::scope(|scope| {
         let sending = scope.spawn(|| sender.enter(|| send(connections, &stop, &sent)));
-        // Flows begin meanwhile.
+        // The flows open during this time.
         thread::sleep(Duration::from_secs(2));
         let before = cpu_time(pping.id());
         sent.store(0, Ordering::Relaxed);
@@ -100,13 +100,13 @@ fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str, connections:
     Ok(Cost { samples, cpu, lost })
 }
 
-/// The number before the first `word` of a text.
+/// The number before the first `word` in a text.
 fn number(text: &str, word: &str) -> Option<u64> {
     let (before, _) = text.split_once(word)?;
     before.rsplit([' ', '\n']).next()?.parse().ok()
 }
 
-/// CPU time that the threads of a process have used, to the nanosecond (`/proc/PID/task/TID/schedstat`).
+/// The CPU time of all threads of a process, to the nanosecond (`/proc/PID/task/TID/schedstat`).
 fn cpu_time(process: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
@@ -116,7 +116,7 @@ fn cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Sends segments of so many connections in turn until told to stop, [`RATE`] a second.
+/// Sends [`RATE`] segments a second, on so many connections in turn, until stopped.
 fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let socket = packet_socket()?;
     let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();
@@ -143,14 +143,14 @@ fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// A socket that sends frames as they are.
+/// A socket that sends raw frames.
 struct PacketSocket(OwnedFd);
 
 fn packet_socket() -> Result<PacketSocket> {
-    // SAFETY: it takes no pointers.
+    // SAFETY: takes numbers only.
     let descriptor = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW, 0) };
     ensure!(descriptor >= 0, "no packet socket: {}", io::Error::last_os_error());
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     let name = CString::new(INTERFACE)?;
     // SAFETY: a C string.
@@ -159,7 +159,7 @@ fn packet_socket() -> Result<PacketSocket> {
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_ifindex = ifindex as i32;
-    // SAFETY: an address of the length told.
+    // SAFETY: the length is that of the address.
     let bound = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as libc::socklen_t)
     };
@@ -169,7 +169,7 @@ fn packet_socket() -> Result<PacketSocket> {
 
 impl PacketSocket {
     fn send(&self, frame: &[u8]) -> Result<()> {
-        // SAFETY: a buffer of the length told.
+        // SAFETY: the length is that of the buffer.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
         ensure!(sent == frame.len() as isize, "sending: {}", io::Error::last_os_error());
         Ok(())

@@ -1,4 +1,4 @@
-//! A capture of many connections.
+//! Writes a capture of many connections.
 
 use std::{
     fs::File,
@@ -10,17 +10,17 @@ use anyhow::Result;
 
 use crate::frames;
 
-/// Bytes of each packet that are captured: all headers, and nothing else.
+/// The captured bytes of each packet: all headers, and nothing else.
 const SNAP_LENGTH: usize = 66;
 
-/// Connections that talk at the same time.
+/// Concurrent connections.
 pub(crate) const FLOWS: u32 = 4000;
 
 /// Nanoseconds from one packet to the next.
 const GAP: u64 = 1000;
 
-/// Writes a pcap file of `packets` segments with timestamps. Which connection is next is left to chance, as far as the
-/// processor's caches can tell.
+/// Writes a pcap file of `packets` segments with timestamps. The order of connections is random enough to defeat the
+/// processor's caches.
 pub(crate) fn write(path: &Path, packets: u32) -> Result<()> {
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let words = [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 0x0004_0000, 1];

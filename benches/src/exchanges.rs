@@ -5,8 +5,8 @@ use pping_common::rtt::Method;
 
 use crate::frames;
 
-/// Where the addresses are in a frame, the ports, and after them the numbers of TCP, the identifier and the number of an echo, and
-/// the payload of UDP.
+/// The offsets in a frame of the addresses, the ports, and what follows: TCP's numbers, an echo's identifier and
+/// number, UDP's payload.
 const SOURCE: u32 = 26;
 const DESTINATION: u32 = 30;
 const PORTS: u32 = 34;
@@ -14,7 +14,7 @@ const SEQUENCE: u32 = 38;
 const ACKNOWLEDGEMENT: u32 = 42;
 const ECHO: u32 = 38;
 const PAYLOAD: u32 = 42;
-/// Of TCP's timestamps, the second begins here.
+/// The offsets of TCP's timestamps.
 const TSVAL: u32 = 58;
 const TSECR: u32 = 62;
 
@@ -24,13 +24,13 @@ const SYN_ACK: u8 = 0x12;
 /// Bytes of each segment.
 const STEP: u32 = 1400;
 
-/// An exchange of which each is a sample.
+/// An exchange that gives a sample each time.
 pub(crate) struct Sampled {
     pub(crate) method: Method,
     pub(crate) exchange: Exchange,
-    /// What has to happen before.
+    /// The exchange that must come first.
     pub(crate) before: Option<Exchange>,
-    /// How many there can be.
+    /// The highest number of exchanges.
     pub(crate) most: u32,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn of_each_method() -> Vec<Sampled> {
         endless(Method::IcmpEcho, echoes),
         endless(Method::Dns, queries),
         Sampled { before: Some(opening), ..endless(Method::QuicSpin, spins) },
-        // Once in a flow.
+        // Once per flow.
         Sampled { most: 1 << 16, ..endless(Method::QuicHandshake, openings) },
     ]
 }
@@ -77,18 +77,18 @@ pub(crate) fn echoes(flows: u32) -> Exchange {
     )
 }
 
-/// Two SYNs of a flood, each from another source.
+/// Two SYNs of a flood, each from a new source.
 pub(crate) fn flood() -> Exchange {
     let from = |network: u32| Field { at: SOURCE, base: network << 24, step: 1, mask: 0xff_ffff };
     let syn = frames::syn();
     exchange((&syn, &[from(20)]), (&syn, &[from(30)]))
 }
 
-/// Packets of many flows in turn, twice `half` of them, a power of two.
+/// Packets of many flows in turn: twice `half`, which is a power of two.
 pub(crate) struct Crowd {
-    /// Has each flow of the one half seen in both directions, then each of the other.
+    /// Lets each flow of the first half be seen in both directions, then each of the second.
     pub(crate) before: [Exchange; 2],
-    /// A packet of a flow of the one half, and one of the other's, both as before.
+    /// A packet of a flow in the first half, and one of a flow in the second.
     pub(crate) packets: Exchange,
 }
 
@@ -104,12 +104,12 @@ pub(crate) fn crowd(half: u32) -> Crowd {
     }
 }
 
-/// The addresses of a client and a server, of which there are several.
+/// The addresses of a client and a server, both in a network of several.
 pub(crate) fn hosts(network: u8) -> [[u8; 4]; 2] {
     [[10, 77, network, 1], [10, 77, network, 2]]
 }
 
-/// Connections between these hosts through a router that has this address on the link, by these interfaces.
+/// Connections between these hosts through a router with this MAC address, by these interfaces.
 pub(crate) fn traffic(
     flows: u32,
     interfaces: [u32; 2],
@@ -128,12 +128,12 @@ pub(crate) fn traffic(
     Traffic { packets, interfaces, flows, reserved: 0 }
 }
 
-/// Two packets, each as it begins and what of it is another number each time.
+/// Two packets, each with its first bytes and the numbers that change.
 fn exchange(there: (&[u8], &[Field]), back: (&[u8], &[Field])) -> Exchange {
     Exchange { packets: [there, back].map(|(frame, fields)| made(frame, fields)) }
 }
 
-/// What is shorter than there is room for is padded: its header says where it ends.
+/// Shorter frames are padded: their headers say where they end.
 fn made(frame: &[u8], fields: &[Field]) -> Made {
     let mut made = Made { start: [0; MADE], fields: [Field::NONE; 2] };
     made.start.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
@@ -145,7 +145,7 @@ fn counted(at: u32, base: u32, step: u32) -> Field {
     Field { at, base, step, mask: u32::MAX }
 }
 
-/// The ports, one of which is another one each time.
+/// The ports, one of which changes each time.
 fn ports(step: u32, base: u32) -> Field {
     Field { at: PORTS, base, step, mask: 0xffff * step }
 }
@@ -155,12 +155,12 @@ fn echo_number() -> Field {
     Field { at: ECHO, base: 0x1234 << 16, step: 1, mask: 0xffff }
 }
 
-/// The checksum, which is none, and the ID.
+/// The checksum, which is zero, and the ID.
 fn dns_id() -> Field {
     Field { at: PAYLOAD - 2, base: 0, step: 1, mask: 0xffff }
 }
 
-/// The first byte of a short header, and what follows.
+/// The first byte of a short header, and the next ones.
 fn spin() -> Field {
     Field { at: PAYLOAD, base: 0x40 << 24, step: 0x20 << 24, mask: 0x20 << 24 }
 }

@@ -1,8 +1,8 @@
-//! How much less a router forwards while it is watched: one core of it, which has nothing else to do.
+//! How much less a router forwards while it is watched, on one core that does nothing else.
 //!
-//! A program makes the packets, run by `BPF_PROG_TEST_RUN` with live frames, which takes little of that core. From there they
-//! go the way of all packets: a cable, tc ingress, the routing table, tc egress, another cable, and a host that has no use for
-//! them.
+//! A program generates the packets, run by `BPF_PROG_TEST_RUN` with live frames, which takes little of that core.
+//! From there they take the path of all packets: a cable, tc ingress, the routing table, tc egress, another cable,
+//! and a host that drops them.
 
 use std::{ffi::CString, fs, io, net::Ipv4Addr, process::Command, thread};
 
@@ -24,57 +24,57 @@ use crate::{
     watcher::{self, Watcher},
 };
 
-/// Connections at the same time.
+/// Concurrent connections.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
 
 /// How often each is measured.
 const ROUNDS: u32 = 41;
 
-/// Packets each time, some 20 ms of them.
+/// Packets in each measurement, which take some 20 ms.
 const ROUND: u32 = 20_000;
 
-/// As many as the kernel takes from a network card at a time.
+/// The kernel's batch size for a network card.
 const BATCH: u32 = 64;
 
-/// Bytes of a frame.
+/// The length of a frame.
 const FRAME: usize = 14 + 20 + 32 + 100;
 
-/// Of all interfaces of the router.
+/// The MAC address of all interfaces of the router.
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
 const NOBODY_MAC: &str = "02:00:00:00:00:01";
 
-/// One of two ways through the router, by a pair of interfaces each.
+/// One of two paths through the router, with a pair of interfaces each.
 #[derive(Clone, Copy)]
 enum Way {
-    /// Nobody watches.
+    /// The path that nothing watches.
     Alone,
-    /// Somebody watches one of the interfaces.
+    /// The path with a watched interface.
     Watched,
 }
 
-/// The interface that is watched.
+/// The watched interface.
 pub(crate) const WATCHED: &str = "wan1";
 
 impl Way {
     const ALL: [Self; 2] = [Self::Alone, Self::Watched];
 
-    /// The router's interface to the clients, and that to the servers.
+    /// The router's interfaces to the clients and to the servers.
     fn interfaces(self) -> [String; 2] {
         ["lan", "wan"].map(|side| format!("{side}{}", self as u8))
     }
 
-    /// The hosts' other ends of them.
+    /// The hosts' ends of them.
     fn ends(self) -> [String; 2] {
         ["client", "server"].map(|side| format!("{side}{}", self as u8))
     }
 }
 
-/// Measures with pping in two ways, and with `beside`, a command of somebody else's that watches [`WATCHED`].
+/// Measures pping in two configurations, and `beside`, a foreign command that watches [`WATCHED`].
 pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
     let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
-    // On another core than the one that routes.
+    // On another core than the one that forwards.
     let command = |command: &str| Watcher::Command(format!("taskset --cpu-list 0 {command}"));
     let mut watchers = vec![
         ("nobody", Watcher::Nobody),
@@ -100,7 +100,7 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
             for round in 0..=ROUNDS {
                 let alone = router.forward(Way::Alone, flows, cpus - 1)?;
                 let watched = router.forward(Way::Watched, flows, cpus - 1)?;
-                // The first makes the flows, and warms up.
+                // The first round opens the flows, and warms up.
                 if round > 0 {
                     rounds.push((alone, watched));
                 }
@@ -127,7 +127,7 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A router between clients and servers, which are all one host.
+/// A router between clients and servers, which are all the same host.
 struct Router {
     namespace: Namespace,
     hosts: Namespace,
@@ -148,17 +148,17 @@ impl Router {
                 connect(End::new(&namespace, interface), End::new(&hosts, &end), Offloads::On)?;
                 ip(&format!("link set dev {interface} address {mac}"))?;
                 ip(&format!("route add {address} dev {interface}"))?;
-                // Not the address that the host has there: it has no use for these packets, and sees that at once.
+                // Not the MAC address of the host, which therefore drops the packets at once.
                 let neighbour = format!("neighbour replace {address} lladdr {NOBODY_MAC} dev {interface}");
                 ip(&format!("{neighbour} nud permanent"))?;
-                // With this a cable takes frames that come from a program.
+                // Without GRO a veth takes no frames from a program.
                 run(namespace.command("ethtool").args(["-K", interface, "gro", "on"]))?;
             }
         }
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
     }
 
-    /// Forwards for a while, on one core, and returns the ns that a packet took.
+    /// Forwards for a while on one core, and returns the ns per packet.
     fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
         let before = namespace.enter(|| sent(way))??;
@@ -187,7 +187,7 @@ impl Router {
     }
 }
 
-/// The number of an interface of this thread's namespace.
+/// The number of an interface in this thread's namespace.
 pub(crate) fn ifindex(interface: &str) -> Result<u32> {
     let name = CString::new(interface)?;
     // SAFETY: a C string.
@@ -196,9 +196,9 @@ pub(crate) fn ifindex(interface: &str) -> Result<u32> {
     Ok(number)
 }
 
-/// Packets that the router sent on their way.
+/// The packets that the router sent.
 fn sent(way: Way) -> Result<u64> {
-    /// What is sent follows eight figures of what was received.
+    /// Sent packets come behind eight numbers about received ones.
     const SENT_PACKETS: usize = 9;
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     way.interfaces().iter().try_fold(0, |sum, interface| {

@@ -24,10 +24,10 @@ pub(crate) fn tcp_v6(tsval: u32, tsecr: u32, payload: usize) -> Vec<u8> {
 }
 
 /// Packet `number` of connection `flow`: in turn, two segments of the server and the client's two ACKs for them. Each
-/// turn is a tick of the timestamps' clocks.
+/// round is a tick of the timestamps' clocks.
 pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
     const PAYLOAD: u32 = 100;
-    /// Where the sequence number and the acknowledgment number are.
+    /// The sequence number and the acknowledgment number.
     const NUMBERS: Range<usize> = 38..46;
     let (turn, tick, sent) = (number / 2, number / 4 + 1, number / 4 * 2 + number % 2);
     let [high, low] = flow.to_be_bytes();
@@ -43,7 +43,7 @@ pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
     frame
 }
 
-/// A segment of a connection each way, which [`stamp`] makes echo one another.
+/// A segment of a connection in each direction, which [`stamp`] makes echo one another.
 pub(crate) fn volley(connection: u16) -> [Vec<u8>; 2] {
     let [high, low] = connection.to_be_bytes();
     let client = [10, 1, high, low];
@@ -53,19 +53,19 @@ pub(crate) fn volley(connection: u16) -> [Vec<u8>; 2] {
     ]
 }
 
-/// Gives a segment its timestamps.
+/// Writes a segment's timestamps.
 pub(crate) fn stamp(segment: &mut [u8], tsval: u32, tsecr: u32) {
     const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
     segment[TIMESTAMPS..][..4].copy_from_slice(&tsval.to_be_bytes());
     segment[TIMESTAMPS + 4..][..4].copy_from_slice(&tsecr.to_be_bytes());
 }
 
-/// A segment that no timestamp can be read of.
+/// A segment whose timestamps cannot be read.
 pub(crate) fn tcp_without_timestamps() -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, None, 1400)
 }
 
-/// A datagram.
+/// A UDP datagram.
 pub(crate) fn udp() -> Vec<u8> {
     let mut datagram = vec![0; 8 + 1200];
     datagram[..4].copy_from_slice(&[0x9c, 0x40, 0x01, 0xbb]);
@@ -82,12 +82,12 @@ pub(crate) fn in_vxlan(frame: &[u8]) -> Vec<u8> {
     ip((SERVER, CLIENT), UDP, &datagram)
 }
 
-/// An echo request.
+/// An ICMP echo request.
 pub(crate) fn echo_request() -> Vec<u8> {
     echo((CLIENT, SERVER), 8)
 }
 
-/// An echo reply.
+/// An ICMP echo reply.
 pub(crate) fn echo_reply() -> Vec<u8> {
     echo((SERVER, CLIENT), 0)
 }
@@ -98,12 +98,12 @@ fn echo(addresses: ([u8; 4], [u8; 4]), kind: u8) -> Vec<u8> {
     ip(addresses, ICMP, &echo)
 }
 
-/// The SYN of a client that knows no timestamps.
+/// The SYN of a client without timestamps.
 pub(crate) fn syn() -> Vec<u8> {
     flagged(segment((CLIENT, SERVER), PORTS, None, 0), 0x02)
 }
 
-/// A segment of the server without payload, with these flags.
+/// A segment of the server with these flags, without payload.
 pub(crate) fn tcp_answer(has_timestamps: bool, flags: u8) -> Vec<u8> {
     let timestamps = has_timestamps.then_some((7, 1));
     flagged(segment((SERVER, CLIENT), (PORTS.1, PORTS.0), timestamps, 0), flags)
@@ -150,7 +150,7 @@ fn datagram(is_of_client: bool, port: u16, payload: &[u8]) -> Vec<u8> {
     ip(addresses, UDP, &datagram)
 }
 
-/// Fills in the checksum of the IPv4 header, which whoever passes a packet on looks at (RFC 791, 3.1).
+/// Writes the checksum of the IPv4 header, which routers check (RFC 791, section 3.1).
 pub(crate) fn fill_in_checksum(frame: &mut [u8]) {
     const HEADER: Range<usize> = 14..34;
     const CHECKSUM: Range<usize> = 24..26;

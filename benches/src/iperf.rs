@@ -1,8 +1,8 @@
-//! What watching costs under real traffic: a client, a router and a server, and TCP of iperf3 through the router.
+//! What watching costs under real traffic: a client, a router and a server, with iperf3's TCP through the router.
 //!
-//! The kernel itself takes the time of each run of a program (`BPF_ENABLE_STATS`), which takes part of that time too: so the
-//! same is measured of an empty program. Offloads of the cables are on, as they are by default, so a "packet" of a stream is up to
-//! 64 KiB here, as it is on a host whose network card does the rest. On the one interface that is watched each is seen once.
+//! The kernel times each run of a program (`BPF_ENABLE_STATS`), which itself takes part of that time: so an empty
+//! program is measured too. Offloads of the cables are on, as they are by default, so a "packet" of a stream is up to
+//! 64 KiB here, as it is on a host whose network card splits it. The one watched interface sees each packet once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ use crate::{
     watcher::{self, Watcher, Watching},
 };
 
-/// TCP connections at the same time.
+/// Concurrent TCP connections.
 const STREAMS: [u32; 2] = [1, 16];
 
 /// How often each is measured, and for how many seconds.
@@ -41,29 +41,29 @@ const SECONDS: u32 = 3;
 /// The program that does nothing.
 const EMPTY: &str = "baseline_empty";
 
-/// Network and host, of which the router has the second each.
+/// The addresses of client and server, in whose networks the router is host 2.
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 1, 1);
 
-// Of `enum bpf_prog_type` in linux/bpf.h: those that packets come to.
+// From `enum bpf_prog_type` in linux/bpf.h: the types of programs that handle packets.
 const SCHED_CLS: u32 = 3;
 const SCHED_ACT: u32 = 4;
 const XDP: u32 = 6;
 
-/// What was measured while somebody watched.
+/// The measurements of one watcher.
 #[derive(Default)]
 struct Measured {
-    /// Nanoseconds of each run of a program for a packet.
+    /// The ns of each run of a program for a packet.
     each: Vec<f64>,
-    /// Thousands of those a second.
+    /// Thousands of packets a second.
     packets: Vec<f64>,
     /// Gbit/s that arrived.
     throughput: Vec<f64>,
 }
 
-/// Measures pping, and `beside`, a command of somebody else's that watches [`WATCHED`], in turn.
+/// Measures pping, and `beside`, a foreign command that watches [`WATCHED`], in turn.
 pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
-    // They are kept for as long as this is open.
+    // The kernel keeps statistics as long as this is open.
     let _statistics =
         enable_stats(Stats::RunTime).context("switching on statistics of programs (Linux 5.8)")?;
     let pping = format!("{} -v -i {WATCHED} --ingress tc -w /dev/null", watcher::pping()?.display());
@@ -137,7 +137,7 @@ struct Path {
     client: Namespace,
     router: Namespace,
     empty: Ebpf,
-    /// What the client sends to; gone before the namespaces are.
+    /// The iperf3 server; dropped before the namespaces are.
     _listening: Process,
     _server: Namespace,
 }
@@ -159,14 +159,14 @@ impl Path {
                 .arg(gateway.to_string()))?;
         }
         let mut command = server.command("iperf3");
-        // Without --forceflush the line that is waited for stays in a buffer.
+        // Without --forceflush the awaited line stays in a buffer.
         command.args(["--server", "--forceflush"]);
         let mut listening = Process::spawn(command)?;
         listening.wait_for_output("Server listening", Duration::from_secs(10))?;
         Ok(Self { client, router, empty: kernel::baseline()?, _listening: listening, _server: server })
     }
 
-    /// Has somebody watch while iperf3 sends for a while.
+    /// Has `watcher` watch while iperf3 sends for a while.
     fn measure(&mut self, watcher: &Watcher, streams: u32, measured: &mut Measured) -> Result<()> {
         let strangers: BTreeSet<u32> = packet_programs().into_keys().collect();
         let watching = watcher.watch(&self.router, WATCHED, &mut self.empty)?;
@@ -191,7 +191,7 @@ impl Path {
         Ok(())
     }
 
-    /// The numbers of a watcher's programs: those that were not there before it.
+    /// The ids of a watcher's programs: those that were not loaded before it.
     fn programs(&self, watching: &Watching, strangers: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
         Ok(match watching {
             Watching::Nobody => BTreeSet::new(),
@@ -205,7 +205,7 @@ impl Path {
         })
     }
 
-    /// Sends from client to server, and returns how many Gbit/s arrived.
+    /// Sends from client to server, and returns the Gbit/s that arrived.
     fn send(&self, streams: u32) -> Result<f64> {
         let mut iperf = self.client.command("iperf3");
         iperf.args(["--json", "--client", &SERVER.to_string()]);
@@ -216,10 +216,10 @@ impl Path {
     }
 }
 
-/// How often each program of the machine that packets come to has run, and for how long, by its number.
+/// For each packet program of the machine, by id: the number of its runs, and their total time.
 fn packet_programs() -> BTreeMap<u32, (u64, Duration)> {
     loaded_programs()
-        // What is gone meanwhile was not a watcher's.
+        // A program that is gone by now was not the watcher's.
         .flatten()
         .filter(|program| [SCHED_CLS, SCHED_ACT, XDP].contains(&(program.program_type() as u32)))
         .map(|program| (program.id(), (program.run_count(), program.run_time())))

@@ -1,8 +1,8 @@
 //! What a packet costs in the kernel.
 //!
-//! Each program is run by `BPF_PROG_TEST_RUN` on one packet many times over, and the kernel says how long a
-//! run took. An empty program is measured in every round just before and is subtracted, since the machine
-//! is shared and its speed changes; of the rounds the median is reported, and the lowest and highest.
+//! Each program is run by `BPF_PROG_TEST_RUN` on one packet many times, and the kernel says how long a run took. An
+//! empty program is measured in every round just before and subtracted, because the machine is shared and its speed
+//! changes. The report has the median of the rounds, with the lowest and the highest.
 
 use std::{
     thread,
@@ -36,19 +36,19 @@ use crate::{
     report::Report,
 };
 
-/// The loopback interface, by which test runs pretend to come in.
+/// The loopback interface, which test runs use as their interface.
 const LOOPBACK: u32 = 1;
 
-/// Flows that there is room for, at least, where many are in turn.
+/// The lowest capacity in flows where many are used in turn.
 const CROWD: u32 = 1 << 18;
 
-/// Events that surely fit the ring between two rounds.
+/// Events that are certain to fit the ring between two rounds.
 const EVENTS_PER_ROUND: u32 = 16_384;
 
-/// Bytes that push a program and what it needs out of the caches of a core.
+/// Enough bytes to evict a program and its data from the caches of a core.
 const OTHER_MEMORY: usize = 1 << 20;
 
-/// Packets that others are compared with.
+/// The packets that others are compared with.
 const REPEATED: &str = "TCP with timestamps, repeated";
 const REPEATED_V6: &str = "the same over IPv6";
 const QUIC: &str = "UDP of a QUIC connection, repeated";
@@ -78,7 +78,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     let parse = own("baseline_parse")?;
     report.print("parsing, and reading the clock", &parse);
 
-    // The default rate limit, so nothing but the first of a kind is recorded.
+    // The default rate limit, so only the first packet of each kind is recorded.
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
     let settings = LoadOptions { rules, ..LoadOptions::DEFAULT };
     let kernel = watching_loopback(&settings)?;
@@ -163,7 +163,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Measures programs that find nothing of what they need in the caches of a core.
+/// Measures programs that find none of their data in the caches of a core.
 fn cold(rounds: Rounds, baseline: &Ebpf, kernel: &Kernel, packet: &[u8], report: &mut Report) -> Result<()> {
     println!("\nSingle runs, each after a megabyte of other memory was written to:");
     for (name, program, packet) in [
@@ -179,7 +179,7 @@ fn cold(rounds: Rounds, baseline: &Ebpf, kernel: &Kernel, packet: &[u8], report:
     Ok(())
 }
 
-/// Has the QUIC connection opened whose packets are measured.
+/// Opens the QUIC connection whose packets are measured.
 fn open_quic(kernel: &Kernel) -> Result<()> {
     let opened = || {
         let counters = kernel.counters.get(&0, 0)?;
@@ -192,7 +192,7 @@ fn open_quic(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// What the first packet costs where a kernel lacks something.
+/// What the most common packet costs on kernels that lack a feature.
 fn older_kernels(
     rounds: Rounds,
     settings: &LoadOptions,
@@ -207,7 +207,7 @@ fn older_kernels(
     let measure = |kernel: &Kernel| {
         rounds.measure((baseline, "baseline_empty"), (&kernel.programs, name), packet, || ())
     };
-    // The lease begins here, and the rounds take less than it lasts.
+    // The lease begins here, and lasts longer than the rounds.
     let leased = without(&[Feature::Tcx])?;
     let began = Instant::now();
     let figure = measure(&leased)?;
@@ -221,9 +221,9 @@ fn older_kernels(
 }
 
 impl Rounds {
-    /// What a new `TSval` and its echo cost together, over making the two packets.
+    /// The cost of a new `TSval` and its echo together, without generating the two packets.
     fn echo(self, settings: LoadOptions, packet: &[u8]) -> Result<Figure> {
-        // The program has all of pping in it twice, and has use for this method only.
+        // The program contains all of pping twice, and uses this method only.
         let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules };
         let mut kernel = exchanging(&LoadOptions { rules, ..settings })?;
         let Kernel { programs, events, series, .. } = &mut kernel;
@@ -244,12 +244,12 @@ impl Rounds {
         Ok(figure)
     }
 
-    /// What a packet and its answer cost together, over making them.
+    /// The cost of a packet and its answer together, without generating them.
     fn exchange(self, sampled: &Sampled) -> Result<Figure> {
         let rules = Rules { methods: Methods::NONE.and(sampled.method), ..Rules::UNLIMITED };
         let mut kernel = exchanging(&LoadOptions { rules, emit: Emit::NOTHING, ..LoadOptions::DEFAULT })?;
         let Kernel { programs, series, .. } = &mut kernel;
-        // The largest: what is shorter ends where its header says.
+        // The longest one: shorter frames end where their headers say.
         let packet = frames::tcp(1, 2, 1400);
         if let Some(before) = &sampled.before {
             tell(programs, before)?;
@@ -277,7 +277,7 @@ impl Rounds {
         Ok(figure)
     }
 
-    /// What a packet of each of two flows costs, over making them, when there are as many flows in turn.
+    /// The cost of a packet of each of two flows, without generating them, with as many flows in turn.
     fn crowd(self, half: u32) -> Result<Figure> {
         let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
         let max_flows = CROWD.max(4 * half);
@@ -295,7 +295,7 @@ impl Rounds {
         self.measure(subtracted, program, &packet, || ())
     }
 
-    /// What two SYNs of a flood cost together, over making them, when there are more than there is room for.
+    /// The cost of two SYNs of a flood together, without generating them, when the table is full.
     fn flood(self) -> Result<Figure> {
         let mut kernel = exchanging(&LoadOptions::DEFAULT)?;
         tell(&mut kernel.programs, &exchanges::flood())?;
@@ -305,7 +305,7 @@ impl Rounds {
     }
 }
 
-/// The program of [`exchanges`], as the agent loads programs.
+/// The programs of [`exchanges`], loaded as the agent loads programs.
 pub(crate) fn exchanging(settings: &LoadOptions) -> Result<Kernel> {
     let mut kernel = load::open(BASELINE, settings)?;
     load_all(&mut kernel.programs)?;
@@ -313,7 +313,7 @@ pub(crate) fn exchanging(settings: &LoadOptions) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// Has the programs make these packets.
+/// Sets the packets that the programs generate.
 pub(crate) fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
     let map = programs.map_mut("EXCHANGE").context("there is no map of the exchange")?;
     Array::try_from(map)?.set(0, *exchange, 0)?;
@@ -328,12 +328,12 @@ pub(crate) fn watching_loopback(settings: &LoadOptions) -> Result<Kernel> {
 }
 
 fn register(kernel: &mut Kernel) -> Result<()> {
-    // To the kernel, loopback has Ethernet headers.
+    // The kernel gives loopback Ethernet headers.
     Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772 }.register(kernel)?;
     Ok(())
 }
 
-/// The programs to measure against.
+/// The programs to compare with.
 pub(crate) fn baseline() -> Result<Ebpf> {
     let mut kernel = load::open(BASELINE, &LoadOptions::DEFAULT)?;
     load_all(&mut kernel.programs)?;

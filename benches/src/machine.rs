@@ -1,8 +1,8 @@
-//! What the figures were measured on.
+//! The machine that the figures were measured on.
 
 use std::fs;
 
-/// Processor, number of cores and kernel, in a line.
+/// Processor, number of cores and kernel, in one line.
 pub(crate) fn describe() -> String {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo

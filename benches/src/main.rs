@@ -29,18 +29,18 @@ use measure::Rounds;
 use report::Report;
 use serde::Serialize;
 
-/// Measures what a packet costs in the kernel, in nanoseconds over an empty program, and under real traffic, how much less a
-/// router forwards, what samples cost the agent and how many it can take, what memory flows take, how long a sweep of them
-/// takes and packets wait for it, how fast captures are read, and how long a scrape takes.
+/// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; a router's
+/// loss of throughput; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
+/// how long packets wait for it; reading captures; and scrapes.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
     #[arg(long, value_enum)]
     only: Option<Part>,
-    /// Also have this watch the router, in turn with pping: a command that watches `wan1` until it is interrupted
+    /// Also measure this command, in turn with pping, on the router: it must watch `wan1` until interrupted
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
-    /// Rounds in the kernel, of which the median is taken
+    /// Rounds in the kernel, of which the median is reported
     #[arg(long, default_value_t = 21)]
     rounds: u32,
     /// Runs of each program in a round
@@ -49,21 +49,21 @@ struct Arguments {
     /// Packets in the capture
     #[arg(long, default_value_t = 2_000_000)]
     packets: u32,
-    /// Also write the figures to this file, with each round
+    /// Also write the figures of each round to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Measure nothing: serve metrics of made-up networks at this address until killed
+    /// Measure nothing, and serve metrics of made-up networks at this address until killed
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<SocketAddr>,
-    /// Groups that are served
+    /// Groups in the served metrics
     #[arg(long, default_value_t = 1_000)]
     groups: u32,
-    /// Seconds of traffic that pass in one, so that a scrape interval of a second is like one of this many
+    /// Seconds of traffic added per second, so that a scrape interval of a second acts like one of this many
     #[arg(long, default_value_t = 1)]
     step: u64,
 }
 
-/// What can be measured by itself, in the order in which all is.
+/// The parts that can be measured alone, in the order of a whole run.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 enum Part {
@@ -71,19 +71,19 @@ enum Part {
     Kernel,
     /// Sweeps of a million flows
     Sweep,
-    /// Packets that come while a million flows are swept
+    /// Packets that arrive during a sweep of a million flows
     Stalls,
-    /// A router whose one core is busy
+    /// A router with one busy core
     Forwarding,
     /// The programs in the kernel, while iperf3 sends through a router
     Iperf,
-    /// Events that the agent can take on one core
+    /// Events that the agent can handle on one core
     Pipeline,
     /// Memory of flows and of the agent, and how long it takes to start
     Memory,
-    /// The agent, while samples come
+    /// The agent, while samples arrive
     Agent,
-    /// Captures, beside tshark
+    /// Captures, compared with tshark
     Replay,
     /// Scrapes of metrics
     Scrape,

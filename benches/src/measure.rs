@@ -1,4 +1,4 @@
-//! Running programs and taking the time.
+//! Runs programs and takes the time.
 
 use std::{hint, io, mem, time::Duration};
 
@@ -12,30 +12,30 @@ use serde::Serialize;
 /// How often to measure.
 #[derive(Clone, Copy)]
 pub(crate) struct Rounds {
-    /// Rounds, of which the median is taken.
+    /// Rounds, of which the median is reported.
     pub(crate) rounds: u32,
     /// Runs of each program in a round.
     pub(crate) repeat: u32,
 }
 
-/// Single runs of each program in a round, where caches are cold.
+/// Single runs of each program in a round with cold caches.
 const COLD_RUNS: usize = 500;
 
-/// What was measured, mostly nanoseconds per run over the program that was subtracted.
+/// A measurement, mostly in ns per run, with the baseline subtracted.
 #[derive(Clone, Serialize)]
 pub(crate) struct Figure {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// Of each round, one after the other.
+    /// The value of each round, in order.
     rounds: Vec<f64>,
-    /// What was subtracted in each round, if anything was.
+    /// What was subtracted in each round, if anything.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     baseline: Vec<f64>,
 }
 
 impl Rounds {
-    /// What a run of `program` takes longer than one of `baseline`, on the same packet. They take turns,
+    /// Measures how much longer a run of `program` takes than one of `baseline` on the same packet. They alternate,
     /// and `between` is called after each round.
     pub(crate) fn measure(
         self,
@@ -58,8 +58,8 @@ impl Rounds {
         Ok(Figure { baseline: bases, ..Figure::of(over)? })
     }
 
-    /// The same of single runs with cold caches: before each of them so many bytes of other memory are written to. A round is the
-    /// median of [`COLD_RUNS`].
+    /// The same for single runs with cold caches: before each of them, so many bytes of other memory are written. A
+    /// round is the median of [`COLD_RUNS`].
     pub(crate) fn measure_cold(
         self,
         baseline: (&Ebpf, &str),
@@ -67,7 +67,7 @@ impl Rounds {
         packet: &[u8],
         bytes: usize,
     ) -> Result<Figure> {
-        /// Bytes of memory that a cache keeps together.
+        /// The size of a cache line, in bytes.
         const CACHE_LINE: usize = 64;
         let mut elsewhere = vec![0_u8; bytes];
         let mut once = |program| {
@@ -91,7 +91,7 @@ impl Rounds {
 }
 
 impl Figure {
-    /// From what was measured in each round.
+    /// From the value of each round.
     pub(crate) fn of(rounds: impl IntoIterator<Item = f64>) -> Result<Self> {
         let rounds: Vec<f64> = rounds.into_iter().collect();
         let mut sorted = rounds.clone();
@@ -107,7 +107,7 @@ impl Figure {
     }
 }
 
-/// Nanoseconds that a run took, on the average of `repeat`.
+/// The ns of a run, averaged over `repeat` runs.
 pub(crate) fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -> Result<f64> {
     let options = TestRunOptions { data_in: Some(packet), repeat, ..TestRunOptions::default() };
     let result = match programs.program(name).with_context(|| format!("{name} is not in the object"))? {
@@ -119,9 +119,9 @@ pub(crate) fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -
     Ok(result.with_context(|| format!("running {name}"))?.duration.as_nanos() as f64)
 }
 
-/// CPU time that this thread has used, in the kernel too.
+/// The CPU time of this thread, in user space and kernel.
 pub(crate) fn cpu_time() -> Result<Duration> {
-    // SAFETY: plain numbers, for which all zeroes is a value.
+    // SAFETY: plain numbers, for which all zeroes is a valid value.
     let mut time: libc::timespec = unsafe { mem::zeroed() };
     // SAFETY: a valid pointer to write to.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
@@ -129,11 +129,11 @@ pub(crate) fn cpu_time() -> Result<Duration> {
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Keeps this thread on a core.
+/// Pins this thread to a core.
 pub(crate) fn stay_on(cpu: usize) -> Result<()> {
-    // SAFETY: plain bits, for which all zeroes is a value.
+    // SAFETY: plain bits, for which all zeroes is a valid value.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: a set of the length told; `CPU_SET` checks whether there is such a bit.
+    // SAFETY: the length is that of the set; `CPU_SET` checks whether it has such a bit.
     let result = unsafe {
         libc::CPU_SET(cpu, &mut set);
         libc::sched_setaffinity(0, size_of_val(&set), &raw const set)

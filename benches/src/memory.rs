@@ -1,8 +1,9 @@
-//! The memory that flows take in the kernel, what the agent takes for itself, and how long it takes to begin.
+//! The memory of flows in the kernel, the memory of the agent, and how long it takes to start.
 //!
-//! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), of all that a running pping holds.
-//! The agent's own is its resident set at rest, which counts pages of the maps that it has mapped and those of its program file.
-//! It has begun when it tells that it watches; beside that is a run of the same program that tells its version and ends.
+//! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), summed over all maps of
+//! a running pping. The agent's own memory is its resident set at rest, which includes mapped pages of maps and of
+//! its program file. It has started when it reports that it watches; for comparison, the same program is run to print
+//! its version.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -17,18 +18,18 @@ use pping_lab::{Namespace, Process, Signal};
 
 use crate::{measure::Figure, report::Report, watcher};
 
-/// Flows of each address family that there is room for.
+/// The capacity in flows of each address family.
 const MAX_FLOWS: [u32; 2] = [DEFAULT_MAX_FLOWS, 1_000_000];
 
 /// How often pping is started.
 const STARTS: usize = 9;
 
-/// How long it rests before its memory is looked at: the first sweep is over then.
+/// How long it rests before its memory is read: the first sweep is over by then.
 const REST: Duration = Duration::from_millis(1_500);
 
 const INTERFACE: &str = "lo";
 
-/// Bytes in a MiB, and in a megabyte.
+/// Bytes in a MiB, and in a MB.
 const MIB: f64 = (1 << 20) as f64;
 const MB: f64 = 1e6;
 
@@ -105,7 +106,7 @@ fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Starts pping, and tells how long it took to watch.
+/// Starts pping, and returns how long it took to watch.
 fn watch(host: &Namespace, arguments: &[&str]) -> Result<(Process, Duration)> {
     let mut command = host.command(watcher::pping()?);
     command.args(["-v", "-i", INTERFACE, "--format", "none"]).args(arguments);
@@ -116,13 +117,13 @@ fn stop(mut process: Process) -> Result<()> {
     Ok(process.stop(Signal::SIGINT, Duration::from_secs(10))?)
 }
 
-/// What the maps of a process take, in bytes, by name.
+/// The memory of a process's maps, in bytes, by name.
 fn maps(process: u32) -> Result<HashMap<String, u64>> {
     let names: HashMap<u64, String> = loaded_maps()
         .flatten()
         .map(|map| (u64::from(map.id()), map.name_as_str().unwrap_or_default().to_owned()))
         .collect();
-    // One map can have several descriptors.
+    // A map can have several descriptors.
     let mut bytes = BTreeMap::new();
     for descriptor in fs::read_dir(format!("/proc/{process}/fdinfo"))? {
         let Ok(text) = fs::read_to_string(descriptor?.path()) else { continue };
@@ -150,7 +151,7 @@ impl Resident {
         let kib = |name| number(&status, name).with_context(|| format!("no {name} in /proc/PID/status"));
         let (mut maps, mut is_map) = (0, false);
         for line in fs::read_to_string(format!("/proc/{process}/smaps"))?.lines() {
-            // The line of a mapping has an address first, those that are of it a word with a colon.
+            // A mapping begins with a line that has an address first; the others begin with a word and a colon.
             if line.split(' ').next().is_some_and(|word| !word.ends_with(':')) {
                 is_map = line.ends_with("bpf-map");
             } else if is_map {
@@ -160,14 +161,14 @@ impl Resident {
         Ok(Self { all: kib("VmRSS:")? << 10, own: kib("RssAnon:")? << 10, maps: maps << 10 })
     }
 
-    /// All, what is its own, what is maps, and the rest.
+    /// Total, private, maps, and the rest.
     fn parts(&self) -> [u64; 4] {
         let Self { all, own, maps } = *self;
         [all, own, maps, all.saturating_sub(own + maps)]
     }
 }
 
-/// The number that follows a name at the beginning of a line.
+/// The number behind a name at the beginning of a line.
 fn number(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Samples of many networks, made up.
+//! Made-up samples of many networks.
 
 use std::{net::Ipv4Addr, sync::Arc};
 
@@ -8,7 +8,7 @@ use pping_common::{
     rtt::Method,
 };
 
-/// What `groups` networks have in the given second: each up to 19 samples, mostly around an RTT of its own.
+/// The samples of `groups` networks in the given second: up to 19 each, mostly around the network's own RTT.
 pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, Tally)> {
     (0..groups).map(|number| (name(number), tally(number, second))).collect()
 }
@@ -29,7 +29,7 @@ fn tally(number: u32, second: u64) -> Tally {
     let usual = 2_000_000 + u64::from(number) * 997_331 % 60_000_000;
     let mut tally = Tally::EMPTY;
     for _ in 0..random.below(20) {
-        // Sums of some are spread as RTTs are: close together, with a tail.
+        // Products of random numbers are distributed like RTTs: close together, with a tail.
         let queued = random.below(usual) * random.below(8) * random.below(8) / 32;
         tally.sample(usual + queued);
     }
@@ -41,7 +41,7 @@ fn tally(number: u32, second: u64) -> Tally {
     tally
 }
 
-/// `SplitMix64`: the same every time, and good enough for this.
+/// `SplitMix64`: deterministic, and good enough for this.
 struct Random(u64);
 
 impl Random {

@@ -1,8 +1,8 @@
-//! How many events the agent can take on one core: drained, aggregated, and written as JSON lines.
+//! How many events the agent can handle on one core: drained, aggregated, and written as JSON lines.
 //!
-//! The programs of the kernel fill the ring with samples, and what the agent does as it runs empties it, in this one thread
-//! whose CPU time is taken. Beside that is draining them without doing anything with them. The ring is filled anew each time,
-//! so events come from a cache as warm as it is when they come from the network.
+//! The kernel programs fill the ring with samples. One thread, whose CPU time is measured, empties it as the agent
+//! does; for comparison it drains the ring without further work. The ring is refilled each time, so events are in the
+//! caches, as they are when they come from the network.
 
 use std::{fs::OpenOptions, hint::black_box, io::Write as _};
 
@@ -31,10 +31,10 @@ use crate::{
     report::Report,
 };
 
-/// Flows that samples are of.
+/// The flows of the samples.
 const FLOWS: u32 = 1_024;
 
-/// Events that surely fit the ring.
+/// Events that are certain to fit the ring.
 const EVENTS: u32 = 16_384;
 
 /// How often each is measured.
@@ -77,7 +77,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         for (doing, rates) in Doing::ALL.into_iter().zip(&mut rates) {
             fill(&mut kernel)?;
             let rate = agent.take(&mut kernel, doing)?;
-            // The first opens the flows, and warms up.
+            // The first round opens the flows, and warms up.
             if round > 0 {
                 rates.push(rate);
             }
@@ -98,9 +98,9 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Has the programs tell of samples.
+/// Has the programs report samples.
 fn fill(kernel: &mut Kernel) -> Result<()> {
-    // What the agent does once a second: it then knows the series by its places.
+    // The agent does this once a second, and then knows each series by its index.
     kernel.series.rotate();
     kernel.series.take(|_, _| ())?;
     kernel.series.commit()?;
@@ -108,7 +108,7 @@ fn fill(kernel: &mut Kernel) -> Result<()> {
     Ok(())
 }
 
-/// What of the agent events go through.
+/// The part of the agent that events pass through.
 struct Agent {
     individual: Reporter,
     by_flow: Reporter,
@@ -125,7 +125,7 @@ impl Agent {
         })
     }
 
-    /// Empties the ring, and returns how many million events a second that were.
+    /// Empties the ring, and returns the rate in million events a second.
     fn take(&mut self, kernel: &mut Kernel, doing: Doing) -> Result<f64> {
         let Self { individual, by_flow, names } = self;
         let mut encoder = format::encoder(Format::Jsonl);
@@ -139,7 +139,7 @@ impl Agent {
                 taken += 1;
             }),
             Doing::Aggregating => {
-                // No record comes of any: what is lost is looked at below.
+                // Nothing is written: losses are checked below.
                 taken = EVENTS;
                 events::records(kernel, by_flow, names, clock, |_| ())
             }

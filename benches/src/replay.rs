@@ -1,4 +1,4 @@
-//! How fast captures are measured, beside tshark on the same file.
+//! How fast captures are read, compared with tshark on the same file.
 
 use std::{
     fs, io,
@@ -12,20 +12,20 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{capture, measure::Figure, report::Report, watcher};
 
-/// Runs of pping, of which the median is taken. The first is left out, as it brings the file into the page cache.
+/// Runs of pping, of which the median is reported. The first one only brings the file into the page cache.
 const RUNS: usize = 7;
 
-/// How often to look how much memory a program has had.
+/// How often a program's memory is read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a run took.
+/// The cost of a run.
 struct Run {
     seconds: f64,
-    /// The most memory it had, in bytes.
+    /// Its peak memory, in bytes.
     peak_memory: u64,
 }
 
-/// Measures `pping -r` on a capture of `packets`, then tshark on the same.
+/// Measures `pping -r` on a capture of `packets`, then tshark on the same file.
 pub(crate) fn measure(packets: u32, report: &mut Report) -> Result<()> {
     let file = std::env::temp_dir().join(format!("pping-bench-{}.pcap", std::process::id()));
     capture::write(&file, packets).with_context(|| format!("writing {}", file.display()))?;
@@ -75,7 +75,7 @@ fn run(command: &mut Command) -> Result<Run> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        // Nothing is left to look at once it has ended.
+        // It fails once the program has ended.
         peak_memory = peak_of(child.id()).unwrap_or(peak_memory);
         thread::sleep(LOOK_INTERVAL);
     };

@@ -1,4 +1,4 @@
-//! How long a scrape takes, by the number of groups, beside copying as many bytes and beside the client library.
+//! How long a scrape takes, by the number of groups, compared with copying as many bytes and with the client library.
 
 use std::{
     hint::black_box,
@@ -24,16 +24,16 @@ use prometheus_client::{
 
 use crate::{measure::Figure, networks::slices, report::Report};
 
-/// Groups that a scrape is measured with.
+/// The numbers of groups.
 const GROUPS: [u32; 3] = [100, 1_000, 16_384];
 
-/// Scrapes of each kind, of which the median is taken.
+/// Scrapes of each kind, of which the median is reported.
 const ROUNDS: usize = 9;
 
-/// How long a scrape of as many groups as there can be may take.
+/// How long a scrape with the highest number of groups may take.
 const LIMIT: Duration = Duration::from_millis(200);
 
-/// Measures scrapes, in memory and by HTTP, and whether they disturb what measures.
+/// Measures scrapes, in memory and by HTTP, and whether they delay the agent.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!("\na scrape, by the number of groups (one series each); median of {ROUNDS}");
     println!("groups    lines      bytes    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
@@ -50,7 +50,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         metrics.add(&slices, Instant::now());
     }
     let fresh = |encoding| {
-        // What has not changed would be the page that was there.
+        // Without a change, the previous page would be served.
         metrics.add(&slices[..1], Instant::now());
         metrics.page(Text::Classic, encoding)
     };
@@ -117,7 +117,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The longest that what measures waits to hand over, with scrapers that never pause.
+/// The longest delay of adding samples to the metrics, with scrapers that never pause.
 fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: SocketAddr) -> Result<Duration> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -164,7 +164,7 @@ fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Figure> {
     })
 }
 
-/// Scrapes; all bytes of the answer.
+/// Scrapes once, and returns the length of the response.
 fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     write!(
@@ -182,7 +182,7 @@ fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
     Ok(bytes)
 }
 
-/// How many milliseconds something takes.
+/// How many milliseconds `run` takes.
 fn time(mut run: impl FnMut() -> Result<()>) -> Result<Figure> {
     let mut times = Vec::new();
     for round in 0..=ROUNDS {

@@ -1,4 +1,4 @@
-//! Serves metrics of networks that are made up, for whoever wants to know what a database makes of them.
+//! Serves metrics of made-up networks, to see what a database does with them.
 
 use std::{
     net::SocketAddr,
@@ -14,7 +14,7 @@ use pping::{
 
 use crate::networks::slices;
 
-/// Serves until killed. Each second brings what `step` seconds of traffic would.
+/// Serves until killed. Each second adds `step` seconds of traffic.
 pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
     let metrics = Metrics::new(groups, Duration::from_mins(10));
     let _server = Server::start(address, None, metrics.clone(), Readiness::default())?;

@@ -1,9 +1,9 @@
-//! How long packets wait for a core that goes through a million flows.
+//! How long packets wait for a core that sweeps a million flows.
 //!
-//! Echo requests come to a host whose interface is watched, by a cable whose packets one core takes care of (receive packet
-//! steering), and the kernel answers them there. Whoever sends them is on another core and looks for the answer all the time, so that
-//! nobody has to be woken. Meanwhile that one core does nothing, looks at the clock all the time, or sweeps: the difference between the
-//! last two is what packets wait for.
+//! Echo requests reach a host with a watched interface by a cable whose packets are handled by one core (receive
+//! packet steering), and the kernel replies there. The sender polls for the reply on another core, so that nothing
+//! has to be woken. Meanwhile the one core does nothing, reads the clock all the time, or sweeps: the difference
+//! between the last two is how long packets wait.
 
 use std::{
     io,
@@ -38,24 +38,24 @@ use crate::{
 /// How often each is measured.
 const ROUNDS: usize = 7;
 
-/// How long, where it does not end by itself.
+/// For how long, where the work does not end by itself.
 const ROUND: Duration = Duration::from_millis(400);
 
-/// After which an answer is missing.
+/// How long until a reply counts as missing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const HOST: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const INTERFACE: &str = "eth0";
 
-/// What the core does that packets come to.
+/// What the core that handles the packets does.
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
     Clock,
-    /// One sweep after another, each of a share of the flows.
+    /// One sweep after another, each over a share of the flows.
     Shares,
-    /// One sweep of all flows.
+    /// One sweep over all flows.
     All,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
             let mut times = pings(&socket, work, &mut kernel, cpus - 1)?;
             sent += times.len() as u64;
             times.sort_unstable();
-            // The first finds its neighbours.
+            // In the first round the hosts resolve their neighbours.
             if round > 0 {
                 let last = times.len().checked_sub(1).context("no pings")?;
                 for (of, thousandths) in rounds.iter_mut().zip([500, 999, 1000]) {
@@ -133,15 +133,15 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Joins both by a cable, has one core take the packets that come to the host, and has the programs watch it.
-/// Returns what ends that, and the place of the interface.
+/// Joins both by a cable, has one core handle the packets that reach the host, and has the programs watch it. Returns
+/// what detaches them, and the interface id.
 fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) -> Result<(Attachment, u16)> {
     let ends = [End::new(client, INTERFACE), End::new(host, INTERFACE)];
     connect(ends[0], ends[1], Offloads::On)?;
     for (end, address) in ends.into_iter().zip([CLIENT, HOST]) {
         end.add_address(address, 24)?;
     }
-    // What a namespace has under /sys is there only where it is mounted.
+    // A namespace's part of /sys is visible only in a mount made there.
     let steer = format!(
         "mount -t sysfs sysfs /sys && echo {:x} > /sys/class/net/{INTERFACE}/queues/rx-0/rps_cpus",
         1_u64 << cpu
@@ -155,7 +155,7 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
     })?
 }
 
-/// Pings for as long as the core has its work to do, and returns how long each took.
+/// Pings as long as the core has work to do, and returns how long each ping took.
 fn pings(socket: &UdpSocket, work: Work, kernel: &mut Kernel, cpu: usize) -> Result<Vec<Duration>> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -178,13 +178,14 @@ fn pings(socket: &UdpSocket, work: Work, kernel: &mut Kernel, cpu: usize) -> Res
     })
 }
 
-/// A socket that sends echo requests to the host and receives the replies, checksums and identifiers left to the kernel.
+/// A socket that sends echo requests to the host and receives the replies; the kernel fills in checksums and
+/// identifiers.
 fn open() -> Result<UdpSocket> {
     // SAFETY: takes numbers only.
     let socket =
         unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, libc::IPPROTO_ICMP) };
     ensure!(socket >= 0, "a socket for pings: {}", io::Error::last_os_error());
-    // SAFETY: just opened, and nobody else's. To the standard library all datagrams are alike.
+    // SAFETY: just opened, and nothing else owns it. `UdpSocket` works on any datagram socket.
     let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(socket) });
     socket.connect((HOST, 0))?;
     socket.set_nonblocking(true)?;

@@ -1,8 +1,9 @@
 //! What a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
 //!
-//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each and the answer. Sweeps
-//! after all of them have sent add up what they sent, each of a share of them, and one that takes all at once is beside them; once they
-//! have been idle for a while a sweep only looks when they were seen last. Beside that are sweeps of the same table while it is empty.
+//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each flow and its
+//! answer. The first sweeps, a share of the flows each, fold the traffic of all flows; one sweep over all flows is
+//! compared with them. Sweeps of idle flows only read when the flows were last seen. Last come sweeps of the same
+//! table while it is empty.
 
 use anyhow::{Context as _, Result, ensure};
 use pping::kernel::{
@@ -17,7 +18,7 @@ use crate::{
     report::Report,
 };
 
-/// Flows, and what there is room for: the first flow is refused when the table is nearly full.
+/// The number of flows and the capacity: the first flow is refused when the table is nearly full.
 pub(crate) const FLOWS: u32 = 1_000_000;
 const MAX_FLOWS: u32 = FLOWS / 4 * 5;
 
@@ -31,12 +32,12 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         "\na sweep, ms of CPU time, of a table that has room for {MAX_FLOWS} flows of each family; {ROUNDS} rounds\n"
     );
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
-    // The first makes the pages of the mapping.
+    // The first sweep allocates the pages of the mapping.
     timed(&mut kernel, sweep)?;
     let empty = (0..ROUNDS).map(|_| timed(&mut kernel, sweep)).collect::<Result<Vec<_>>>()?;
     report.print_as("no flows", "ms", &Figure::of(empty)?);
     send(&kernel, true)?;
-    // Flows that have just begun are not as those that go on.
+    // Flows that have just opened are not like established ones.
     sweep_all(&mut kernel)?;
     let (mut sent, mut all, mut idle) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -44,7 +45,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         all.push(timed(&mut kernel, sweep_all)?);
         send(&kernel, false)?;
         sent.push(timed(&mut kernel, sweep)?);
-        // Two rounds through the table, after which it is known that nothing is left.
+        // Two rounds through the table, after which nothing is left to do.
         for _ in 0..2 * (FLOWS as usize).div_ceil(SHARE) {
             sweep(&mut kernel)?;
         }
@@ -77,14 +78,14 @@ pub(crate) fn with_room() -> Result<Kernel> {
     kernel::watching_loopback(&settings)
 }
 
-/// CPU time of a sweep, in ms.
+/// The CPU time of a sweep, in ms.
 fn timed(kernel: &mut Kernel, sweep: fn(&mut Kernel) -> Result<(), pping::kernel::Error>) -> Result<f64> {
     let before = cpu_time()?;
     sweep(kernel)?;
     Ok(cpu_time()?.saturating_sub(before).as_secs_f64() * 1e3)
 }
 
-/// Has a packet of each flow seen, and the answer to it if wanted.
+/// Sends a packet of each flow, and its answer if wanted.
 pub(crate) fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
     const SOURCE: usize = 26;
     const DESTINATION: usize = 30;
@@ -101,7 +102,7 @@ pub(crate) fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
     Ok(())
 }
 
-/// Flows that were made, and packets that there was no room for a flow of.
+/// The flows that were made, and the packets that were refused one.
 fn counted(kernel: &Kernel) -> Result<(u64, u64)> {
     let counters = kernel.counters.get(&0, 0).context("reading the counters")?;
     let sum = |of: fn(&pping_common::abi::Counters) -> u64| counters.iter().map(of).sum();

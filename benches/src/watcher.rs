@@ -1,4 +1,4 @@
-//! Who watches an interface: pping, a program that does next to nothing, or somebody else.
+//! What watches an interface: pping, a program that does next to nothing, or a foreign command.
 
 use std::{
     path::PathBuf,
@@ -14,24 +14,24 @@ use aya::{
 };
 use pping_lab::{Namespace, Process, Signal};
 
-/// How long pping may take to begin.
+/// How long pping may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long whoever does not tell is given to begin.
+/// How long a command that does not report its start is given.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How long whoever is told to end may take.
+/// How long a program may take to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Who is to watch.
+/// What is to watch.
 pub(crate) enum Watcher {
     Nobody,
-    /// One of the programs to measure against.
+    /// One of the programs to compare with.
     Program(&'static str),
     Command(String),
 }
 
-/// Who does.
+/// What watches.
 pub(crate) enum Watching {
     Nobody,
     Program(Vec<SchedClassifierLink>),
@@ -39,7 +39,7 @@ pub(crate) enum Watching {
 }
 
 impl Watcher {
-    /// Begins to watch an interface of a host. `baseline` are the programs to measure against.
+    /// Starts to watch an interface of a host. `baseline` are the programs to compare with.
     pub(crate) fn watch(&self, host: &Namespace, interface: &str, baseline: &mut Ebpf) -> Result<Watching> {
         Ok(match self {
             Self::Nobody => Watching::Nobody,
@@ -66,26 +66,26 @@ impl Watcher {
 }
 
 impl Watching {
-    /// Ends it, on the host that [`Watcher::watch`] was told of.
+    /// Stops it, on the host given to [`Watcher::watch`].
     pub(crate) fn stop(self, host: &Namespace) -> Result<()> {
         match self {
             Self::Nobody => Ok(()),
-            // Where they were attached: on older kernels a filter is taken away by netlink.
+            // In the namespace where they were attached: on older kernels filters are removed by netlink.
             Self::Program(links) => Ok(host.enter(|| drop(links))?),
             Self::Process(mut process) => Ok(process.stop(Signal::SIGINT, FAREWELL)?),
         }
     }
 }
 
-/// Where pping is.
+/// The path of pping.
 pub(crate) fn pping() -> Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("pping");
     ensure!(program.is_file(), "{} is missing: start this by `cargo xtask bench`", program.display());
     Ok(program)
 }
 
-/// Starts a command, returns when it watches `interface`, and tells how long that took. It has to say so with `-v`, or is given
-/// time.
+/// Starts a command, and returns when it watches `interface`, with the time that took. It has to report that with
+/// `-v`, or is given time.
 pub(crate) fn start(command: Command, interface: &str) -> Result<(Process, Duration)> {
     let tells = command.get_args().any(|argument| argument == "-v");
     let began = Instant::now();

@@ -1,25 +1,25 @@
-//! What the programs send back and forth for `cargo xtask bench`.
+//! The packets that the bench programs make for `cargo xtask bench`.
 
-/// Bytes of a packet that the program writes. What is behind them stays what it was.
+/// The bytes of a packet that the program writes. Bytes behind them stay as they are.
 pub const MADE: usize = 96;
 
-/// A number in a packet that is another one each time: `base + (number of the exchange * step & mask)`, in network byte
+/// A number in a packet that changes each time: `base + (number of the exchange * step & mask)`, in network byte
 /// order.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Field {
-    /// Bytes before it.
+    /// Its offset.
     pub at: u32,
-    /// What it begins with.
+    /// Its first value.
     pub base: u32,
-    /// What it grows by.
+    /// The increment.
     pub step: u32,
     /// The bits that change.
     pub mask: u32,
 }
 
 impl Field {
-    /// The destination's address on the link, which nothing here looks at.
+    /// Writes zero to the first bytes of the destination MAC address, which nothing reads here.
     pub const NONE: Self = Self { at: 0, base: 0, step: 0, mask: 0 };
 
     /// Its value in an exchange.
@@ -29,13 +29,13 @@ impl Field {
     }
 }
 
-/// A packet that is made.
+/// A generated packet.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Made {
-    /// How it begins.
+    /// Its first bytes.
     pub start: [u8; MADE],
-    /// What is not the same each time.
+    /// The numbers that change.
     pub fields: [Field; 2],
 }
 
@@ -43,29 +43,29 @@ pub struct Made {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Exchange {
-    /// Both.
+    /// In this order.
     pub packets: [Made; 2],
 }
 
-/// Connections through a router: segments of all in turn, and after every other one an acknowledgement.
+/// Connections through a router: a segment of each in turn, and after every second segment an acknowledgement.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Traffic {
-    /// How a segment begins, and an acknowledgement.
+    /// The first bytes of a segment and of an acknowledgement.
     pub packets: [[u8; MADE]; 2],
-    /// By which interfaces they go to the router.
+    /// The interfaces by which they reach the router.
     pub interfaces: [u32; 2],
-    /// How many connections, a power of two.
+    /// The number of connections, a power of two.
     pub flows: u32,
-    /// Fills up to a multiple of 8.
+    /// Pads to a multiple of 8.
     pub reserved: u32,
 }
 
 impl Traffic {
-    /// Connections, at most.
+    /// The highest number of connections.
     pub const MAX_FLOWS: u32 = 1024;
 
-    /// Packets after which the clock of the timestamps counts one up: about a millisecond on a fast machine.
+    /// The number of packets in a tick of the timestamps' clock: about a millisecond on a fast machine.
     pub const TICK: u32 = 1024;
 }
 
@@ -73,6 +73,6 @@ impl Traffic {
 #[cfg(feature = "compiled")]
 unsafe impl aya::Pod for Exchange {}
 
-// SAFETY: as above.
+// SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
 #[cfg(feature = "compiled")]
 unsafe impl aya::Pod for Traffic {}

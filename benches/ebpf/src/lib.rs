@@ -1,4 +1,4 @@
-//! Programs to measure pping's against, and to make traffic for it: what they are told, and themselves.
+//! Programs to compare pping's with, and programs that make traffic for it.
 #![no_std]
 
 pub mod exchange;

@@ -1,5 +1,5 @@
-//! Programs for `cargo xtask bench` and for tests: some that do next to nothing, to measure pping's against, and some
-//! that make the packets of a conversation as they go.
+//! Programs for `cargo xtask bench` and for tests: some do next to nothing, to compare pping's with, and some
+//! generate the packets of a conversation.
 #![no_std]
 #![no_main]
 #![expect(missing_docs, unreachable_pub, reason = "the macros wrap the hooks in functions of their own")]
@@ -25,21 +25,21 @@ use pping_common::{
 };
 use pping_ebpf::Linear;
 
-/// Where the addresses and ports of the bench's segment are, and its timestamps.
+/// The offsets of the addresses and ports in the bench's segment, and of its timestamps.
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
 const SOURCE_PORT: usize = 14 + 20;
 const DESTINATION_PORT: usize = SOURCE_PORT + 2;
 const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 
-/// What [`bench_exchange`] makes.
+/// The exchange that [`bench_exchange`] generates.
 #[map]
 static EXCHANGE: Array<Exchange> = Array::with_max_entries(1, 0);
 
-/// The number of the last exchange, which may have been on another CPU.
+/// The number of the last exchange, which another CPU may have made.
 #[map]
 static NUMBER: Array<u32> = Array::with_max_entries(1, 0);
 
-/// What [`traffic`] makes.
+/// The traffic that [`traffic`] generates.
 #[map]
 static TRAFFIC: Array<Traffic> = Array::with_max_entries(1, 0);
 
@@ -47,21 +47,21 @@ static TRAFFIC: Array<Traffic> = Array::with_max_entries(1, 0);
 #[map]
 static TSVALS: Array<u32> = Array::with_max_entries(Traffic::MAX_FLOWS, 0);
 
-/// The last `TSval` that was made, by each CPU.
+/// The last `TSval` that each CPU made.
 #[map]
 static TSVAL: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
-/// The packet that [`baseline_parse`] takes apart.
+/// The packet that [`baseline_parse`] parses.
 #[map]
 static FRAME: PerCpuArray<Frame> = PerCpuArray::with_max_entries(1, 0);
 
-/// Nothing.
+/// Does nothing.
 #[classifier]
 pub fn baseline_empty(_: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Nothing, at XDP.
+/// Does nothing, at XDP.
 #[xdp]
 pub fn baseline_xdp(_: XdpContext) -> u32 {
     XDP_PASS
@@ -79,7 +79,7 @@ pub fn baseline_clock(_: TcContext) -> i32 {
 #[classifier]
 pub fn baseline_parse(ctx: TcContext) -> i32 {
     if let Some(frame) = FRAME.get_ptr_mut(0) {
-        // SAFETY: this CPU's own, and softirqs are off while a packet is handled, so there is one user.
+        // SAFETY: each CPU has its own, and softirqs are off while a packet is handled, so there is one user.
         let frame = unsafe { &mut *frame };
         let parsed = pping_ebpf::parse(&Linear::of_skb(&ctx), LinkType::Ethernet, Vlan::NONE, frame);
         core::hint::black_box(&parsed);
@@ -89,28 +89,28 @@ pub fn baseline_parse(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Makes a segment with a new `TSval`, then its echo.
+/// Generates a segment with a new `TSval`, then its echo.
 #[classifier]
 pub fn baseline_echo(ctx: TcContext) -> i32 {
     exchange(&ctx, |_| {});
     TC_ACT_UNSPEC
 }
 
-/// The same, and pping sees both.
+/// The same, with pping's program run on both.
 #[classifier]
 pub fn bench_echo(ctx: TcContext) -> i32 {
     exchange(&ctx, |direction| observe(&ctx, direction));
     TC_ACT_UNSPEC
 }
 
-/// Makes the packets of [`EXCHANGE`].
+/// Generates the packets of [`EXCHANGE`].
 #[classifier]
 pub fn baseline_exchange(ctx: TcContext) -> i32 {
     exchange_given(&ctx, |_| {});
     TC_ACT_UNSPEC
 }
 
-/// The same, and pping sees both.
+/// The same, with pping's program run on both.
 #[classifier]
 pub fn bench_exchange(ctx: TcContext) -> i32 {
     exchange_given(&ctx, |direction| observe(&ctx, direction));
@@ -125,7 +125,7 @@ fn observe(ctx: &TcContext, direction: Direction) {
     }
 }
 
-// Functions of their own: twice in one, the program would be longer than a branch can reach.
+// Separate functions: with both in one, the program would be longer than a branch can reach.
 
 #[inline(never)]
 fn coming(ctx: &TcContext) {
@@ -137,7 +137,7 @@ fn going(ctx: &TcContext) {
     pping_ebpf::observe_skb(ctx, Direction::Egress);
 }
 
-/// Makes the next packet of [`TRAFFIC`], and sends it to the router.
+/// Generates the next packet of [`TRAFFIC`], and sends it to the router.
 #[xdp]
 pub fn traffic(ctx: XdpContext) -> u32 {
     next(&ctx).unwrap_or(XDP_ABORTED)
@@ -145,7 +145,7 @@ pub fn traffic(ctx: XdpContext) -> u32 {
 
 #[inline(always)]
 fn next(ctx: &XdpContext) -> Option<u32> {
-    /// The first client port, and a timestamp that stays.
+    /// The first client port, and a timestamp that never changes.
     const PORT: u16 = 40_000;
     const CONSTANT: u32 = 7;
     let (number, traffic) = (NUMBER.get_ptr_mut(0)?, TRAFFIC.get(0)?);
@@ -155,11 +155,11 @@ fn next(ctx: &XdpContext) -> Option<u32> {
     let flow = if is_answer { number / 3 } else { number - number / 3 } & (traffic.flows - 1);
     let tsval = TSVALS.get_ptr_mut(flow)?;
     let (which, port, timestamps) = if is_answer {
-        // SAFETY: as above.
+        // SAFETY: a valid pointer into the map, and one run of the bench at a time.
         (1, DESTINATION_PORT, [CONSTANT, unsafe { *tsval }])
     } else {
         let now = number / Traffic::TICK + 1;
-        // SAFETY: as above.
+        // SAFETY: a valid pointer into the map, and one run of the bench at a time.
         unsafe { *tsval = now };
         (0, SOURCE_PORT, [now, CONSTANT])
     };
@@ -173,7 +173,7 @@ fn next(ctx: &XdpContext) -> Option<u32> {
 
 #[inline(always)]
 fn store(ctx: &XdpContext, at: usize, bytes: &[u8]) {
-    // SAFETY: this helper reads as many bytes as it is told to.
+    // SAFETY: this helper reads as many bytes as its argument says.
     unsafe {
         bpf_xdp_store_bytes(ctx.ctx, at as u32, bytes.as_ptr().cast_mut().cast(), bytes.len() as u32);
     }
@@ -203,7 +203,7 @@ fn make(ctx: &TcContext, made: &Made, number: u32) {
 #[inline(always)]
 fn exchange(ctx: &TcContext, observe: impl Fn(Direction)) {
     let Some(tsval) = TSVAL.get_ptr_mut(0) else { return };
-    // SAFETY: a valid pointer into the map, and this CPU's own.
+    // SAFETY: a valid pointer into the map, to the value of this CPU.
     let tsval = unsafe { &mut *tsval };
     *tsval = tsval.wrapping_add(1);
     let [a, b, c, d] = tsval.to_be_bytes();

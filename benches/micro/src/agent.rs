@@ -1,4 +1,4 @@
-//! What the agent does with samples: sums them up, and writes records and pages.
+//! What the agent does with samples: aggregates them, and writes records and pages.
 
 use std::{
     hint::black_box,
@@ -32,7 +32,7 @@ use super::{
 /// Groups on a page.
 const GROUPS: u8 = 100;
 
-/// What is done for a packet of a capture, a record, an interval and a scrape.
+/// The work for a packet of a capture, a record, an interval and a scrape.
 pub(crate) fn cases() -> Vec<Case> {
     vec![
         replay(),
@@ -44,7 +44,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// From the bytes to the flow and no further.
+/// Parses a packet and finds its flow, and no more.
 fn replay() -> Case {
     let bytes = frames::segment(Version::V4, From::Client, Some((7_000, 5_000)), 1448);
     let settings =
@@ -122,7 +122,7 @@ fn page() -> Case {
         (0..GROUPS).map(|number| (series(number), tally(number))).collect();
     metrics.add(&slices, Instant::now());
     Case::new("a page of metrics of 100 series", move || {
-        // What has not changed would be the page that was there.
+        // Without a change, the previous page would be served.
         metrics.add(&slices[..1], Instant::now());
         black_box(metrics.page(Text::Classic, Encoding::Identity).map(|page| page.bytes()).ok());
     })
@@ -139,7 +139,7 @@ fn series(number: u8) -> SeriesName {
     }
 }
 
-/// Some samples around an RTT of its own.
+/// Some samples around an RTT that depends on `number`.
 fn tally(number: u8) -> Tally {
     let mut tally = Tally::EMPTY;
     for sample in 1..=20 {

@@ -1,4 +1,4 @@
-//! Ethernet frames, and what they are parsed to.
+//! Ethernet frames, and what they are parsed into.
 
 use pping_common::{
     bytes::Captured,
@@ -10,21 +10,21 @@ const UDP: u8 = 17;
 const CLIENT_PORT: u16 = 40_000;
 const SERVER_PORT: u16 = 443;
 
-/// The IP versions.
+/// The IP version.
 #[derive(Clone, Copy)]
 pub(crate) enum Version {
     V4,
     V6,
 }
 
-/// Which way a packet goes.
+/// The sender of a packet.
 #[derive(Clone, Copy)]
 pub(crate) enum From {
     Client,
     Server,
 }
 
-/// A segment with timestamps, or without, and with so much payload.
+/// A segment with or without timestamps, and with this payload.
 pub(crate) fn segment(
     version: Version,
     from: From,
@@ -62,17 +62,17 @@ pub(crate) fn dns_query() -> Vec<u8> {
     datagram(53, b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03net\0\0\x01\0\x01")
 }
 
-/// Takes a frame apart as replay does.
+/// Parses a frame as replay does.
 #[inline]
 pub(crate) fn parse(bytes: &[u8], frame: &mut Frame) -> Result<(), Untracked> {
     let captured = Captured { bytes, frame_len: bytes.len() };
     frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL)
 }
 
-/// A frame that can be taken apart.
+/// Parses a valid frame.
 ///
 /// # Panics
-/// When it cannot.
+/// If the frame is not valid.
 pub(crate) fn parsed(bytes: &[u8]) -> Frame {
     let mut frame = Frame::EMPTY;
     assert_eq!(parse(bytes, &mut frame), Ok(()), "{bytes:x?}");

@@ -1,4 +1,4 @@
-//! Counting a sample.
+//! Counts a sample in a histogram.
 
 use std::hint::black_box;
 
@@ -7,7 +7,7 @@ use pping_common::abi::Tally;
 use super::Case;
 
 pub(crate) fn cases() -> Vec<Case> {
-    // 20 us to 1.3 s: as long as it takes to find the octave varies.
+    // 20 us to 1.3 s, because the time to find the octave varies.
     let rtts: [u64; 64] = std::array::from_fn(|index| 20_000 << (index % 17) | index as u64);
     let (mut tally, mut index) = (Box::new(Tally::EMPTY), 0);
     vec![Case::new("count a sample", move || {

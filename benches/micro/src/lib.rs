@@ -1,5 +1,5 @@
-//! What is done for each packet and each record in user space, a case each: what `cargo bench` times, and of which `cargo xtask
-//! instructions` counts the instructions.
+//! A case for each thing done per packet and per record in user space: `cargo bench` times them, and `cargo xtask
+//! instructions` counts their instructions.
 
 #[cfg(feature = "agent")]
 mod agent;
@@ -8,11 +8,11 @@ mod histogram;
 mod matching;
 mod parsing;
 
-/// Something that is done over and over.
+/// Work that is repeated.
 pub struct Case {
-    /// What it is.
+    /// The name in tables.
     pub name: &'static str,
-    /// Does it once.
+    /// Does the work once.
     pub run: Box<dyn FnMut()>,
 }
 
@@ -22,13 +22,14 @@ impl Case {
     }
 }
 
-/// What is counted: what replay and the kernel programs have in common. Nothing in these cases allocates or copies more than
-/// some bytes: what the C library does depends on the processor, and then its instructions say nothing elsewhere.
+/// The cases whose instructions are counted: what replay and the kernel programs share. They allocate and copy no
+/// more than some bytes: how the C library does that depends on the processor, and the counts would not hold
+/// elsewhere.
 pub fn counted() -> Vec<Case> {
     [parsing::cases(), matching::cases(), histogram::cases()].into_iter().flatten().collect()
 }
 
-/// What is timed: that, and what the agent does with samples.
+/// The cases that are timed: those counted, and what the agent does with samples.
 pub fn timed() -> Vec<Case> {
     #[cfg(feature = "agent")]
     let more = agent::cases();

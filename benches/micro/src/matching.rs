@@ -1,4 +1,4 @@
-//! Packets of a flow that is known, as replay matches them.
+//! Matches packets of a known flow, as replay does.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ use super::{
     frames::{self, From, Version},
 };
 
-/// Nanoseconds in a millisecond, which is a tick of most hosts.
+/// A millisecond in ns, which is a tick of most hosts.
 const MS: u64 = 1_000_000;
 
 const PAYLOAD: u32 = 1448;
@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// A flow, and the time.
+/// A flow and its clock.
 struct Conversation {
     flow: Flow,
     rules: Rules,
@@ -41,7 +41,7 @@ impl Conversation {
         Self { flow: Flow::EMPTY, rules: Rules::UNLIMITED, now: MS }
     }
 
-    /// What replay does with a packet once it has its flow.
+    /// Handles a packet as replay does once it has found the flow.
     #[inline]
     fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
         let direction = match from {
@@ -57,7 +57,7 @@ impl Conversation {
         Some(self.flow.step(from, transport, &noted, self.now, &self.rules))
     }
 
-    /// A packet of each side.
+    /// Handles a packet of each endpoint.
     #[inline]
     fn both(&mut self, packets: &[Frame; 2]) -> Option<Outcome> {
         black_box(self.packet(Endpoint::Low, black_box(&packets[0].transport)));
@@ -66,7 +66,7 @@ impl Conversation {
     }
 }
 
-/// Most packets: there is nothing new in their timestamps.
+/// Most packets: their timestamps bring nothing new.
 fn seen_tick() -> Case {
     let name = "match a segment of a tick that was seen";
     let mut talk = Conversation::new();
@@ -99,7 +99,7 @@ fn exchange(name: &'static str, has_timestamps: bool) -> Case {
     sampled(name, step)
 }
 
-/// A case of which each step is a sample, once it is known how the flow is measured.
+/// A case in which each step gives a sample, once it is known how the flow is measured.
 fn sampled(name: &'static str, mut step: impl FnMut() -> Option<Outcome> + 'static) -> Case {
     for _ in 0..100 {
         step();

@@ -1,4 +1,4 @@
-//! Taking a frame apart, and finding where its flow is.
+//! Parses a frame, and finds the bucket of its flow.
 
 use std::hint::black_box;
 

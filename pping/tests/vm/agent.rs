@@ -1,4 +1,4 @@
-//! The agent: what it writes and what it serves are the same packets.
+//! Records and metrics show the same packets.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,7 +15,7 @@ use super::{
 const CONVERSATION: Pace = Pace { chunks: 50, bytes: 100, pause: Duration::from_millis(10) };
 const PINGS: usize = 20;
 
-/// Samples by method and side, of pings and conversations of both families.
+/// Samples by method and direction, of pings and conversations in both families.
 type Counts = BTreeMap<(String, &'static str), usize>;
 
 fn talk(net: &Net) {
@@ -34,12 +34,12 @@ fn counts(records: &Records) -> Counts {
     counts
 }
 
-/// The sum of a metric's series of one method and side.
+/// The sum of a metric's series for one method and direction.
 fn of(metrics: &Exposition, name: &str, (method, matched): &(String, &'static str)) -> usize {
     metrics.sum(name, &[("method", method), ("matched", matched)]).unwrap_or_default() as usize
 }
 
-/// What is told once a second has come, and nothing more does.
+/// The metrics after a second has passed, and nothing changes any more.
 fn settled(net: &Net) -> Exposition {
     let mut last = None;
     wait_until("the metrics settle", || {
@@ -61,7 +61,7 @@ fn lines_metrics_and_groups_agree(ingress: &str, grouping: &str, groups: usize) 
     let metrics = settled(&net);
     let summary_before = ok(pping.stderr());
     let lines = interrupt(pping);
-    // Each line by itself is JSON, and the last is whole.
+    // Each line alone is JSON, and the last one is complete.
     assert!(lines.ends_with('\n'));
     for line in lines.lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok_and(|it| it.is_object()), "{line}");
@@ -85,7 +85,7 @@ fn lines_metrics_and_groups_agree(ingress: &str, grouping: &str, groups: usize) 
     assert_within_bounds(&metrics);
 }
 
-/// Each group has its samples in as many buckets as it says.
+/// Asserts that each group's buckets add up to its samples.
 fn assert_groups(metrics: &Exposition, expected: usize) {
     let mut groups: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for series in metrics.series() {
@@ -102,7 +102,7 @@ fn assert_groups(metrics: &Exposition, expected: usize) {
     assert!(groups.values().all(|(count, buckets)| count == buckets), "{groups:?}");
 }
 
-/// What netem delays by 20 ms is in the bucket up to 32.768 ms, and not in the one up to 16.384 ms.
+/// Asserts that RTTs of 20 ms are in the bucket up to 32.768 ms, and not in the one up to 16.384 ms.
 fn assert_within_bounds(metrics: &Exposition) {
     let up_to = |bound| {
         let labels = [("method", "icmp-echo"), ("matched", "ingress"), ("le", bound)];
@@ -121,7 +121,7 @@ fn lines_and_metrics_agree_at_xdp() {
     lines_metrics_and_groups_agree("xdp", "", 1);
 }
 
-/// Two hosts, each with two addresses, and each of the four is timed and replies.
+/// Two hosts with two addresses each; each of the four is timed and replies.
 #[test]
 fn groups_add_up() {
     lines_metrics_and_groups_agree("tc", "--group-by /24,/48", 4);

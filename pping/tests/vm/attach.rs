@@ -1,4 +1,4 @@
-//! Each way in that a kernel has, and that nothing stays there.
+//! pping attaches at every attach point of a kernel, and leaves nothing there.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use super::{
     records::Records,
 };
 
-/// What there is of BPF on the whole machine, and at an interface; nobody else uses either.
+/// All BPF objects on the whole machine, and at an interface; nothing else uses BPF here.
 #[derive(Debug, PartialEq, Eq)]
 struct Attached {
     programs: String,
@@ -37,7 +37,8 @@ fn tc_hook() -> &'static str {
     if features::has_tcx() { "tcx" } else { "clsact" }
 }
 
-/// Watches, measures, ends by `signal`, and looks at what is left: nothing, if need be after a `pping cleanup`.
+/// Watches, measures, ends by `signal`, and asserts that nothing is left, after a `pping cleanup` where that is
+/// needed.
 fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
     let net = Net::new();
     let before = Attached::see(&net.router, interface);
@@ -55,7 +56,7 @@ fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
     ok(pping.signal(signal));
     ok(pping.wait_timeout(ENDING));
     if signal == Signal::SIGKILL && !features::has_tcx() {
-        // Filters do not go with the process, as links do.
+        // Unlike links, filters do not end with the process.
         ok(run(&mut super::monitor::pping(&net.router, "cleanup")));
     }
     wait_until("nothing is left", || Attached::see(&net.router, interface) == before);
@@ -86,7 +87,7 @@ fn a_kill_at_xdp() {
     comes_and_goes(Topology::WAN, "xdp", "xdp-native", Signal::SIGKILL);
 }
 
-/// Also where what is at tc stays: the one that comes next must find a place.
+/// Also where filters stay at tc: the next run must be able to attach.
 #[test]
 fn after_a_kill_the_next_one_measures() {
     let net = Net::new();

@@ -1,4 +1,4 @@
-//! `pping check` tells of this kernel what is so.
+//! `pping check` reports the features of this kernel.
 
 use pping::kernel::features::{Feature, Features, Without};
 use pping_lab::{Topology, run};

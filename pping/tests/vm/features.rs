@@ -1,15 +1,15 @@
-//! What this kernel has.
+//! The features of this kernel.
 
 use pping::kernel::features::{Feature, Features, Without};
 
 use super::report::feature;
 
-/// Whether tc programs are attached by links.
+/// True if tc programs are attached by links.
 pub(super) fn has_tcx() -> bool {
     Features::probe(Without::NOTHING).unwrap().has(Feature::Tcx)
 }
 
-/// Whether atomic instructions say what was there before.
+/// True if atomic instructions return the old value.
 pub(super) fn has_fetch() -> bool {
     Features::probe(Without::NOTHING).unwrap().has(Feature::Fetch)
 }

@@ -1,4 +1,4 @@
-//! What a pping that was killed leaves at tc on a kernel without TCX, or on one that is treated as such.
+//! Programs that a killed pping leaves at tc on a kernel without TCX, or on one that is treated as such.
 
 use std::{thread, time::Duration};
 
@@ -18,7 +18,7 @@ fn watch(net: &Net) -> Process {
     watch_with(command, Topology::WAN)
 }
 
-/// What the programs have counted, of which there are only those of one run.
+/// The counters in the map of the only run.
 fn counted() -> String {
     let (is_there, dump) = tool("bpftool", &["map", "dump", "name", "COUNTERS"]);
     assert!(is_there, "{dump}");

@@ -1,4 +1,4 @@
-//! What is bounded: flows that go, flows that find no room, events that nobody reads.
+//! Limits: idle flows expire, flows without room are counted, and so are events without a reader.
 
 use std::{thread, time::Duration};
 
@@ -24,7 +24,7 @@ use super::{
     records::Records,
 };
 
-/// Entries of a map, as metrics tell.
+/// The entries of a map, according to the metrics.
 fn entries(net: &Net, map: &str) -> Option<f64> {
     scrape(&net.router).sum("pping_map_entries", &[("map", map)])
 }
@@ -39,7 +39,7 @@ fn idle_flows_are_swept() {
     wait_until("a flow of each family", || {
         ["FLOWS_V4", "FLOWS_V6"].iter().all(|map| entries(&net, map) == Some(1.0))
     });
-    // The guest's clock makes it short.
+    // The guest's clock skips idle time.
     thread::sleep(Duration::from_secs(u64::from(UNANSWERED_IDLE_SECONDS)));
     wait_until("no flow", || ["FLOWS_V4", "FLOWS_V6"].iter().all(|map| entries(&net, map) == Some(0.0)));
     interrupt(pping);
@@ -60,7 +60,7 @@ fn flows_that_find_no_room_are_counted_and_others_measured() {
     for mut ping in early.into_iter().chain(late) {
         ok(ping.wait_timeout(PATIENCE));
     }
-    // Each request; a reply begins no flow.
+    // Each request counts; a reply begins no flow.
     let refused = || scrape(&net.router).sum("pping_untracked_packets_total", &[("reason", "map_full")]);
     wait_until("all that found no room are counted", || refused() == Some(4.0 * 5.0));
     assert!(ok(pping.stderr()).contains("raise --max-flows"), "{}", ok(pping.stderr()));
@@ -69,7 +69,7 @@ fn flows_that_find_no_room_are_counted_and_others_measured() {
 
 #[test]
 fn unread_events_are_counted() {
-    /// More than there is room for.
+    /// More than the ring holds.
     const SAMPLES: u32 = 60_000;
     let object = match (features::has_fetch(), features::has_tcx()) {
         (false, _) => BASELINE_ADD_ONLY,

@@ -1,4 +1,4 @@
-//! Hosts, cables, and delays that the kernel makes to the microsecond.
+//! Hosts, cables, and delays that the kernel keeps to the microsecond.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -16,21 +16,21 @@ use super::monitor::{ok, ping};
 
 pub(super) const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
-/// How long nothing happens after a change.
+/// How long the hosts are left alone after a change.
 const SETTLING: Duration = Duration::from_millis(500);
 
-/// The tag of [`Net::tagged`].
+/// The VLAN of [`Net::tagged`].
 pub(super) const VLAN: u16 = 100;
 
-/// Hosts in a row, with the names and addresses of a [`Topology`]: client, router, server. There is no wire in between
-/// but netem, where the server sends, so that the router sees every reply of the server's that much later.
+/// Hosts in a row, with the names and addresses of a [`Topology`]: client, router, server. Instead of a wire, netem
+/// delays the packets that the server sends, so that the router sees every reply of the server that much later.
 pub(super) struct Net {
     pub(super) client: Namespace,
     pub(super) router: Namespace,
     pub(super) server: Namespace,
 }
 
-/// The address family that a conversation is over.
+/// The address family of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Ipv4,
@@ -54,7 +54,7 @@ impl Family {
 }
 
 impl Net {
-    /// Hosts that have found each other, so that no packet of a test waits for that.
+    /// Hosts that have resolved each other's addresses, so that no packet of a test waits for that.
     pub(super) fn new() -> Self {
         Self::with_far_ends(Topology::WAN, Topology::ETH, |_, _| {})
     }
@@ -70,7 +70,7 @@ impl Net {
         })
     }
 
-    /// The interfaces that have the addresses between router and server, once `prepare` has made them.
+    /// With the addresses between router and server on the given interfaces, which `prepare` creates.
     fn with_far_ends(wan: &str, eth: &str, prepare: impl Fn(&Namespace, &Namespace)) -> Self {
         let [client, router, server] = ["client", "router", "server"].map(|role| ok(Namespace::new(role)));
         ok(router.forward());
@@ -92,7 +92,8 @@ impl Net {
         for gateway in [IpAddr::from(Topology::LAN_IPV4), Topology::LAN_IPV6.into()] {
             ip(&client, &format!("route add default via {gateway}"));
         }
-        // The server's kernel acknowledges at once, or it would wait for the server, which shares one processor with all.
+        // The server's kernel acknowledges at once. Otherwise it would wait for the server process, which shares one
+        // processor with all others.
         for gateway in [IpAddr::from(Topology::WAN_IPV4), Topology::WAN_IPV6.into()] {
             ip(&server, &format!("route add default via {gateway} quickack 1"));
         }
@@ -101,37 +102,37 @@ impl Net {
         net
     }
 
-    /// Has the server's packets wait, get lost or swap places, as `tc qdisc ... netem` is told.
+    /// Delays, loses or reorders the server's packets, by arguments of `tc qdisc ... netem`.
     pub(super) fn netem(&self, arguments: &str) {
         disturb(&self.server, Topology::ETH, arguments);
     }
 
-    /// Has packets to the server get lost, or what else `tc qdisc ... netem` is told, once the router's programs have
-    /// seen them.
+    /// Loses packets to the server, or what else the arguments of `tc qdisc ... netem` say, after the router's
+    /// programs have seen them.
     pub(super) fn netem_ahead(&self, arguments: &str) {
         disturb(&self.router, Topology::WAN, arguments);
     }
 
-    /// Whether the hosts put timestamps into segments. Windows does not.
+    /// Sets whether the hosts use TCP timestamps. Windows does not.
     pub(super) fn timestamps(&self, are_on: bool) {
         for host in [&self.client, &self.server] {
-            // Of IPv6 as well.
+            // The sysctl covers IPv6 too.
             ok(host.sysctl("net.ipv4.tcp_timestamps", if are_on { "1" } else { "0" }));
         }
     }
 
-    /// Has the server's packets wait, all for the same time.
+    /// Delays the server's packets, all by the same time.
     pub(super) fn delay(&self, delay: Duration) {
         self.netem(&format!("delay {}us", delay.as_micros()));
     }
 
-    /// A TCP conversation: segments and their echoes.
+    /// A TCP conversation of segments and their echoes.
     pub(super) fn converse(&self, family: Family, pace: Pace) -> Sent {
         let server = ok(Server::start(&self.server, 0, Behaviour::Echo));
         ok(traffic::echo(&self.client, SocketAddr::new(family.server(), server.port()), pace))
     }
 
-    /// Addresses have to be resolved, which netem delays as well, and the first connection after the start takes longer.
+    /// Resolves addresses, which netem delays as well. Also, the first connection after the start takes longer.
     fn warm_up(&self) {
         for family in FAMILIES {
             ping(&self.client, family.server(), "-c2 -i0.1");
@@ -144,7 +145,7 @@ fn disturb(host: &Namespace, interface: &str, arguments: &str) {
     let mut tc = host.command("tc");
     tc.args(["qdisc", "replace", "dev", interface, "root", "netem", "limit", "100000"]);
     ok(run(tc.args(arguments.split_whitespace())));
-    // The kernel tidies up behind a process, and packets would wait for that.
+    // The kernel cleans up after a process, and packets would wait for that.
     thread::sleep(SETTLING);
 }
 

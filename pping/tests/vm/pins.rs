@@ -1,4 +1,4 @@
-//! `--pin`: what goes on while pping is away.
+//! `--pin`: measuring goes on while pping is away.
 
 use pping_lab::{Signal, Topology, run};
 
@@ -9,7 +9,7 @@ use super::{
     net::Net,
 };
 
-/// Where the guest has a bpffs.
+/// The pin directory, in the guest's bpffs.
 const PINS: &str = "/sys/fs/bpf/pping";
 
 /// The samples of pings.

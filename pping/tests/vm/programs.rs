@@ -1,4 +1,4 @@
-//! The verifier of this kernel takes the programs, whatever they are made for.
+//! The verifier of this kernel accepts the programs with every setting.
 
 use pping::kernel::load::{self, LoadOptions};
 use pping_common::{
@@ -10,10 +10,10 @@ use pping_common::{
 
 use super::report::verified;
 
-/// Half of what kernels allow: what the next one makes of the same program is not known.
+/// Half of what kernels allow, as the next compiler may generate more from the same source.
 const BUDGET: u32 = 500_000;
 
-/// With little room, since it is made anew for each.
+/// Little room, because the maps are created anew for each set.
 const SMALL: LoadOptions = LoadOptions { max_flows: 16, max_groups: 16, ..LoadOptions::DEFAULT };
 const EVERY_EVENT: Emit = Emit(Emit::SAMPLES.0 | Emit::FLOWS.0 | Emit::ENDS.0);
 const NETWORKS: Grouping =
@@ -36,11 +36,11 @@ const EVERYTHING: LoadOptions = LoadOptions {
 const EVERYTHING_BOTH: LoadOptions =
     LoadOptions { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
 
-/// What most have, and what costs the most.
+/// The usual settings, and the most expensive ones.
 const EXTREMES: [(&str, LoadOptions); 3] =
     [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
 
-/// One thing at a time.
+/// One setting at a time.
 const SETS: [(&str, LoadOptions); 12] = [
     ("no-events", LoadOptions { emit: Emit::NOTHING, ..SMALL }),
     ("every-event", LoadOptions { emit: EVERY_EVENT, ..SMALL }),
@@ -63,7 +63,7 @@ const fn measured_by(methods: Methods) -> Rules {
 fn load(features: &str, settings: &LoadOptions) {
     let kernel =
         load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
-    // Those that this kernel gets: not all have use for the same.
+    // The programs for this kernel: not all kernels use the same.
     let loaded = kernel.programs.programs().filter(|(_, program)| program.fd().is_ok());
     for (name, program) in loaded {
         let info = program.info().unwrap();
@@ -73,7 +73,7 @@ fn load(features: &str, settings: &LoadOptions) {
     }
 }
 
-/// An error with all that led to it, of which the verifier's log is the last.
+/// An error with its causes, the last of which is the verifier's log.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -93,7 +93,7 @@ fn every_feature_loads() {
     }
 }
 
-/// All combinations would take an hour in here, and are tried on the machine's own kernel. These have each pair of
+/// All combinations would take an hour in here, and are tested on the machine's own kernel. These have each pair of
 /// choices at least once: an orthogonal array of one factor with four levels and four with two.
 #[test]
 fn pairs_of_features_load() {

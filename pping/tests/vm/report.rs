@@ -1,20 +1,20 @@
-//! What a test tells `cargo xtask vm` (`xtask/src/vm/console.rs` reads it).
+//! What a test reports to `cargo xtask vm` (read by `xtask/src/vm/console.rs`).
 
 use aya::programs::ProgramInfo;
 
-/// Says that this kernel cannot do what is tested; the test has to return then.
+/// Reports that this kernel cannot do what is tested; the test has to return then.
 pub(super) fn skip(reason: &str) {
     println!("\nPPING-SKIPPED {reason}");
 }
 
-/// Tells something about the kernel, for the table of kernels.
+/// Reports a fact about the kernel, for the table of kernels.
 pub(super) fn feature(name: &str, value: &str) {
     println!("\nPPING-FEATURE {name} {value}");
 }
 
-/// Tells what the kernel made of a program that was loaded with `features`, which contains no blank.
+/// Reports the verifier's result for a program loaded with `features`, which contains no space.
 pub(super) fn verified(program: &str, features: &str, info: &ProgramInfo) {
-    // Linux 5.16 and newer count.
+    // The kernel counts since Linux 5.16.
     let instructions = info.verified_instruction_count().map_or("-".to_owned(), |count| count.to_string());
     let bytes = info.size_translated().unwrap_or_default();
     println!("\nPPING-VERIFIED {program} {features} {instructions} {bytes}");

@@ -1,4 +1,4 @@
-//! DNS that needs no package: what asks, and what answers at once.
+//! A DNS server and its clients without a package.
 
 use std::{
     io::IoSliceMut,
@@ -21,26 +21,26 @@ use super::{
     net::{Family, Net},
 };
 
-/// The IDs of queries that nobody answers.
+/// The IDs of queries that the server does not answer.
 pub(super) const UNANSWERED: Range<u16> = 0x8000..0x9000;
 
-/// Long enough for the server to be done with a query before the next one, and short enough for many to wait at the same
-/// time.
+/// Long enough for the server to answer a query before the next one, and short enough for many to be pending at the
+/// same time.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// For how long a response may be missing before the test has failed.
+/// How long a response may be missing before the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const HEADER: usize = 12;
 
-/// Flags of a query that asks to be looked into further, and how they change in a response (RFC 1035, 4.1.1).
+/// Flags of a query with recursion desired, and the bits that a response changes (RFC 1035, section 4.1.1).
 const QUERY: [u8; 2] = [0x01, 0];
 const RESPONSE: [u8; 2] = [0x81, 0x80];
 
 /// A question for the address of the root, which has none.
 const QUESTION: [u8; 5] = [0, 0, 1, 0, 1];
 
-/// A server on the server's host, until dropped.
+/// A server on the server host, until dropped.
 pub(super) struct Resolver {
     socket: UdpSocket,
     thread: Option<JoinHandle<()>>,
@@ -49,7 +49,7 @@ pub(super) struct Resolver {
 
 impl Resolver {
     pub(super) fn start(net: &Net) -> Self {
-        // It takes queries by IPv4 too.
+        // The socket takes queries by IPv4 too.
         let socket = ok(net.server.enter(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, DNS_PORT)))).unwrap();
         setsockopt(&socket, ReceiveTimestampns, &true).unwrap();
         let listening = socket.try_clone().unwrap();
@@ -57,8 +57,8 @@ impl Resolver {
         Self { socket, thread: Some(thread::spawn(move || serve(&listening, &tell))), took }
     }
 
-    /// From when the server's kernel got a query until it was answered, for each answered since this was last asked for. What
-    /// answers is a process, which may have to wait for its processor.
+    /// For each query answered since the last call: the time from its arrival in the server's kernel until the
+    /// answer. The server is a process, which may have to wait for the processor.
     pub(super) fn took(&self) -> Vec<Duration> {
         self.took.try_iter().collect()
     }
@@ -66,7 +66,7 @@ impl Resolver {
 
 impl Drop for Resolver {
     fn drop(&mut self) {
-        // It ends with a datagram that has nothing in it.
+        // An empty datagram ends the thread.
         self.socket.send_to(&[], (Ipv6Addr::LOCALHOST, DNS_PORT)).ok();
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
@@ -90,7 +90,7 @@ fn serve(socket: &UdpSocket, tell: &mpsc::Sender<Duration>) {
     }
 }
 
-/// A datagram's length, its sender, and when the kernel got it.
+/// The length of a datagram, its sender, and when the kernel received it.
 fn receive(socket: &UdpSocket, message: &mut [u8]) -> Option<(usize, SocketAddr, Duration)> {
     let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut buffers = [IoSliceMut::new(message)];
@@ -106,8 +106,8 @@ fn receive(socket: &UdpSocket, message: &mut [u8]) -> Option<(usize, SocketAddr,
     Some((received.bytes, SocketAddr::from((client.ip(), client.port())), got))
 }
 
-/// Has the client ask with each of these IDs, none of which waits for the response to another, and returns once all
-/// responses are there.
+/// Sends queries with these IDs from the client, without waiting for responses in between, and returns once all
+/// responses have arrived.
 pub(super) fn ask(net: &Net, family: Family, ids: impl IntoIterator<Item = u16>) {
     let socket = ok(net.client.enter(|| UdpSocket::bind(SocketAddr::new(family.client(), 0)))).unwrap();
     socket.connect((family.server(), DNS_PORT)).unwrap();
@@ -127,7 +127,7 @@ fn query(id: u16) -> Vec<u8> {
     let mut message = vec![0; HEADER];
     message[..2].copy_from_slice(&id.to_be_bytes());
     message[2..4].copy_from_slice(&QUERY);
-    // One question.
+    // The number of questions.
     message[5] = 1;
     message.extend(QUESTION);
     message

@@ -1,4 +1,4 @@
-//! Round-trip times, to a tenth of a millisecond.
+//! Round-trip times are exact to a tenth of a millisecond.
 
 mod disturbed;
 mod layers;
@@ -22,16 +22,16 @@ use super::{
 const DELAYS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(100)];
 
-/// What a value may be off: the hosts take some of that to answer.
+/// The tolerance of a value: the hosts take some of that to answer.
 const EXACT: Duration = Duration::from_micros(100);
 
-/// Between two segments; long enough for each to have a timestamp of its own.
+/// The pause between two segments, long enough for each to have a timestamp of its own.
 const PAUSE: Duration = Duration::from_millis(10);
 const CONVERSATION: Pace = Pace { chunks: 40, bytes: 100, pause: PAUSE };
 const PINGS: usize = 20;
 const QUERIES: u16 = 20;
 
-/// Those of the server: the way there and back, as seen from the router.
+/// The samples of the server's replies: the round trip to the server as seen from the router.
 fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     let samples: Vec<_> = samples.iter().filter(|sample| !sample.match_on_egress).collect();
     for sample in &samples {
@@ -44,8 +44,8 @@ fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     samples
 }
 
-/// Asserts that all values are what netem says, but for those of handshakes, which may wait for what it takes the hosts to
-/// make sockets.
+/// Asserts that all values are netem's delay. Handshakes are left out, as they may wait while the hosts create
+/// sockets.
 #[track_caller]
 fn assert_exact(samples: &[&Sample], expected: Duration) {
     let all = || samples.iter().map(|it| (it.timestamp % 10_000_000_000, it.rtt())).collect::<Vec<_>>();
@@ -58,7 +58,7 @@ fn assert_exact(samples: &[&Sample], expected: Duration) {
     }
 }
 
-/// Asserts that a conversation was timed by its handshake, and by nothing but `method` from then on.
+/// Asserts that a conversation was timed by its handshake, and by `method` alone from then on.
 #[track_caller]
 fn assert_timed_by(samples: &[&Sample], method: &str) {
     let (handshakes, others): (Vec<&Sample>, Vec<&Sample>) =
@@ -67,7 +67,7 @@ fn assert_timed_by(samples: &[&Sample], method: &str) {
     assert!(others.iter().all(|sample| sample.method == method), "not {method}: {others:?}");
 }
 
-/// Asserts that the sender's kernel, which sees the way to the router as well, has the same minimum as pping, give or take
+/// Asserts that the minimum of the sender's kernel, which also includes the path to the router, equals pping's within
 /// `by`.
 #[track_caller]
 fn assert_minimum_agrees(samples: &[&Sample], told: Told, by: Duration) {
@@ -75,16 +75,16 @@ fn assert_minimum_agrees(samples: &[&Sample], told: Told, by: Duration) {
     assert!(minimum.abs_diff(told.min_rtt) <= by, "{minimum:?}, and the kernel {told:?}");
 }
 
-/// What ping says of a reply: three digits of the time.
+/// ping's time of a reply, in three digits.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     rtt: Duration,
-    /// What the last of the digits counts.
+    /// The unit of the last digit.
     unit: Duration,
 }
 
 impl Said {
-    /// Reads a line like `64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
+    /// Parses a line like `64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
     fn read(line: &str) -> Option<Self> {
         let (_, time) = line.split_once(" time=")?;
         let digits = time.strip_suffix(" ms")?;
@@ -94,8 +94,8 @@ impl Said {
     }
 }
 
-/// Asserts that ping says the same: it sees all that pping sees, the way to the router and, now and then, what its host had
-/// to do between its reading the clock and the packet.
+/// Asserts that ping agrees. Its values also include the path to the router and, now and then, work of its host
+/// between its reading of the clock and the packet.
 #[track_caller]
 fn assert_ping_agrees(samples: &[&Sample], said: &[Said]) {
     assert_eq!(samples.len(), said.len());
@@ -108,14 +108,14 @@ fn assert_ping_agrees(samples: &[&Sample], said: &[Said]) {
     assert!(apart.len() * 10 <= said.len(), "{apart:?}");
 }
 
-/// Pings, and returns what ping says of each reply that came, in order.
+/// Pings, and returns ping's times of the replies that arrived, in order.
 fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<Said> {
     let mut ping = from.command("ping");
     ping.args(["-n", "-i", "0.02", "-W", "2", "-c", &count.to_string()]).arg(to.to_string());
     ok(run(&mut ping)).lines().filter_map(Said::read).collect()
 }
 
-/// Asserts that all values are what netem and the resolver say.
+/// Asserts that all values are the sum of netem's delay and the resolver's.
 #[track_caller]
 fn assert_answered(samples: &[&Sample], delay: Duration, resolver: &Resolver) {
     let took = resolver.took();
@@ -125,14 +125,14 @@ fn assert_answered(samples: &[&Sample], delay: Duration, resolver: &Resolver) {
     }
 }
 
-/// The methods of conversations, and whether there are timestamps in them.
+/// The methods of conversations, and whether these have timestamps.
 const CONVERSATIONS: [(&str, bool); 2] = [("tcp-ts", true), ("tcp-seq", false)];
 
 fn is_exact(ingress: &str) {
     let net = Net::new();
     let resolver = Resolver::start(&net);
     for family in FAMILIES {
-        // The first of all takes longer.
+        // The very first query takes longer.
         ask(&net, family, 0..1);
     }
     resolver.took();
@@ -145,7 +145,7 @@ fn is_exact(ingress: &str) {
                 let sent = net.converse(family, CONVERSATION);
                 let samples = watched.take();
                 let samples = to_server(&samples, family);
-                // Each segment has an answer; some share a timestamp, and some are more than there is room for.
+                // Each segment is answered; some share a timestamp, and some find no room to be pending.
                 assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
                 assert_timed_by(&samples, method);
                 assert_exact(&samples, delay);

@@ -1,5 +1,5 @@
-//! A pping that goes on watching while what it watches changes: to load its programs takes longer in here than anything
-//! else does, so that a test starts it as seldom as it can.
+//! A pping that keeps watching while the network changes. Loading its programs takes longer in here than anything
+//! else, so a test starts it as rarely as possible.
 
 use std::{thread, time::Duration};
 
@@ -10,32 +10,31 @@ use super::{
     records::{Records, Sample},
 };
 
-/// How long no line has to come before none is expected any more. The guest's clock makes it short.
+/// How long no line may come before the output counts as complete. The guest's clock skips idle time.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long after a start nothing is timed. It costs next to nothing, as the guest's clock jumps.
+/// How long nothing is timed after a start. It costs next to nothing, because the guest's clock skips idle time.
 const SETTLING: Duration = Duration::from_secs(3);
 
 pub(super) struct Watched {
     pping: Process,
-    /// Samples that were taken already.
+    /// The number of samples already taken.
     taken: usize,
 }
 
 impl Watched {
-    /// Every sample of an interface, with more arguments. There are few flows, and room for few, so that a sweep holds nobody
-    /// up either.
+    /// Reports every sample of an interface, with more arguments. The table is small, so that a sweep delays nothing.
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
         let pping = watch(host, interface, &format!("--rate-limit 0 --max-flows 1024 {arguments}"));
         schedule(pping.id(), libc::SCHED_IDLE);
-        // The kernel has a lot to tidy up after verifying programs, and does it in its own time.
+        // The kernel has a lot to clean up after verifying programs, and does it in its own time.
         thread::sleep(SETTLING);
         Self { pping, taken: 0 }
     }
 
-    /// The samples since the last time, once there are no more.
+    /// The new samples, once no more arrive.
     pub(super) fn take(&mut self) -> Vec<Sample> {
-        // Nothing is timed meanwhile, so it may have its share.
+        // Nothing is timed at this point, so pping may use the processor.
         schedule(self.pping.id(), libc::SCHED_OTHER);
         let mut text = ok(self.pping.stdout());
         loop {
@@ -52,15 +51,15 @@ impl Watched {
         samples
     }
 
-    /// Ends it, and makes sure that nothing came that was not taken.
+    /// Ends it, and asserts that no samples are left.
     pub(super) fn finish(self) {
         let all = Records::parse(&interrupt(self.pping)).samples;
         assert_eq!(all.len(), self.taken, "samples that nobody expected: {:?}", &all[self.taken..]);
     }
 }
 
-/// Has a process run by a policy. By `SCHED_IDLE` it does only when nobody else wants to: there is one processor, and what
-/// pping does once a second would hold up packets, and so be measured.
+/// Sets a process's scheduling policy. With `SCHED_IDLE` it runs only when nothing else does: there is one processor,
+/// and what pping does once a second would delay packets, and so be measured.
 fn schedule(process: u32, policy: libc::c_int) {
     for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
         let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();

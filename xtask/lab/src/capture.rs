@@ -7,7 +7,7 @@ use std::{
 
 use crate::{Error, Namespace, Process, Result, Signal, error::Doing};
 
-/// Headers of everything pping looks at, and no payload.
+/// Enough for the headers of everything that pping parses, without payload.
 const SNAP_LENGTH: &str = "128";
 /// The kernel's buffer in KiB, enough to sleep through a short bulk transfer.
 const BUFFER_KIB: &str = "65536";
@@ -15,7 +15,7 @@ const BUFFER_KIB: &str = "65536";
 const SETTLE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A running tcpdump: the ground truth that measured round-trip times are compared with.
+/// A running tcpdump, whose times the measured round-trip times are compared with.
 #[derive(Debug)]
 pub struct Capture {
     tcpdump: Process,
@@ -32,14 +32,14 @@ pub struct Captured {
 }
 
 impl Capture {
-    /// Captures what passes an interface, both ways, into `file`. Packets sent after this returns are in it.
+    /// Captures both directions of an interface into `file`. Packets sent after this returns are in it.
     ///
     /// # Errors
-    /// When there is no tcpdump, no such interface, or the file cannot be written.
+    /// If tcpdump or the interface is missing, or the file cannot be written.
     pub fn start(namespace: &Namespace, interface: &str, file: &Path) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "-U", "--immediate-mode", "--time-stamp-precision=nano"]);
-        // Without -Z root it gives up root first, and then may not write where root may.
+        // Without -Z root tcpdump gives up root first, and then may be unable to write where root may.
         command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file);
         let mut tcpdump = Process::spawn(command)?;
         tcpdump.wait_for_output("listening on", PATIENCE)?;
@@ -60,7 +60,7 @@ impl Capture {
             line.split_whitespace().next()?.parse::<u64>().ok()
         };
         let packets = count("captured");
-        // The second line is only there if there is something to say.
+        // tcpdump leaves out the second line if it is zero.
         let lost = [count("dropped by kernel"), count("dropped by interface").or(Some(0))];
         match packets {
             Some(packets) if lost == [Some(0); 2] => Ok(Captured { file: self.file.clone(), packets }),
@@ -70,7 +70,7 @@ impl Capture {
         }
     }
 
-    /// On SIGINT tcpdump leaves behind what it has not read yet: let it catch up first.
+    /// On SIGINT tcpdump drops what it has not read yet: let it catch up first.
     fn settle(&self) -> Result<()> {
         let size = || {
             let metadata = fs::metadata(&self.file).doing(|| format!("read {}", self.file.display()))?;

@@ -7,11 +7,11 @@ use nix::{
 
 use crate::{Error, Result, error::Doing};
 
-/// Runs `work` on a new thread with a directory that is a disk of so many KiB, which only this thread, and what it
-/// starts, can see. It is gone with them. A panic in `work` goes on in the caller.
+/// Runs `work` on a new thread with a directory that is a disk of so many KiB, visible only to this thread and its
+/// children. It disappears with them. A panic in `work` goes on in the caller.
 ///
 /// # Errors
-/// [`Error::NotRoot`] for anyone but root; otherwise what the kernel says to mounting it.
+/// [`Error::NotRoot`] for anyone but root; otherwise the kernel's error when mounting.
 pub fn on_small_disk<T: Send>(kibibytes: u32, work: impl FnOnce(&Path) -> T + Send) -> Result<T> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot);
@@ -21,7 +21,7 @@ pub fn on_small_disk<T: Send>(kibibytes: u32, work: impl FnOnce(&Path) -> T + Se
     let inside = || {
         unshare(CloneFlags::CLONE_NEWNS).doing(|| "make a mount namespace".to_owned())?;
         let none: Option<&str> = None;
-        // Else it would be mounted for everybody.
+        // Otherwise the mount would be visible everywhere.
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
             .doing(|| "keep mounts private".to_owned())?;
         let options = format!("size={kibibytes}k");

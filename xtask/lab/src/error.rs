@@ -1,13 +1,13 @@
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
-/// What can go wrong in the lab; each message is complete in itself, with what the kernel said.
+/// Errors of the lab. Each message is complete, with the kernel's reason.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Namespaces, veth pairs and packet sockets belong to root.
+    /// Namespaces, veth pairs and packet sockets need root.
     #[error("the lab makes network namespaces and packet sockets, which needs root: run it with sudo")]
     NotRoot,
-    /// A program the lab calls could not be started.
+    /// A program of the lab could not be started.
     #[error("cannot run `{program}`: {reason}{}", install_hint(program))]
     Start {
         /// The program as it was called.
@@ -22,7 +22,7 @@ pub enum Error {
         command: String,
         /// How it ended.
         status: ExitStatus,
-        /// What it had to say.
+        /// Its standard error.
         stderr: String,
     },
     /// Something awaited did not happen.
@@ -32,7 +32,7 @@ pub enum Error {
         awaited: String,
         /// For how long.
         timeout: Duration,
-        /// What was seen instead, empty if nothing was.
+        /// What was seen instead; empty if nothing.
         context: String,
     },
     /// A capture lost packets, so nothing may be concluded from it.
@@ -43,16 +43,16 @@ pub enum Error {
         /// The counters as tcpdump printed them.
         report: String,
     },
-    /// The echo that came back is not what was sent.
+    /// The echo differs from what was sent.
     #[error("the echo differs from what was sent, at byte {offset}")]
     Corrupt {
-        /// Position in the stream of the first byte that differs.
+        /// The offset of the first byte that differs.
         offset: u64,
     },
     /// The kernel refused something.
     #[error("cannot {action}: {reason}")]
     System {
-        /// What was being done.
+        /// What the lab was doing.
         action: String,
         /// Why the kernel refused.
         reason: io::Error,
@@ -62,7 +62,7 @@ pub enum Error {
 /// A result of the lab.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Adds what was being done to an error of the kernel.
+/// Adds what the lab was doing to an error of the kernel.
 pub(crate) trait Doing<T> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T>;
 }
@@ -73,7 +73,7 @@ impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
     }
 }
 
-/// Names the Debian package of a tool, for those who do not have it yet.
+/// Names the Debian package of a missing tool.
 fn install_hint(program: &str) -> String {
     let package = match program {
         "ip" => "iproute2",

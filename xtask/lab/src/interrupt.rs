@@ -10,8 +10,7 @@ use signal_hook::{SigId, consts::SIGINT, flag, low_level};
 
 use crate::{Result, error::Doing};
 
-/// Makes Ctrl-C a question to ask instead of the end: a process killed by SIGINT runs no guards, and would
-/// leave its namespaces behind.
+/// Turns Ctrl-C into a flag: a process killed by SIGINT runs no guards, and would leave its namespaces behind.
 #[derive(Debug)]
 pub struct Interrupt {
     raised: Arc<AtomicBool>,
@@ -19,23 +18,23 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Catches SIGINT from now on. After the drop the signal is ignored, not deadly again.
+    /// Catches SIGINT from now on. After the drop the signal is ignored, no longer deadly.
     ///
     /// # Errors
-    /// When the kernel refuses the handler.
+    /// If the kernel refuses the handler.
     pub fn catch() -> Result<Self> {
         let raised = Arc::default();
         let registration = flag::register(SIGINT, Arc::clone(&raised)).doing(|| "catch SIGINT".to_owned())?;
         Ok(Self { raised, registration })
     }
 
-    /// Whether someone pressed Ctrl-C since.
+    /// True if Ctrl-C was pressed since.
     pub fn is_raised(&self) -> bool {
         self.raised.load(Relaxed)
     }
 }
 
-/// Calls once more what did not end but was interrupted: where a receive has a time to end by, it is so even by this process being
+/// Repeats a call that a signal interrupted. A receive with a time-out is interrupted even when this process is
 /// stopped and continued (signal(7)).
 ///
 /// # Errors

@@ -1,15 +1,15 @@
 //! Hosts, wires that hold frames, and traffic for tests, benches and the demo.
 //!
-//! A passive monitor can only be tested against packets that really cross a kernel. This crate makes the
-//! network for that out of what every Linux has: [`Namespace`]s as hosts, [`veth`] pairs as cables, and a
-//! [`Wire`] between two of them that holds each frame for a while, because `netem` is a module that not every
-//! machine can load. [`Topology`] puts them together as *client - router - server*; [`Process`], [`Capture`]
-//! and [`traffic`] run things in it. Whatever is made is removed when its guard is dropped, on panic too.
+//! A passive monitor can only be tested with packets that really cross a kernel. This crate builds a network for that
+//! from what every Linux has: [`Namespace`]s as hosts, [`veth`] pairs as cables, and a [`Wire`] between two of them
+//! that holds each frame for a while, because `netem` is a module that not every machine can load. [`Topology`]
+//! combines them as *client - router - server*; [`Process`], [`Capture`] and [`traffic`] run things in it. Everything
+//! is removed when its guard is dropped, also after a panic.
 //!
 //! Everything here needs root, and says so.
 //!
-//! The time a wire holds a frame is a lower bound and no ground truth: the scheduler adds to it. Compare
-//! measured round-trip times with a [`Capture`] of the same packets on the same interface.
+//! The time that a wire holds a frame is a lower bound and no reference: the scheduler adds to it. Compare measured
+//! round-trip times with a [`Capture`] of the same packets on the same interface.
 
 mod capture;
 mod disk;

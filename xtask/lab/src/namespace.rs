@@ -19,14 +19,13 @@ use crate::{Error, Result, error::Doing, run::ip};
 
 /// Where `ip netns` keeps its namespaces.
 const NETNS_DIR: &str = "/run/netns";
-/// How the names of the lab's namespaces begin; the process that made them follows.
+/// The prefix of the lab's namespaces; the id of the process that made them follows.
 const PREFIX: &str = "pping-";
 
 /// A network namespace that plays one host, removed on drop.
 ///
-/// Its loopback is up. IPv6 addresses are usable at once (no duplicate address detection), and the host
-/// does not look for routers. Interfaces keep their link-local addresses: a router asks for its neighbours
-/// with those.
+/// Its loopback is up. IPv6 addresses are usable at once (no duplicate address detection), and the host does not look
+/// for routers. Interfaces keep their link-local addresses, from which a router resolves its neighbours.
 ///
 /// ```no_run
 /// # fn main() -> pping_lab::Result<()> {
@@ -47,7 +46,7 @@ impl Namespace {
     /// Makes a namespace called `pping-<process>-<number>-<role>`.
     ///
     /// # Errors
-    /// [`Error::NotRoot`] for anyone but root; otherwise what `ip netns add` says.
+    /// [`Error::NotRoot`] for anyone but root; otherwise the error of `ip netns add`.
     pub fn new(role: &str) -> Result<Self> {
         static COUNTER: AtomicU32 = AtomicU32::new(0);
         if !nix::unistd::geteuid().is_root() {
@@ -78,18 +77,18 @@ impl Namespace {
         Ok(namespace)
     }
 
-    /// The name under which `ip netns` knows it.
+    /// Its name for `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The file that stands for it, such as `nsenter --net=` and setns(2) take.
+    /// Its file, as `nsenter --net=` and setns(2) take it.
     pub fn path(&self) -> PathBuf {
         Path::new(NETNS_DIR).join(&self.name)
     }
 
-    /// A command that will run inside. Unlike `ip netns exec` this leaves the mounts alone, so the program
-    /// sees `/sys/fs/bpf` as the rest of the machine does.
+    /// A command that runs inside. Unlike `ip netns exec` this leaves the mounts alone, so the program sees
+    /// `/sys/fs/bpf` as the rest of the machine does.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         let handle = Arc::clone(&self.handle);
@@ -100,11 +99,11 @@ impl Namespace {
         command
     }
 
-    /// Runs `work` on a new thread inside and waits for it. Sockets and packet sockets opened there stay in
-    /// the namespace, whichever thread uses them later. A panic in `work` goes on in the caller.
+    /// Runs `work` on a new thread inside and waits for it. Sockets opened there stay in the namespace, whichever
+    /// thread uses them later. A panic in `work` goes on in the caller.
     ///
     /// # Errors
-    /// When the kernel does not let the thread in.
+    /// If the kernel does not let the thread in.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let inside = || {
             setns(&*self.handle, CloneFlags::CLONE_NEWNET).doing(|| format!("enter {}", self.name))?;
@@ -116,30 +115,30 @@ impl Namespace {
         }
     }
 
-    /// Sets a sysctl of this namespace, named with dots: `net.ipv4.ip_forward`. Names of interfaces that
-    /// contain a dot do not work.
+    /// Sets a sysctl of this namespace, named with dots: `net.ipv4.ip_forward`. Interface names that contain a dot do
+    /// not work.
     ///
     /// # Errors
-    /// When there is no such sysctl, or not in a namespace.
+    /// If there is no such sysctl, or not in a namespace.
     pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
         let path = Path::new("/proc/sys").join(key.replace('.', "/"));
         self.enter(|| fs::write(path, value))?.doing(|| format!("set {key} to {value} in {}", self.name))
     }
 
-    /// Has the host pass packets on between its interfaces, IPv4 and IPv6.
+    /// Has the host forward packets between its interfaces, IPv4 and IPv6.
     ///
     /// # Errors
-    /// When the kernel has no IPv6.
+    /// If the kernel has no IPv6.
     pub fn forward(&self) -> Result<()> {
         self.sysctl("net.ipv4.ip_forward", "1")?;
         self.sysctl("net.ipv6.conf.all.forwarding", "1")
     }
 
-    /// Removes namespaces that processes left behind because they were killed before they could clean up.
-    /// Returns how many there were. Namespaces of processes that still run are left alone.
+    /// Removes namespaces of processes that were killed before they could clean up. Returns how many there were.
+    /// Namespaces of running processes are left alone.
     ///
     /// # Errors
-    /// When the directory of namespaces cannot be read.
+    /// If the directory of namespaces cannot be read.
     pub fn sweep() -> Result<usize> {
         let entries = match fs::read_dir(NETNS_DIR) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -160,7 +159,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Removes a namespace as far as possible: a guard can report a failure, not return it.
+/// Removes a namespace as far as possible: a guard can print a failure, but not return it.
 fn remove(name: &str) {
     if let Err(error) = ip(&format!("netns del {name}")) {
         eprintln!("the namespace {name} stays behind: {error}");

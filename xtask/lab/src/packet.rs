@@ -1,5 +1,4 @@
-//! Packet sockets (packet(7)): every frame of one interface, both to read and to send. All the `unsafe` of
-//! the wire is in here.
+//! Packet sockets (packet(7)) receive and send every frame of one interface. All the `unsafe` of the wire is in here.
 
 use std::{
     ffi::CString,
@@ -8,12 +7,12 @@ use std::{
     ptr,
 };
 
-/// Destination and source address, before which no tag can be.
+/// Destination and source MAC address, which come before any tag.
 const ADDRESSES: usize = 12;
 const VLAN_TAG: usize = 4;
-/// The largest packet of the IP suite, its Ethernet header, and the room to put a VLAN tag back.
+/// The largest IP packet, its Ethernet header, and room to put a VLAN tag back.
 const BUFFER: usize = 65_535 + 14 + VLAN_TAG;
-/// What the kernel may queue for a wire that is not scheduled just now.
+/// The bytes that the kernel may queue for a wire that is not scheduled just now.
 const RECEIVE_BUFFER: libc::c_int = 64 << 20;
 
 /// One interface as an open-ended cable.
@@ -23,17 +22,17 @@ pub struct PacketSocket {
     buffer: Vec<u8>,
 }
 
-/// A frame just received.
+/// A received frame.
 #[derive(Debug)]
 pub struct Received<'a> {
     /// All of it, VLAN tags included.
     pub frame: &'a [u8],
-    /// False if the sender left the checksum to hardware: whoever gets the frame will discard it.
+    /// False if the sender left the checksum to hardware: every receiver will discard the frame.
     pub is_complete: bool,
 }
 
 impl PacketSocket {
-    /// Opens a socket on an interface of the namespace the calling thread is in.
+    /// Opens a socket on an interface in the namespace of the calling thread.
     pub fn open(interface: &str) -> io::Result<Self> {
         let name = CString::new(interface)?;
         // SAFETY: the name is a string that ends with a zero and lives until after the call.
@@ -46,11 +45,11 @@ impl PacketSocket {
         // SAFETY: socket(2) takes numbers only.
         let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         checked(socket as isize)?;
-        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        // SAFETY: the descriptor was just opened, and nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         // Frames that the wire itself sends must not come back in.
         set(&socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
-        // The kernel takes VLAN tags out of received frames; this tells where they were.
+        // The kernel takes VLAN tags out of received frames; this says where they were.
         set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
         set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
         bind(&socket, index)?;
@@ -146,7 +145,7 @@ fn set(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c
     checked(result as isize).map(drop)
 }
 
-/// What the kernel tells about the frame beside its bytes.
+/// The kernel's metadata of the frame.
 fn auxdata(message: &libc::msghdr) -> Option<libc::tpacket_auxdata> {
     // SAFETY: the kernel filled in the message, so its control area and length belong together.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -175,7 +174,7 @@ mod tests {
     };
     use std::{thread, time::Duration};
 
-    /// The next frame of one length; the hosts themselves may have something to say.
+    /// The next frame of this length; the hosts' kernels send frames of their own.
     fn receive(socket: &mut PacketSocket, length: usize) -> Option<Vec<u8>> {
         for _ in 0..500 {
             match socket.receive().unwrap() {
@@ -215,10 +214,10 @@ mod tests {
         let (one, other) = (Namespace::new("one").unwrap(), Namespace::new("other").unwrap());
         connect(End::new(&one, "eth0"), End::new(&other, "eth0"), Offloads::Off).unwrap();
         let open = || PacketSocket::open("eth0").unwrap();
-        // The kernel spares a socket what it sent itself, but not what left through another.
+        // The kernel does not return to a socket the frames that it sent itself, but those sent through another.
         let (sender, mut beside) = one.enter(|| (open(), open())).unwrap();
         let mut opposite = other.enter(open).unwrap();
-        // More than once, as an interface that has just come up may drop what a busy kernel has not told it to send yet.
+        // More than once, as an interface that has just come up may drop frames while the kernel is busy.
         let is_heard = (0..30).any(|_| {
             sender.send(&[0xff; 777]).unwrap();
             receive(&mut opposite, 777).is_some()

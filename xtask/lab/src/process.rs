@@ -17,12 +17,12 @@ use crate::{
     run::{command_line, start_error},
 };
 
-/// How often something awaited is looked for.
+/// How often awaited things are looked for.
 const POLL: Duration = Duration::from_millis(2);
 
 /// A program that runs beside the test, killed on drop.
 ///
-/// What it writes goes to unnamed files, so that it never blocks on a pipe nobody reads.
+/// Its output goes to unnamed files, so that it never blocks on a pipe without a reader.
 #[derive(Debug)]
 pub struct Process {
     command: String,
@@ -32,10 +32,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command, such as one from [`crate::Namespace::command`], with nothing to read.
+    /// Starts a command, such as one from [`crate::Namespace::command`], with empty standard input.
     ///
     /// # Errors
-    /// [`Error::Start`] when there is no such program.
+    /// [`Error::Start`] if there is no such program.
     pub fn spawn(mut command: Command) -> Result<Self> {
         let file = || tempfile::tempfile().doing(|| "make a temporary file".to_owned());
         let (stdout, stderr) = (file()?, file()?);
@@ -45,23 +45,23 @@ impl Process {
         Ok(Self { command: command_line(&command), child, stdout, stderr })
     }
 
-    /// Its process identifier.
+    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it wrote to standard output so far.
+    /// Its standard output so far.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// If the temporary file cannot be read.
     pub fn stdout(&self) -> Result<String> {
         read(&self.stdout)
     }
 
-    /// What it wrote to standard error so far.
+    /// Its standard error so far.
     ///
     /// # Errors
-    /// When the temporary file cannot be read.
+    /// If the temporary file cannot be read.
     pub fn stderr(&self) -> Result<String> {
         read(&self.stderr)
     }
@@ -69,9 +69,9 @@ impl Process {
     /// Sends a signal, unless the process has ended.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn signal(&mut self, signal: Signal) -> Result<()> {
-        // An identifier is only free for others once the process is reaped, which `status` finds out.
+        // The id may belong to another process once this one is reaped, which `status` finds out.
         if self.status()?.is_some() {
             return Ok(());
         }
@@ -82,7 +82,7 @@ impl Process {
     /// How it ended, or `None` while it runs.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn status(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().doing(|| format!("wait for `{}`", self.command))
     }
@@ -90,7 +90,7 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with what the process wrote, if it still runs then; it goes on running.
+    /// [`Error::Timeout`], with the output so far, if it still runs then; it goes on running.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -104,10 +104,11 @@ impl Process {
         }
     }
 
-    /// Sends a signal, waits for the end and fails if the process did: SIGINT for those that then sum up.
+    /// Sends a signal, waits for the end, and fails if the process did: SIGINT lets pping, tcpdump and others print a
+    /// summary.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it does not end, [`Error::Failed`] if it ends other than with success.
+    /// [`Error::Timeout`] if it does not end, [`Error::Failed`] if it ends without success.
     pub fn stop(&mut self, signal: Signal, timeout: Duration) -> Result<()> {
         self.signal(signal)?;
         let status = self.wait_timeout(timeout)?;
@@ -120,11 +121,11 @@ impl Process {
     /// Waits until its standard output or standard error contains `text`.
     ///
     /// # Errors
-    /// [`Error::Failed`] if it ends first, [`Error::Timeout`] if it takes too long; both with what it wrote.
+    /// [`Error::Failed`] if it ends first, [`Error::Timeout`] if it takes too long; both with its output.
     pub fn wait_for_output(&mut self, text: &str, timeout: Duration) -> Result<()> {
         let deadline = Instant::now() + timeout;
         loop {
-            // The status comes first: what is written just before the end counts.
+            // The status comes first, because output written just before the end counts.
             let ended = self.status()?;
             if self.stdout()?.contains(text) || self.stderr()?.contains(text) {
                 return Ok(());
@@ -151,7 +152,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Both fail only if it has ended and been reaped, which is what they are for.
+        // Both fail only if it has ended and been reaped.
         self.child.kill().ok();
         self.child.wait().ok();
     }

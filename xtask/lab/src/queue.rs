@@ -6,10 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bounds what a wire may hold, as the queue of a real device does: at 1,500 bytes a frame about 100 MB.
+/// The most frames that a wire may hold, like the queue of a real device: at 1,500 bytes a frame about 100 MB.
 const CAPACITY: usize = 65_536;
 
-/// Frames sorted by the time they are due; those due at the same time leave in the order they came.
+/// Frames sorted by the time they are due; those due at the same time leave in the order of their arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     held: BinaryHeap<Reverse<Held>>,
@@ -24,7 +24,7 @@ struct Held {
 }
 
 impl Queue {
-    /// Takes a frame in, or hands it back when the queue is full.
+    /// Adds a frame, or hands it back when the queue is full.
     pub(crate) fn push(&mut self, due: Instant, frame: Vec<u8>) -> Result<(), Vec<u8>> {
         if self.held.len() >= CAPACITY {
             return Err(frame);
@@ -42,7 +42,7 @@ impl Queue {
         self.held.pop().map(|Reverse(held)| held.frame)
     }
 
-    /// How long until the next frame is due, zero if one is late.
+    /// The time until the next frame is due, zero if it is late.
     pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
         self.held.peek().map(|next| next.0.due.saturating_duration_since(now))
     }

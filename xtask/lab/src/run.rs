@@ -2,10 +2,10 @@ use std::process::Command;
 
 use crate::{Error, Result};
 
-/// Runs a command to its end and returns what it wrote to standard output.
+/// Runs a command to its end and returns its standard output.
 ///
 /// # Errors
-/// [`Error::Start`] when there is no such program, [`Error::Failed`] with its standard error when it fails.
+/// [`Error::Start`] if there is no such program, [`Error::Failed`] with its standard error if it fails.
 pub fn run(command: &mut Command) -> Result<String> {
     let output = command.output().map_err(|reason| start_error(command, reason))?;
     if !output.status.success() {

@@ -14,7 +14,7 @@ const IPV6_PREFIX: u8 = 64;
 /// How long the hosts may take to find each other, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Three hosts in a row, and a wire that makes the last stretch a long one:
+/// Three hosts in a row, with a wire that makes the last hop a long one:
 ///
 /// ```text
 ///  client              router                          server
@@ -23,21 +23,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///  fd00:11:1::2        ::1  fd00:11:2::1      fd00:11:2::2
 /// ```
 ///
-/// Seen from the router's [`Topology::WAN`], the round trip to the server takes what the wire holds both ways,
-/// and that to the client next to nothing. Each topology has its own namespaces, so the addresses are the same
-/// in all and any number can run at once.
+/// Seen from the router's [`Topology::WAN`], the round trip to the server takes as long as the wire holds packets
+/// both ways, and that to the client takes next to nothing. Each topology has its own namespaces, so the addresses
+/// are the same in all and any number can run at once.
 #[derive(Debug)]
 pub struct Topology {
-    // Fields are dropped in this order: the wire lets go before its host is removed.
+    // Fields are dropped in this order: the wire stops before its host is removed.
     wire: Wire,
     client: Namespace,
     router: Namespace,
     server: Namespace,
-    /// Where the wire is; it has no addresses and takes no part in anything.
+    /// The host with the wire; it has no addresses and sends nothing.
     _between: Namespace,
 }
 
-/// Says what a [`Topology`] is to be like before it is built.
+/// The options of a [`Topology`].
 #[derive(Debug, Clone, Copy, Default)]
 #[must_use]
 pub struct TopologyBuilder {
@@ -70,7 +70,7 @@ impl Topology {
     /// The router's IPv6 address on [`Self::WAN`].
     pub const WAN_IPV6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x11, 2, 0, 0, 0, 0, 1);
 
-    /// Starts with a wire that holds nothing.
+    /// Starts with a wire that holds frames for no time.
     pub fn builder() -> TopologyBuilder {
         TopologyBuilder::default()
     }
@@ -80,7 +80,7 @@ impl Topology {
         &self.client
     }
 
-    /// The host in between, where pping looks.
+    /// The host in between, where pping runs.
     pub fn router(&self) -> &Namespace {
         &self.router
     }
@@ -125,8 +125,7 @@ impl TopologyBuilder {
         self
     }
 
-    /// Offloads of the cable between client and router; on unless switched off here. Next to the wire they are
-    /// always off.
+    /// Offloads of the cable between client and router, on by default. At the wire they are always off.
     pub fn lan_offloads(mut self, offloads: Offloads) -> Self {
         self.lan_offloads = offloads;
         self
@@ -135,12 +134,12 @@ impl TopologyBuilder {
     /// Makes the hosts and waits until they reach each other.
     ///
     /// # Errors
-    /// [`Error::NotRoot`], or what the tools and the kernel say.
+    /// [`Error::NotRoot`], or the errors of the tools and the kernel.
     pub fn build(self) -> Result<Topology> {
         let [client, router, server, between] = ["client", "router", "server", "wire"].map(Namespace::new);
         let (client, router, server, between) = (client?, router?, server?, between?);
         router.forward()?;
-        // Nothing of the wire's own may be on the wire.
+        // The wire's host itself must not send anything.
         between.sysctl("net.ipv6.conf.default.disable_ipv6", "1")?;
 
         let ends @ [client_eth, lan, wan, server_eth] = [

@@ -1,4 +1,4 @@
-//! TCP traffic that needs no package: a server that echoes or swallows, and a client that sends in even steps.
+//! TCP traffic that needs no package: a server that echoes or discards, and a client that sends at an even pace.
 
 use std::{
     io::{self, Read, Write},
@@ -20,15 +20,15 @@ use nix::{
 
 use crate::{Error, Namespace, Result, error::Doing};
 
-/// How often a server looks for its end.
+/// How often a server checks whether to stop.
 const POLL: Duration = Duration::from_millis(2);
 
-/// What a server does with what it gets.
+/// What a server does with what it receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Behaviour {
     /// Sends everything back.
     Echo,
-    /// Only reads.
+    /// Discards everything.
     Sink,
 }
 
@@ -50,7 +50,7 @@ impl Server {
     /// Listens in a namespace, on a free port if `port` is 0.
     ///
     /// # Errors
-    /// When the port is taken.
+    /// If the port is taken.
     pub fn start(namespace: &Namespace, port: u16, behaviour: Behaviour) -> Result<Self> {
         // On Linux the unspecified IPv6 address takes IPv4 connections too.
         let listener = namespace
@@ -69,7 +69,7 @@ impl Server {
         self.port
     }
 
-    /// Bytes it has read so far, over all connections.
+    /// The bytes received so far, over all connections.
     pub fn received(&self) -> u64 {
         self.shared.received.load(Relaxed)
     }
@@ -88,15 +88,15 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
     let mut connections = Vec::new();
     while !shared.stop.load(Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
-            // Whoever comes is served at once, and does not measure how often somebody looks. A failed poll is one that
-            // ended early.
+            // A client is accepted at once, or the polling interval would be part of its times. A failed poll is one
+            // that ended early.
             let mut listener = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
             ppoll(&mut listener, Some(TimeSpec::from_duration(POLL)), None).ok();
             continue;
         };
         let Ok(handle) = stream.try_clone() else { continue };
         let shared = Arc::clone(shared);
-        // The connection ends with an error when the peer or the server breaks it off: either is its right.
+        // The connection ends with an error when either end resets it, which is fine.
         connections.push((handle, thread::spawn(move || serve(stream, behaviour, &shared).ok())));
     }
     for (stream, thread) in connections {
@@ -107,7 +107,7 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
 }
 
 fn serve(mut stream: TcpStream, behaviour: Behaviour, shared: &Shared) -> io::Result<()> {
-    // An accepted socket does not inherit the listener's flag on Linux, but it costs nothing to say so.
+    // On Linux an accepted socket does not inherit the listener's flag, but that is not guaranteed.
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; 65_536];
@@ -126,7 +126,7 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour, shared: &Shared) -> io::Re
 /// How a client sends: `chunks` writes of `bytes` each, with a pause after each.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// How many writes.
+    /// The number of writes.
     pub chunks: u32,
     /// The size of each; up to the segment size it becomes one segment.
     pub bytes: usize,
@@ -134,32 +134,32 @@ pub struct Pace {
     pub pause: Duration,
 }
 
-/// What a client did.
+/// The result of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     /// Its own end of the connection.
     pub local: SocketAddr,
-    /// Bytes written, all of them acknowledged by the server's end of the stream or echoed.
+    /// The bytes written, all of them echoed or read by the server.
     pub bytes: u64,
     /// From the first write to the end of the stream.
     pub elapsed: Duration,
-    /// What its kernel measured.
+    /// Its kernel's measurements.
     pub told: Told,
 }
 
-/// What the kernel tells of its own end of a connection (`TCP_INFO` of tcp(7)).
+/// The kernel's measurements of its own end of a connection (`TCP_INFO` of tcp(7)).
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
-    /// The shortest round-trip time. Linux takes it from segments that were sent once.
+    /// The shortest round-trip time. Linux ignores retransmitted segments.
     pub min_rtt: Duration,
-    /// Segments that were sent again.
+    /// The number of retransmitted segments.
     pub retransmissions: u32,
 }
 
 /// Connects to a [`Behaviour::Sink`], sends, and waits until the server has read it all.
 ///
 /// # Errors
-/// [`Error::System`] when the connection fails.
+/// [`Error::System`] if the connection fails.
 pub fn send(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Result<Sent> {
     transfer(client, server.into(), pace, |mut stream| {
         let end = stream.read(&mut [0]).doing(|| "read from the sink".to_owned())?;
@@ -170,7 +170,7 @@ pub fn send(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Re
 /// Connects to a [`Behaviour::Echo`], sends, and checks every byte that comes back.
 ///
 /// # Errors
-/// [`Error::System`] when the connection fails, [`Error::Corrupt`] when the echo differs or falls short.
+/// [`Error::System`] if the connection fails, [`Error::Corrupt`] if the echo differs or falls short.
 pub fn echo(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Result<Sent> {
     transfer(client, server.into(), pace, |mut stream| {
         let expected = u64::from(pace.chunks) * pace.bytes as u64;
@@ -191,8 +191,8 @@ pub fn echo(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Re
     })
 }
 
-/// Writes on one thread while `read` runs on another: an echo must be read while more is written, or both
-/// sides end up waiting for room.
+/// Writes on one thread while `read` runs on another: an echo must be read during the writing, or both sides end up
+/// waiting for room.
 fn transfer(
     client: &Namespace,
     server: SocketAddr,
@@ -207,7 +207,7 @@ fn transfer(
     thread::scope(|scope| {
         let reader = scope.spawn(move || read(reader));
         let written = write_paced(&mut stream, pace).doing(|| format!("send to {server}"));
-        // Both halves on failure, else the reader waits for ever.
+        // On failure both directions, or the reader would wait for ever.
         let end = if written.is_ok() { Shutdown::Write } else { Shutdown::Both };
         stream.shutdown(end).ok();
         let read = reader.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
@@ -254,7 +254,7 @@ fn write_paced(stream: &mut TcpStream, pace: Pace) -> io::Result<u64> {
 }
 
 /// The byte at an offset of every stream: no two neighbouring stretches are alike, so that lost, doubled and
-/// swapped segments show.
+/// reordered segments show.
 fn pattern(offset: u64) -> u8 {
     (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }

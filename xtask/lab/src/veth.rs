@@ -1,4 +1,4 @@
-//! Cables: pairs of virtual Ethernet interfaces, each end in a namespace of its own.
+//! Cables: pairs of virtual Ethernet interfaces, with each end in a namespace.
 
 use std::{net::IpAddr, process::Command};
 
@@ -7,7 +7,7 @@ use crate::{
     run::{ip, run},
 };
 
-/// One end of a pair: where it lives and what it is called there.
+/// One end of a pair: its host, and its name there.
 #[derive(Debug, Clone, Copy)]
 pub struct End<'a> {
     /// The host it is plugged into.
@@ -25,7 +25,7 @@ impl<'a> End<'a> {
     /// Gives the interface an address that is usable at once.
     ///
     /// # Errors
-    /// What `ip address add` says.
+    /// If `ip address add` fails.
     pub fn add_address(&self, address: impl Into<IpAddr>, prefix_length: u8) -> Result<()> {
         let address = address.into();
         let nodad = if address.is_ipv6() { "nodad" } else { "" };
@@ -33,12 +33,11 @@ impl<'a> End<'a> {
         ip(&format!("-n {namespace} address add {address}/{prefix_length} dev {interface} {nodad}")).map(drop)
     }
 
-    /// Leaves only plain frames on this end: no more than the MTU long, with their checksums filled in, as on a
-    /// real cable. A packet sent through an interface with offloads on has neither, since the hardware that
-    /// would add them does not exist.
+    /// Leaves only plain frames on this end: no longer than the MTU, and with their checksums, as on a real cable.
+    /// With offloads on, packets have neither, because no hardware adds them.
     ///
     /// # Errors
-    /// What `ethtool` says.
+    /// If `ethtool` fails.
     pub fn switch_offloads_off(&self) -> Result<()> {
         let features = ["rx", "tx", "sg", "tso", "gso", "gro", "rxvlan", "txvlan"];
         let mut ethtool = self.namespace.command("ethtool");
@@ -50,8 +49,7 @@ impl<'a> End<'a> {
 /// What a new pair of interfaces does to packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offloads {
-    /// As the kernel makes them: segmentation and checksums are put off, so a bulk transfer shows packets of
-    /// up to 64 KiB.
+    /// The kernel's default: segmentation and checksums are deferred, so a bulk transfer has packets of up to 64 KiB.
     #[default]
     On,
     /// Plain frames on both ends, see [`End::switch_offloads_off`].
@@ -61,7 +59,7 @@ pub enum Offloads {
 /// Joins two hosts with a cable; both ends are up when this returns.
 ///
 /// # Errors
-/// What `ip link` and `ethtool` say, such as that an interface of that name exists.
+/// If `ip link` or `ethtool` fails, for example because an interface of that name exists.
 pub fn connect(a: End<'_>, b: End<'_>, offloads: Offloads) -> Result<()> {
     run(Command::new("ip").args(["link", "add", "name", a.interface, "netns", a.namespace.name()]).args([
         "type",

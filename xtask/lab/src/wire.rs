@@ -16,16 +16,16 @@ use nix::{
 
 use crate::{Namespace, Result, error::Doing, packet::PacketSocket, queue::Queue};
 
-/// How often a wire with nothing to do looks whether it should stop.
+/// How often an idle wire checks whether to stop.
 const IDLE: Duration = Duration::from_millis(20);
-/// How many frames are taken in before those that became due are sent.
+/// How many frames are received before those that became due are sent.
 const BATCH: usize = 64;
 
 /// Joins two interfaces of one namespace and holds every frame that passes for a set time.
 ///
-/// Frames of equal hold keep their order. The other ends of the two cables must have their offloads off
-/// ([`crate::veth::Offloads::Off`]), or frames arrive without checksums; [`WireStats::incomplete`] counts
-/// those. The wire stops when dropped, and frames it still holds are lost, as when a cable is cut.
+/// Frames with the same hold keep their order. The other ends of the two cables must have their offloads off
+/// ([`crate::veth::Offloads::Off`]), or frames arrive without checksums; [`WireStats::incomplete`] counts those. The
+/// wire stops when dropped, and frames it still holds are lost, as when a cable is cut.
 #[derive(Debug)]
 pub struct Wire {
     lanes: [Arc<Lane>; 2],
@@ -41,34 +41,34 @@ pub enum Leg {
     Backward,
 }
 
-/// What becomes of one frame.
+/// What happens to a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is held as long as all others.
     Pass,
     /// It is lost.
     Drop,
-    /// It is held this long instead: others overtake it, or it overtakes them.
+    /// It is held this long instead, and so may be reordered.
     Hold(Duration),
 }
 
-/// What one direction of a wire did so far.
+/// The counts of one direction of a wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WireStats {
     /// Frames sent on.
     pub forwarded: u64,
-    /// Frames lost because a hook said [`Fate::Drop`].
+    /// Frames dropped on purpose, by [`Fate::Drop`].
     pub dropped: u64,
-    /// Frames lost against anyone's wish: a queue was full or the interface refused them. A test that
-    /// counts packets should check that this is zero.
+    /// Frames lost by accident: a queue was full or the interface refused them. A test that counts packets should
+    /// check that this is zero.
     pub lost: u64,
-    /// Frames that came without a checksum or cut short, among those forwarded. Should be zero.
+    /// Forwarded frames that came without a checksum or cut short. Should be zero.
     pub incomplete: u64,
 }
 
 type FateHook = Box<dyn FnMut(&[u8]) -> Fate + Send>;
 
-/// What the owner of a wire and the thread of one direction share.
+/// Shared by the owner of a wire and the thread of one direction.
 #[derive(Default)]
 struct Lane {
     hold_ns: AtomicU64,
@@ -84,7 +84,7 @@ impl Wire {
     /// Joins `first` and `second`, two interfaces of `namespace`, and holds frames for `hold` each way.
     ///
     /// # Errors
-    /// When an interface does not exist or the kernel refuses packet sockets.
+    /// If an interface does not exist or the kernel refuses packet sockets.
     pub fn new(namespace: &Namespace, first: &str, second: &str, hold: Duration) -> Result<Self> {
         let open = |interface: &str| {
             PacketSocket::open(interface).doing(|| format!("open a packet socket on {interface}"))
@@ -103,24 +103,24 @@ impl Wire {
         Ok(wire)
     }
 
-    /// Changes how long frames that arrive from now on are held in one direction. Shortening it lets new
-    /// frames overtake those that are held.
+    /// Changes how long frames that arrive from now on are held in one direction. With a shorter time, new frames
+    /// overtake those that are held.
     pub fn set_hold(&self, leg: Leg, hold: Duration) {
         self.lane(leg).set_hold(hold);
     }
 
-    /// Asks `fate` about each frame of one direction from now on, in place of any earlier hook. It sees
-    /// Ethernet frames with VLAN tags in place, address resolution included, and should be quick.
+    /// Calls `fate` for each frame of one direction from now on, instead of any earlier closure. It sees Ethernet
+    /// frames with VLAN tags in place, ARP included, and should be quick.
     pub fn set_fate(&self, leg: Leg, fate: impl FnMut(&[u8]) -> Fate + Send + 'static) {
         *self.lane(leg).fate.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(fate));
     }
 
-    /// Lets all frames of one direction pass again.
+    /// Passes all frames of one direction again.
     pub fn clear_fate(&self, leg: Leg) {
         *self.lane(leg).fate.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Counts of one direction.
+    /// The counts of one direction.
     pub fn stats(&self, leg: Leg) -> WireStats {
         let lane = self.lane(leg);
         WireStats {
@@ -143,7 +143,7 @@ impl Drop for Wire {
     fn drop(&mut self) {
         self.lanes.iter().for_each(|lane| lane.stop.store(true, Relaxed));
         for thread in self.threads.drain(..) {
-            // A hook that panicked has already printed why.
+            // A panic of that thread has been printed already.
             thread.join().ok();
         }
     }
@@ -154,10 +154,10 @@ impl Lane {
         self.hold_ns.store(u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX), Relaxed);
     }
 
-    /// The life of one direction.
+    /// Carries the frames of one direction until the wire stops.
     fn carry(&self, mut from: PacketSocket, to: &PacketSocket) {
-        // By default the kernel wakes a thread up to 50 us late, to save power. If it will not change that,
-        // frames are held a little longer.
+        // By default the kernel wakes a thread up to 50 us late, to save power. If it will not change that, frames
+        // are held a little longer.
         prctl::set_timerslack(1).ok();
         let mut queue = Queue::default();
         while !self.stop.load(Relaxed) {
@@ -167,7 +167,7 @@ impl Lane {
             }
             wait(&from, queue.wait(Instant::now()).unwrap_or(IDLE).min(IDLE));
             for _ in 0..BATCH {
-                // An error here is that the interface went down, and is reported once: wait for it to come back.
+                // An error means that the interface went down, and is reported once: wait for it to come back.
                 let Ok(Some(received)) = from.receive() else { break };
                 if !received.is_complete {
                     self.incomplete.fetch_add(1, Relaxed);
@@ -189,7 +189,7 @@ impl Lane {
                 return;
             }
         };
-        // A frame due after the end of time is as good as lost.
+        // A frame with a time beyond what `Instant` can hold is lost.
         let queued = now.checked_add(hold).map(|due| queue.push(due, frame.to_vec()));
         if !matches!(queued, Some(Ok(()))) {
             self.lost.fetch_add(1, Relaxed);
@@ -214,12 +214,12 @@ fn send(to: &PacketSocket, frame: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Waits for a frame, but no longer than `timeout`.
+/// Waits for a frame, at most for `timeout`.
 fn wait(from: &PacketSocket, timeout: Duration) {
     poll(from, PollFlags::POLLIN, timeout);
 }
 
-/// A failed poll is a poll that ended early: the caller looks for itself.
+/// A failed poll is one that ended early: the caller checks by itself.
 fn poll(socket: &PacketSocket, events: PollFlags, timeout: Duration) {
     let mut sockets = [PollFd::new(socket.as_fd(), events)];
     ppoll(&mut sockets, Some(TimeSpec::from_duration(timeout)), None).ok();

@@ -1,4 +1,4 @@
-//! The lab itself, against the real kernel. Needs root.
+//! The lab itself, on the real kernel. Needs root.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -19,7 +19,7 @@ use pping_lab::{
 const HOLD: Duration = Duration::from_millis(10);
 const ETHERNET: usize = 14;
 
-/// Fails with the error's message instead of its Rust spelling.
+/// Fails with the error's message instead of its debug representation.
 #[track_caller]
 #[expect(clippy::panic, reason = "a test helper")]
 fn ok<T>(result: pping_lab::Result<T>) -> T {

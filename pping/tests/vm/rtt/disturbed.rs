@@ -1,4 +1,4 @@
-//! What is lost or overtaken makes no value wrong.
+//! Lost and reordered packets give no wrong value.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::{
     EXACT, FAMILIES, Net, PAUSE, Sample, Watched, assert_minimum_agrees, assert_ping_agrees, pings, to_server,
 };
 
-/// Each packet of the server's waits for 15 to 25 ms, so that many overtake others, and one in a hundred is lost. What is
-/// lost is the same each time: netem draws by what the kernel knows of chance, and that begins alike here.
+/// Each packet of the server is delayed by 15 to 25 ms, so that many are reordered, and one in a hundred is lost. The
+/// same ones are lost each time: netem uses the kernel's random numbers, whose seed is the same in every guest.
 const NETEM: &str = "delay 20ms 5ms loss 1%";
 const SHORTEST: Duration = Duration::from_millis(15);
 const LONGEST: Duration = Duration::from_millis(25);
@@ -17,22 +17,22 @@ const LONGEST: Duration = Duration::from_millis(25);
 const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: PAUSE };
 const PINGS: usize = 300;
 
-/// As much waiting, and more that is lost.
+/// The same delay with more loss.
 const WORSE: &str = "delay 20ms 5ms loss 5%";
 
-/// What is lost after the router has seen it, so that it sees it again.
+/// Loss behind the router, which sees the retransmission too.
 const AHEAD: &str = "loss 3%";
 
-/// How long a receiver may keep an acknowledgement that it could send (Linux: `TCP_DELACK_MIN`). The server's kernel keeps
-/// none, but what gets lost is made up for by the next. A segment that is sent again takes longer: a round trip, three more
-/// segments, and another round trip.
+/// How long a receiver may delay an acknowledgement (Linux: `TCP_DELACK_MIN`). The server's kernel delays none, but a
+/// lost one is made up for by the next. A retransmitted segment takes longer: a round trip, three more segments, and
+/// another round trip.
 const DELAYED: Duration = Duration::from_millis(40);
 
 /// How far the minima of pping and of the sender may be apart: pping gives up some segments that the sender times by
 /// selective acknowledgements.
 const MINIMA: Duration = Duration::from_micros(500);
 
-/// The least time after which a segment is sent again (RFC 6298 has more, Linux this).
+/// The minimum retransmission time-out of Linux (RFC 6298 has a longer one).
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
 #[test]
@@ -45,7 +45,7 @@ fn lost_or_reordered_segments_give_no_wrong_value() {
         let samples = watched.take();
         let samples = to_server(&samples, family);
         assert!(said.len() > PINGS * 9 / 10, "{} replies", said.len());
-        // Each reply that came, in the order in which they came, and no other.
+        // Exactly the replies that arrived, in the same order.
         assert_ping_agrees(&samples, &said);
         for sample in samples {
             assert!((SHORTEST..=LONGEST + EXACT).contains(&sample.rtt()), "{sample:?}");
@@ -75,18 +75,18 @@ fn assert_timestamps(samples: &[&Sample]) {
     let mut late = 0;
     for sample in samples {
         assert!(sample.rtt() >= SHORTEST, "faster than the network: {sample:?}");
-        // Where the acknowledgement of a timestamp is lost, the next packet echoes it, unless the client sends before:
-        // that packet is an echo of the next segment, or, at the end, sent again after a while.
+        // When the acknowledgement of a timestamp is lost, the next packet echoes it, unless the client sends before:
+        // that packet echoes the next segment or, at the end, a retransmission.
         late += usize::from(sample.rtt() > LONGEST + EXACT);
         assert!(sample.rtt() <= LONGEST + RETRANSMISSION * 2, "{sample:?}");
     }
     assert!(late * 20 <= samples.len(), "{late} of {} are late", samples.len());
 }
 
-/// No acknowledgement is of a segment that was sent twice.
+/// Asserts that no acknowledgement of a retransmitted segment gives a sample.
 #[track_caller]
 fn assert_segments(samples: &[&Sample]) {
-    // A SYN may be lost as well, and then there is no sample of it.
+    // A SYN may be lost as well, and then gives no sample.
     let is_known = |sample: &&Sample| ["tcp-seq", "tcp-handshake"].contains(&sample.method.as_str());
     assert!(samples.iter().all(is_known), "{samples:?}");
     assert!(samples.len() > 100, "{} samples", samples.len());
@@ -94,7 +94,7 @@ fn assert_segments(samples: &[&Sample]) {
         assert!(sample.rtt() >= SHORTEST, "faster than the network: {sample:?}");
         assert!(sample.rtt() <= LONGEST + DELAYED, "{sample:?}");
     }
-    // What is lost takes other acknowledgements with it, that come at once.
+    // A lost segment delays other acknowledgements, which then arrive together.
     let late = samples.iter().filter(|sample| sample.rtt() > LONGEST + EXACT).count();
     assert!(late * 20 <= samples.len(), "{late} of {} are late", samples.len());
 }

@@ -1,4 +1,4 @@
-//! Below IP: VLAN tags that the kernel puts on, and PPPoE as it is on the wire.
+//! Headers below IP: VLAN tags set by the kernel, and raw PPPoE frames.
 
 use std::{
     net::IpAddr,
@@ -13,7 +13,7 @@ use crate::frames::{ICMP, ICMPV6, Ip, PPPOE_SESSION, ethernet, icmp, pppoe, v4, 
 
 const DELAY: Duration = Duration::from_millis(20);
 
-/// The numbers of IP in PPP.
+/// The PPP protocol numbers of IP.
 const PPP_IPV4: u16 = 0x0021;
 const PPP_IPV6: u16 = 0x0057;
 
@@ -44,7 +44,7 @@ fn vlan_tags_do_not_matter_at_xdp() {
     tags_do_not_matter("xdp");
 }
 
-/// A frame of a session, with an echo request or a reply to it.
+/// A frame of a session, with an echo request or reply.
 fn echo(family: Family, sequence: u16, is_reply: bool) -> Vec<u8> {
     let (near, far): (IpAddr, IpAddr) = match family {
         Family::Ipv4 => (v4(1), v4(2)),

@@ -14,7 +14,7 @@ use crate::{
 
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Of six queries the second ID is asked about twice, and the last two are not answered.
+/// Six queries, of which the second ID is sent twice, and the last two are not answered.
 const IDS: [u16; 6] = [1, 2, 2, 3, UNANSWERED.start, UNANSWERED.start + 1];
 
 #[test]
