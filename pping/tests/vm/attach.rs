@@ -89,7 +89,7 @@ fn a_kill_at_xdp() {
 
 /// Also where filters stay at tc: the next run must be able to attach.
 #[test]
-fn after_a_kill_the_next_one_measures() {
+fn after_a_kill_the_next_run_measures() {
     let net = Net::new();
     let mut killed = watch(&net.router, Topology::WAN, "--rate-limit 0");
     ok(killed.signal(Signal::SIGKILL));

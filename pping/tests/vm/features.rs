@@ -15,7 +15,7 @@ pub(super) fn has_fetch() -> bool {
 }
 
 #[test]
-fn are_told() {
+fn are_reported() {
     let features = Features::probe(Without::NOTHING).unwrap();
     for each in Feature::ALL {
         feature(each.name(), if features.has(each) { "yes" } else { "no" });

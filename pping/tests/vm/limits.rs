@@ -46,7 +46,7 @@ fn idle_flows_are_swept() {
 }
 
 #[test]
-fn flows_that_find_no_room_are_counted_and_others_measured() {
+fn flows_without_room_are_counted_and_others_measured() {
     let net = Net::new();
     let pping = watch(&net.router, Topology::WAN, &format!("{LISTEN} --rate-limit 0 --max-flows 4"));
     let ping = |options: &'static str| {

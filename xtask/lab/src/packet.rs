@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_arrives_is_heard() {
+    fn a_socket_hears_only_arriving_frames() {
         let (one, other) = (Namespace::new("one").unwrap(), Namespace::new("other").unwrap());
         connect(End::new(&one, "eth0"), End::new(&other, "eth0"), Offloads::Off).unwrap();
         let open = || PacketSocket::open("eth0").unwrap();

@@ -76,7 +76,7 @@ fn a_transfer_arrives_unchanged() {
 }
 
 #[test]
-fn the_wire_drops_the_frames_it_is_told_to() {
+fn the_wire_drops_the_chosen_frames() {
     let topology = topology(Duration::ZERO);
     let seen = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&seen);
@@ -98,7 +98,7 @@ fn the_wire_drops_the_frames_it_is_told_to() {
 }
 
 #[test]
-fn the_wire_holds_frames_as_long_as_it_is_told_to() {
+fn the_wire_holds_a_frame_for_its_own_time() {
     let topology = topology(HOLD);
     topology.wire().set_fate(Leg::Forward, |_| Fate::Hold(Duration::from_millis(40)));
     let rtt = min_rtt(topology.client(), Topology::SERVER_IPV4.into());

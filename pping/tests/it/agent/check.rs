@@ -129,7 +129,7 @@ fn rows(table: &str) -> Vec<(String, String, Option<String>)> {
 }
 
 #[test]
-fn the_table_says_what_the_document_says() {
+fn the_table_agrees_with_the_json_document() {
     let host = Host::new();
     let arguments = "-i eth0 -i lo -i eth7 --ingress xdp";
     let table = check_with(&host.namespace, arguments, &[]);
@@ -179,7 +179,7 @@ fn is_on(host: &Namespace, feature: &str) -> bool {
 }
 
 #[test]
-fn offloads_are_as_ethtool_has_them() {
+fn offloads_are_reported_as_by_ethtool() {
     let host = Host::new();
     let switch = |feature, state| {
         ok(run(host.namespace.command("ethtool").args(["-K", Host::ETH, feature, state])));
@@ -235,7 +235,7 @@ fn missing_kernel_features_are_degraded_and_name_their_substitute() {
 }
 
 #[test]
-fn interfaces_that_are_not_there_are_missing_unless_they_may_come() {
+fn absent_interfaces_are_missing_unless_pping_waits_for_them() {
     let host = Host::new();
     let report = check(&host.namespace, "-i eht0 -i eth0");
     assert_eq!(report.0["ok"], false);
@@ -274,7 +274,7 @@ fn odd_names_and_kinds_of_interfaces_are_handled() {
 }
 
 #[test]
-fn the_configuration_is_that_of_a_run() {
+fn the_configuration_is_checked_as_a_run_reads_it() {
     let host = Host::new();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pping.toml");
@@ -306,7 +306,7 @@ fn the_configuration_is_that_of_a_run() {
 }
 
 #[test]
-fn the_memory_is_what_a_run_takes() {
+fn the_reported_memory_is_what_a_run_takes() {
     let host = Host::new();
     for options in
         ["--max-flows 50000", "--max-flows 20000 --aggregate 10s --group-by /24,/48 --max-groups 3000"]
@@ -324,7 +324,7 @@ fn the_memory_is_what_a_run_takes() {
 }
 
 #[test]
-fn the_schema_refuses_what_no_check_writes() {
+fn the_schema_rejects_invalid_reports() {
     let validator = validator();
     let good = json!({ "name": "kernel", "subject": null, "status": "ok", "found": "Linux" });
     let document = |ok: bool, check: &Value| json!({ "ok": ok, "checks": [check] });

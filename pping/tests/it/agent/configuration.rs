@@ -134,7 +134,7 @@ fn config_show_prints_a_file_that_means_the_same() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_file_is_said_with_line_and_column() {
+fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
     let file = File::new(concat!(
         "interface = [\"eth0\", \"a-name-that-is-too-long\"]\n",
         "  rate-limit = \"fast\"\n",
@@ -224,7 +224,7 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
-fn a_groups_file_that_is_named_is_looked_at() {
+fn a_named_groups_file_is_checked_too() {
     let groups = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
     let name = groups.path().to_str().unwrap();
     let file = File::new(&format!("interface = \"eth0\"\ngroups = \"{name}\"\n"));
@@ -261,7 +261,7 @@ fn a_capture_that_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn a_mistake_found_later_is_told_by_its_origin_too() {
+fn a_mistake_found_later_names_its_origin_too() {
     let (host, file) = (Host::new(), File::new("interface = [\"eht0\"]\n"));
     let mut command = host.namespace.command(PPING);
     command.arg("--config").arg(&file.path);
@@ -292,7 +292,7 @@ fn as_service(file: &File, arguments: &str) -> Command {
 }
 
 #[test]
-fn the_file_of_the_service_is_read_where_nothing_says_what_to_watch() {
+fn the_service_file_is_read_when_nothing_names_an_interface_or_capture() {
     let file = File::new("interface = [\"ppp*\"]\nrate-limit = \"5s\"\n");
     let from_file = "rate-limit = \"5s\" # /etc/pping/pping.toml:2";
     assert_eq!(shown(&mut as_service(&file, "config show"), "rate-limit"), from_file);

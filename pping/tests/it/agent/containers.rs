@@ -147,7 +147,7 @@ fn an_unprivileged_container_is_told_which_capabilities_it_lacks() {
 }
 
 #[test]
-fn the_manifest_has_a_configuration_that_is_one() {
+fn the_configuration_in_the_manifest_is_valid() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pping.toml");
     fs::write(&file, configuration()).unwrap();
@@ -171,7 +171,7 @@ fn python() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_manifest_is_by_the_schemas_of_kubernetes() {
+fn the_manifest_validates_against_the_schemas_of_kubernetes() {
     const VALIDATE: &str = "import kubernetes_validate as k, sys, yaml\n\
         for document in yaml.safe_load_all(open(sys.argv[1])):\n  \
           for version in ('1.27', k.latest_version()):\n    \

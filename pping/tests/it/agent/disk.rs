@@ -75,7 +75,7 @@ fn number_before(text: &str, word: &str) -> u64 {
 }
 
 #[test]
-fn a_full_disk_stops_neither_the_metrics_nor_what_comes_after_it() {
+fn a_full_disk_stops_neither_metrics_nor_later_records() {
     let topology = topology();
     let tried = on_small_disk(1_024, |disk| {
         let (file, ballast) = (disk.join("records.jsonl"), disk.join("ballast"));
@@ -87,7 +87,7 @@ fn a_full_disk_stops_neither_the_metrics_nor_what_comes_after_it() {
 }
 
 #[test]
-fn a_file_that_is_standard_output_is_a_file() {
+fn standard_output_redirected_to_a_full_disk_is_survived_too() {
     let topology = topology();
     let tried = on_small_disk(1_024, |disk| {
         let (file, ballast) = (disk.join("records.jsonl"), disk.join("ballast"));

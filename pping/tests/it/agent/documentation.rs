@@ -39,13 +39,13 @@ fn check(directory: &Path, text: &str) -> (bool, String) {
 }
 
 #[test]
-fn the_example_is_what_pping_writes() {
+fn the_example_is_what_generate_config_writes() {
     let example = fs::read_to_string(repository("deploy/pping.toml")).unwrap();
     assert_eq!(example, generate("config"), "run `pping generate config >deploy/pping.toml`");
 }
 
 #[test]
-fn the_example_has_every_option_and_is_right_with_and_without() {
+fn the_example_has_every_option_and_is_valid_with_and_without_them() {
     let example = generate("config");
     let directory = tempfile::tempdir().unwrap();
     let (fine, said) = check(directory.path(), &example);
@@ -92,7 +92,7 @@ fn assert_sections(text: &str, sections: &[&str]) {
 }
 
 #[test]
-fn the_man_page_has_every_option_and_what_else_a_user_looks_for() {
+fn the_man_page_has_every_option_and_the_usual_sections() {
     let text = rendered("man");
     assert_sections(
         &text,

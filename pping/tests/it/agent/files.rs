@@ -25,7 +25,7 @@ fn records_go_to_the_file_and_nowhere_else() {
 }
 
 #[test]
-fn the_long_option_is_the_same_and_takes_a_format() {
+fn write_is_the_long_form_of_w_and_takes_a_format() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.txt");
@@ -67,7 +67,7 @@ fn sighup_reopens_the_file_and_no_line_is_lost_or_torn() {
 }
 
 #[test]
-fn an_array_is_ended_by_a_hangup_and_another_begun() {
+fn sighup_ends_one_array_and_begins_another() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let [current, rotated] = ["records.json", "records.json.1"].map(|name| directory.path().join(name));

@@ -165,7 +165,7 @@ fn a_closed_pipe_ends_it_quietly() {
 }
 
 #[test]
-fn a_pipe_that_takes_standard_error_too_may_close_as_well() {
+fn a_closed_pipe_with_standard_error_in_it_ends_it_quietly() {
     let topology = topology();
     let mut shell = run_pipeline(&topology, "$PPING 2>&1 | head -n 1");
     let stderr = ok(shell.stderr());

@@ -65,7 +65,7 @@ fn scrape_when(topology: &Topology, what: &str, has: impl Fn(&Exposition) -> boo
 }
 
 #[test]
-fn promtool_finds_nothing_to_say() {
+fn promtool_finds_no_fault() {
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
     converse(&topology, 5);
@@ -215,7 +215,7 @@ fn flows_open_are_followed_and_close() {
 }
 
 #[test]
-fn openmetrics_is_there_for_those_who_ask_for_it() {
+fn openmetrics_is_served_on_request() {
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, LISTEN);
     // The header that Prometheus sends.
@@ -239,7 +239,7 @@ fn openmetrics_is_there_for_those_who_ask_for_it() {
 }
 
 #[test]
-fn health_readiness_and_a_page_for_people() {
+fn health_readiness_and_a_start_page_are_served() {
     let topology = topology();
     let mut pping = watch(topology.router(), Topology::WAN, LISTEN);
     wait_until("it is ready", || is_ready(topology.router()));
@@ -256,7 +256,7 @@ fn health_readiness_and_a_page_for_people() {
 }
 
 #[test]
-fn many_may_scrape_at_once() {
+fn many_clients_can_scrape_at_once() {
     let topology = topology();
     let _pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);

@@ -211,7 +211,7 @@ fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal
 }
 
 #[test]
-fn two_by_links_measure_the_same_and_end_as_they_like() {
+fn two_ppings_by_links_measure_the_same_and_end_in_any_order() {
     for first_ends in [true, false] {
         assert_two_do_not_disturb_each_other(By::Tcx, first_ends, Signal::SIGINT);
         assert_two_do_not_disturb_each_other(By::Tcx, first_ends, Signal::SIGKILL);
@@ -219,7 +219,7 @@ fn two_by_links_measure_the_same_and_end_as_they_like() {
 }
 
 #[test]
-fn two_by_filters_measure_the_same_and_end_as_they_like() {
+fn two_ppings_by_filters_measure_the_same_and_end_in_any_order() {
     for first_ends in [true, false] {
         assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGINT);
         assert_two_do_not_disturb_each_other(By::Clsact, first_ends, Signal::SIGKILL);
@@ -261,7 +261,7 @@ fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
 }
 
 #[test]
-fn one_by_links_and_one_by_filters_measure_the_same() {
+fn a_pping_by_links_and_one_by_filters_measure_the_same() {
     let topology = topology();
     let before = attached(&topology);
     let (links, filters) = (By::Tcx.watch(&topology), By::Clsact.watch(&topology));

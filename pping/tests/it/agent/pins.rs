@@ -93,13 +93,13 @@ fn nothing_is_lost_between_two_runs_at_xdp() {
 }
 
 #[test]
-fn nothing_is_lost_of_groups_that_have_no_label_of_their_own() {
+fn groups_without_a_label_lose_nothing() {
     assert_goes_on("tc", "--group-by /32,/128,both --prometheus-groups 1");
 }
 
 /// The next run may give the labels of a groups file other numbers.
 #[test]
-fn groups_of_a_file_are_still_called_what_they_were() {
+fn groups_of_a_file_keep_their_labels_in_the_next_run() {
     let (topology, pins, directory) = (topology(), Bpffs::new(), tempfile::tempdir().unwrap());
     let path = directory.path().join("groups.csv");
     fs::write(&path, format!("{}/32,servers\n{}/32,clients\n", Topology::SERVER_IPV4, Topology::CLIENT_IPV4))
@@ -158,7 +158,7 @@ fn a_pin_directory_outside_bpffs_is_refused_and_left_alone() {
 }
 
 #[test]
-fn sizes_are_what_is_pinned_and_that_is_said() {
+fn pinned_map_sizes_win_and_that_is_reported() {
     let (topology, pins) = (topology(), Bpffs::new());
     kill(watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 1000")), Signal::SIGTERM);
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, "--max-flows 2000"));
@@ -217,7 +217,7 @@ fn another_attach_point_replaces_the_pinned_one() {
 }
 
 #[test]
-fn what_is_no_longer_watched_is_detached() {
+fn an_interface_no_longer_watched_is_detached() {
     let (topology, pins) = (topology(), Bpffs::new());
     let both = format!("-v -i {} -i {} {}", Topology::WAN, Topology::LAN, options(&pins, ""));
     let links = || files(&pins.pins().join("links"));

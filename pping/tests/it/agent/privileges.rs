@@ -35,7 +35,7 @@ fn without_privileges_the_message_names_the_capabilities_and_the_command_that_gr
 }
 
 #[test]
-fn only_what_is_missing_is_said_to_be() {
+fn only_missing_capabilities_are_named() {
     let host = Host::new();
     let copy = Copy::new();
     let some = ["--inh-caps=-all,+net_admin,+bpf", "--ambient-caps=-all,+net_admin,+bpf"];
@@ -55,7 +55,7 @@ fn three_capabilities_are_enough() {
 }
 
 #[test]
-fn the_command_in_the_message_does_grant_what_is_needed() {
+fn the_command_in_the_message_grants_what_is_needed() {
     let topology = topology();
     let copy = Copy::new();
     let program = copy.program.to_str().unwrap();
@@ -95,7 +95,7 @@ const CAP_NET_ADMIN: u64 = 1 << 12;
 const CAP_BPF: u64 = 1 << 39;
 
 #[test]
-fn root_keeps_what_interfaces_and_files_take_and_no_thread_can_get_more() {
+fn root_keeps_only_what_interfaces_and_files_need_and_no_thread_can_gain_more() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--format none --listen 127.0.0.1:0");
     wait_until("it says what it keeps", || ok(pping.stderr()).contains("keeping "));
@@ -115,7 +115,7 @@ fn root_keeps_what_interfaces_and_files_take_and_no_thread_can_get_more() {
 }
 
 #[test]
-fn two_of_the_three_capabilities_are_enough_for_interfaces_that_come() {
+fn two_of_the_three_capabilities_are_enough_for_later_interfaces() {
     let (host, copy) = (Host::new(), Copy::new());
     let three = ["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"];
     for ingress in ["tc", "xdp"] {

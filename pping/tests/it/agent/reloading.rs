@@ -50,7 +50,7 @@ const ONE: &str =
     "interface = [\"wan0\"]\nlisten = \"127.0.0.1:9464\"\nformat = \"jsonl\"\nrate-limit = \"0\"\n";
 
 #[test]
-fn interfaces_are_added_and_taken_away_and_the_others_miss_nothing() {
+fn interfaces_are_added_and_removed_and_the_others_miss_nothing() {
     let mut agent = Agent::new(ONE);
     let _pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
     for _ in 0..3 {

@@ -124,7 +124,7 @@ fn it_is_ready_while_it_waits_for_interfaces_and_says_when_they_are_there() {
 }
 
 #[test]
-fn the_watchdog_is_fed_while_the_ring_is_drained_and_not_longer() {
+fn the_watchdog_is_fed_only_while_the_ring_is_drained() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG)]);
     while !manager.next_state().starts_with("READY=1\n") {}
@@ -141,7 +141,7 @@ fn the_watchdog_is_fed_while_the_ring_is_drained_and_not_longer() {
 }
 
 #[test]
-fn the_watchdog_of_another_process_is_left_to_that() {
+fn the_watchdog_of_another_process_is_not_fed() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG), ("WATCHDOG_PID", "1")]);
     while !manager.next_state().starts_with("READY=1\n") {}

@@ -121,7 +121,7 @@ fn refused_options_leave_nothing_half_done() {
 }
 
 #[test]
-fn names_that_are_no_unicode_are_refused_without_a_panic() {
+fn names_that_are_not_unicode_are_refused_without_a_panic() {
     use std::os::unix::ffi::OsStrExt as _;
     let output = std::process::Command::new(PPING)
         .args(["-i".as_ref(), std::ffi::OsStr::from_bytes(b"eth\xff")])

@@ -200,12 +200,12 @@ fn aggregates_agree(hook: &str) {
 }
 
 #[test]
-fn aggregates_are_what_the_samples_add_up_to_at_tc() {
+fn aggregates_are_the_sum_of_the_samples_at_tc() {
     aggregates_agree("tc");
 }
 
 #[test]
-fn aggregates_are_what_the_samples_add_up_to_at_xdp() {
+fn aggregates_are_the_sum_of_the_samples_at_xdp() {
     aggregates_agree("xdp");
 }
 
@@ -277,7 +277,7 @@ fn summaries(lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn flows_are_summed_up_at_their_end_or_that_of_pping() {
+fn flows_are_summed_up_when_they_or_pping_end() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let mut pping = watching(&topology, "--flow-summary --with-samples --rate-limit 0");

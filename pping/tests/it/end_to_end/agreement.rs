@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_of_one_direction_and_one_time() {
+    fn only_samples_of_one_direction_and_time_pair() {
         assert_eq!(counts(&[sample(201, 121)], &[expected(100, 20)]), (0, 1, 1));
         assert_eq!(counts(&[sample(200, 121)], &[expected(200, 20)]), (0, 1, 1));
         let elsewhere = Sample { tuple: tuple(1001), ..sample(100, 20) };
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "1 unjustified")]
-    fn an_unjustified_sample_is_not_agreed_to() {
+    fn an_unjustified_sample_fails() {
         let samples = vec![sample(100, 20), sample(200, 20)];
         let records = Records { samples, flow_events: Vec::new() };
         let expected = vec![expected(100, 20)];
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "98 of 100 samples")]
-    fn two_missing_samples_in_a_hundred_are_not_agreed_to() {
+    fn two_missing_samples_in_a_hundred_fail() {
         let samples = (2..100).map(|number| sample(100 * number, 20)).collect();
         let records = Records { samples, flow_events: Vec::new() };
         let expected: Vec<_> = (0..100).map(|number| expected(100 + 100 * number, 20)).collect();
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "21ms in the median, differ by 1ms")]
-    fn different_values_are_not_agreed_to() {
+    fn different_values_fail() {
         let samples = (1..100).map(|number| sample(100 * number, 21)).collect();
         let records = Records { samples, flow_events: Vec::new() };
         let expected: Vec<_> = (1..100).map(|number| expected(100 * number, 20)).collect();

@@ -74,7 +74,7 @@ fn many_flows_at_xdp() {
 }
 
 #[test]
-fn a_bulk_transfer_has_more_under_way_than_slots() {
+fn a_bulk_transfer_has_more_timestamps_than_can_be_pending() {
     let topology = topology();
     let server = ok(Server::start(topology.server(), 0, Behaviour::Sink));
     let watch = Watch::start(topology.router(), Topology::WAN, "--rate-limit 0");

@@ -115,7 +115,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
 }
 
 #[test]
-fn headers_in_pages_and_tags_that_were_taken_out_are_found() {
+fn headers_in_pages_and_stripped_tags_are_found() {
     let host = Namespace::new("attached").unwrap();
     connect(End::new(&host, "left"), End::new(&host, "right"), Offloads::Off).unwrap();
     for end in ["left", "right"] {

@@ -102,7 +102,7 @@ fn in_kernel(frames: &[(u64, Vec<u8>)], decap: Decap, programs: &[Program], what
 }
 
 #[test]
-fn captures_match_in_the_kernel_what_they_match_in_a_replay() {
+fn captures_match_in_the_kernel_as_in_a_replay() {
     let mut compared = 0;
     for file in files() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();

@@ -67,7 +67,7 @@ fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event
 }
 
 #[test]
-fn conversations_match_what_they_match_in_user_space() {
+fn conversations_match_as_in_user_space() {
     for ingress in [Program::Xdp, Program::Ingress] {
         for temper in [Temper::Calm, Temper::Wild] {
             for seed in 1..=4 {

@@ -97,7 +97,7 @@ fn a_response_gives_the_time_since_its_query() {
 }
 
 #[test]
-fn several_queries_of_a_port_wait_at_the_same_time() {
+fn several_queries_of_a_port_are_pending_at_the_same_time() {
     let mut rig = Rig::new();
     for pair in Pair::both() {
         (1..=40).for_each(|id| pair.ask(&mut rig, id));
@@ -167,7 +167,7 @@ fn dns_messages_not_of_or_to_a_server_port_are_not_measured() {
 }
 
 #[test]
-fn servers_listen_where_the_user_says() {
+fn servers_listen_at_the_configured_ports() {
     let settings = LoadOptions { dns_ports: [5300, 0, 0, 0, 0, 0, 5353], ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     for pair in Pair::both() {
@@ -204,7 +204,7 @@ fn a_query_to_this_host_is_counted_and_timed_only_with_include_local() {
 }
 
 #[test]
-fn messages_that_look_random_match_what_they_match_in_user_space() {
+fn pseudo_random_messages_match_as_in_user_space() {
     for settings in kernels() {
         let settings = LoadOptions { dns_ports: [53, 54, 0, 0, 0, 0, 0], ..settings };
         let mut rig = Rig::with(settings, LinkType::Ethernet);

@@ -83,7 +83,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
 
 /// With timestamps alone, SYNs without them cannot fill the table.
 #[test]
-fn syns_without_timestamps_begin_nothing_where_only_those_are_measured() {
+fn syns_without_timestamps_open_no_flow_when_only_timestamps_are_measured() {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
     let mut rig = Rig::with(LoadOptions { rules, max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..100 {

@@ -22,7 +22,7 @@ fn ethernet(ifindex: u32) -> Link {
 }
 
 #[test]
-fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
+fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     // The entries where it would be looked up are taken by other interfaces, or free.
     for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
@@ -40,7 +40,7 @@ fn packets_of_an_interface_that_is_not_monitored_pass_and_count_nowhere() {
 }
 
 #[test]
-fn an_interface_whose_entry_is_taken_has_the_next() {
+fn an_interface_whose_entry_is_taken_gets_the_next() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     for turn in 1..INTERFACE_PROBES {
         ethernet(LOOPBACK + turn * INTERFACE_TABLE).register(&mut kernel).unwrap();

@@ -44,7 +44,7 @@ fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
 }
 
 #[test]
-fn packets_to_this_host_are_timed_only_when_asked_for() {
+fn packets_to_this_host_are_timed_only_with_include_local() {
     for [here, there] in [[v4(1), v4(2)], [v4(2), v4(1)], [v6(1), v6(2)], [v6(2), v6(1)]] {
         assert_eq!(ping(&mut rig(false, &[]), here, there), [1, 1], "no address known");
         assert_eq!(ping(&mut rig(false, &[here]), here, there), [1, 0]);

@@ -113,7 +113,7 @@ fn every_tunnel_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() 
 }
 
 #[test]
-fn a_kind_of_tunnel_that_is_off_stays_closed() {
+fn a_kind_of_tunnel_that_is_off_is_not_parsed() {
     for kind in [Decap::IPIP, Decap::GRE, Decap::VXLAN, Decap::GENEVE, Decap::GTP_U] {
         let (others, only) = (Decap(Decap::ALL.0 & !kind.0), LoadOptions { decap: kind, ..SETTINGS });
         let opened = tunnels()

@@ -56,7 +56,7 @@ fn intervals_are_multiples_of_their_length_since_1970() {
 
 /// Pins down the whole record.
 #[test]
-fn an_aggregate_says_what_is_documented() {
+fn an_aggregate_has_the_documented_fields() {
     let records = records(&capture(), "--aggregate 1d --group-by /24,/48");
     let end = START + 3601 * SECOND + 9 * MILLISECOND + 1;
     let server = json!({
@@ -79,7 +79,7 @@ fn an_aggregate_says_what_is_documented() {
 }
 
 #[test]
-fn individual_records_are_left_out_unless_asked_for() {
+fn individual_records_are_left_out_by_default() {
     assert!(records(&capture(), "--aggregate 10s").iter().all(|record| record.get("count").is_some()));
     let with = records(&capture(), "--aggregate 10s --with-samples");
     let count = |name: &str| with.iter().filter(|record| record.get(name).is_some()).count();

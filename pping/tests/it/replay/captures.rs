@@ -100,7 +100,7 @@ fn pping_finds_what_the_witness_finds_in_foreign_captures() {
 
 /// Also sequence numbers for flows that have timestamps, and both methods side by side.
 #[test]
-fn pping_finds_what_the_witness_finds_by_whatever_method() {
+fn pping_finds_what_the_witness_finds_by_every_method() {
     let mut differences = Vec::new();
     let mut samples = 0;
     for capture in captures() {

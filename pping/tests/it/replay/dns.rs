@@ -165,7 +165,7 @@ fn the_oldest_query_makes_room() {
 }
 
 #[test]
-fn hosts_and_ports_and_the_method_are_as_set() {
+fn hosts_ports_and_the_method_follow_their_options() {
     let settings = Settings::new(Rules::UNLIMITED, 100, Decap::NONE);
     let rules = Rules { methods: settings.rules.methods.without(Method::Dns), ..settings.rules };
     let counted = |settings: Settings, is_v6| {
@@ -190,7 +190,7 @@ fn hosts_and_ports_and_the_method_are_as_set() {
 }
 
 #[test]
-fn samples_are_aggregated_as_those_of_the_method() {
+fn dns_samples_are_aggregated_under_their_method() {
     for mut talk in Talk::both() {
         for number in 0..5_u32 {
             talk.ask(u64::from(number) * SECOND, 1);

@@ -16,7 +16,7 @@ fn array(json: &str) -> Vec<Value> {
 }
 
 #[test]
-fn json_is_an_array_of_what_jsonl_has_a_line_each() {
+fn json_is_an_array_of_the_lines_of_jsonl() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     let json = String::from_utf8(read(&capture, "--format json").stdout).unwrap();
     let lines = String::from_utf8(read(&capture, "--format jsonl").stdout).unwrap();
@@ -62,7 +62,7 @@ fn sighup_ends_one_array_and_begins_another() {
 }
 
 #[test]
-fn an_array_is_not_begun_behind_something_else() {
+fn an_array_is_not_appended_to_a_file() {
     let records = Temporary::new("records.json", b"[]\n");
     let capture = pcap(&connection(40_000, START, 5, RTT));
     let output = read(&capture, &format!("--format json -w {}", records.path.display()));
@@ -86,7 +86,7 @@ fn ppviz_is_a_line_per_sample_in_seconds() {
 }
 
 #[test]
-fn a_reader_that_takes_its_time_gets_all_of_the_array() {
+fn a_slow_reader_gets_the_whole_array() {
     let mut packets: Vec<_> =
         (0..400).flat_map(|port| connection(port, START + u64::from(port), 3, RTT)).collect();
     packets.sort_by_key(|packet| packet.at);

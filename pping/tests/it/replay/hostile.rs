@@ -59,7 +59,7 @@ fn packets_that_leave_their_block_are_an_error() {
 }
 
 #[test]
-fn a_packet_of_which_more_was_captured_than_there_was_is_taken_as_captured() {
+fn a_packet_captured_beyond_its_length_is_read_as_captured() {
     let mut capture = pcap_header(1);
     for packet in connection(40_000, START, 5, RTT) {
         let mut record = pcap_packet(&packet);
@@ -70,7 +70,7 @@ fn a_packet_of_which_more_was_captured_than_there_was_is_taken_as_captured() {
 }
 
 #[test]
-fn interfaces_that_were_not_described_are_left_out() {
+fn packets_of_undescribed_interfaces_are_left_out() {
     let packets = connection(40_000, START, 5, RTT);
     let mut capture = [section(), interface(1, "eth0")].concat();
     for (at, packet) in packets.iter().enumerate() {
@@ -105,7 +105,7 @@ fn a_million_interfaces_take_little_memory() {
 }
 
 #[test]
-fn options_without_end_take_little_memory() {
+fn endless_options_take_little_memory() {
     let mut reader = Reader::start("--format none");
     reader.write(&[section(), interface(1, "eth0")].concat());
     let mut body = vec![0; 20];
@@ -121,7 +121,7 @@ fn options_without_end_take_little_memory() {
 }
 
 #[test]
-fn sections_without_end_take_little_memory() {
+fn endless_sections_take_little_memory() {
     let mut reader = Reader::start("--format none");
     let some: Vec<u8> = (0..1000)
         .flat_map(|at| [section(), interface(1, &format!("{at}-{}", "n".repeat(200)))].concat())

@@ -37,7 +37,7 @@ fn a_capture_gives_its_samples_to_the_nanosecond() {
 }
 
 #[test]
-fn it_may_be_compressed_also_in_parts_and_come_by_a_pipe() {
+fn a_capture_may_be_compressed_in_parts_and_come_by_a_pipe() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     let (start, end) = capture.split_at(333);
     let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
@@ -71,7 +71,7 @@ fn a_capture_that_is_cut_short_keeps_its_samples() {
 }
 
 #[test]
-fn a_link_type_that_is_not_supported_is_named_by_number() {
+fn an_unsupported_link_type_is_named_by_number() {
     let mut capture = pcap_header(105);
     let packets = connection(40_000, START, 5, RTT);
     capture.extend(packets.iter().flat_map(pcap_packet));
@@ -123,7 +123,7 @@ fn the_rate_limit_counts_the_time_of_the_packets() {
 }
 
 #[test]
-fn a_table_that_is_full_refuses_flows_and_says_so() {
+fn a_full_table_refuses_flows_and_reports_it() {
     let mut packets = connection(40_000, START, 3, RTT);
     packets.extend(connection(40_001, START + 1, 3, RTT));
     packets.sort_by_key(|packet| packet.at);
@@ -133,7 +133,7 @@ fn a_table_that_is_full_refuses_flows_and_says_so() {
 }
 
 #[test]
-fn payload_that_was_not_captured_is_there_all_the_same() {
+fn payload_that_was_not_captured_counts() {
     const HEADERS: usize = 14 + 20 + 32;
     let packets = connection(40_000, START, 5, RTT);
     let whole = samples(&read(&pcap(&packets), "--rate-limit 0"));

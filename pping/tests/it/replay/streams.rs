@@ -15,7 +15,7 @@ fn bytes(packets: &[Packet]) -> Vec<u8> {
 }
 
 #[test]
-fn samples_come_out_while_the_pipe_is_stalled_and_a_signal_ends_it() {
+fn samples_are_written_while_the_pipe_is_stalled_and_a_signal_ends_it() {
     for signal in ["-INT", "-TERM"] {
         let mut reader = Reader::start("");
         reader.write(&pcap_header(1));

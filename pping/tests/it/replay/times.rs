@@ -33,7 +33,7 @@ fn an_echo_before_its_original_gives_no_sample() {
 }
 
 #[test]
-fn flows_are_forgotten_when_idle_by_the_time_of_the_packets() {
+fn flows_expire_by_the_time_of_the_packets() {
     let mut packets = connection(40_000, START, 2, RTT);
     packets.extend(connection(40_001, START + 200 * SECOND, 2, RTT));
     assert_eq!(timeouts(&packets), 0);

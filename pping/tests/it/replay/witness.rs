@@ -85,7 +85,7 @@ fn is_in_order(capture: &Path) -> bool {
 }
 
 #[test]
-fn aggregates_are_what_the_samples_beside_them_say() {
+fn aggregates_agree_with_the_samples_beside_them() {
     let (mut samples, mut intervals) = (0, 0);
     for (capture, _file) in all_captures().into_iter().filter(|(capture, _)| is_in_order(capture)) {
         for aggregation in AGGREGATIONS {
@@ -102,7 +102,7 @@ fn aggregates_are_what_the_samples_beside_them_say() {
 }
 
 #[test]
-fn summaries_of_flows_are_what_their_samples_say() {
+fn flow_summaries_agree_with_their_samples() {
     let mut samples = 0;
     for (capture, _file) in all_captures() {
         let records = records(&capture, "--flow-summary --with-samples");
@@ -145,7 +145,7 @@ fn python_with_hdrhistogram() -> Option<PathBuf> {
 }
 
 #[test]
-fn hdrhistogram_tools_read_from_the_log_what_the_records_say() {
+fn hdrhistogram_tools_read_the_same_as_in_the_records() {
     let Some(python) = python_with_hdrhistogram() else {
         eprintln!(
             "NOT TESTED: no python3 here has the package hdrhistogram; `cargo xtask setup --tests` gets it"

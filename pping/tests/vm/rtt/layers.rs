@@ -64,7 +64,7 @@ fn socket(host: &Namespace, interface: &str) -> PacketSocket {
     ok(host.enter(|| PacketSocket::open(interface))).unwrap()
 }
 
-fn sessions_are_looked_into(ingress: &str) {
+fn sessions_are_parsed(ingress: &str) {
     const ECHOES: u16 = 10;
     let net = Net::new();
     let (router, server) = (socket(&net.router, Topology::WAN), socket(&net.server, Topology::ETH));
@@ -94,11 +94,11 @@ fn sessions_are_looked_into(ingress: &str) {
 }
 
 #[test]
-fn pppoe_sessions_are_looked_into_at_tc() {
-    sessions_are_looked_into("tc");
+fn pppoe_sessions_are_parsed_at_tc() {
+    sessions_are_parsed("tc");
 }
 
 #[test]
-fn pppoe_sessions_are_looked_into_at_xdp() {
-    sessions_are_looked_into("xdp");
+fn pppoe_sessions_are_parsed_at_xdp() {
+    sessions_are_parsed("xdp");
 }

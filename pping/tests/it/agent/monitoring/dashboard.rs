@@ -108,7 +108,7 @@ fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)
 }
 
 #[test]
-fn every_query_finds_something_and_none_is_in_error() {
+fn every_query_has_a_result_and_none_fails() {
     const PORTS: [u16; 2] = [9464, 9465];
     let host = ok(Namespace::new("monitor"));
     let mut victoria = stack::victoria_metrics(&host);

@@ -59,7 +59,7 @@ fn busy(host: &Namespace) -> Agent {
 }
 
 #[test]
-fn promtool_finds_nothing_to_say_about_many_groups() {
+fn promtool_finds_no_fault_with_many_groups() {
     let host = ok(Namespace::new("monitor"));
     let _agent = busy(&host);
     let has_groups = || scrape(&host, "text/plain", "gzip").1.contains("pping_group_info{");

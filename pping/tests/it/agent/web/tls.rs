@@ -26,7 +26,7 @@ fn prepare(directory: &Path) {
 }
 
 #[test]
-fn web_tls_is_spoken_and_nothing_else() {
+fn web_a_tls_server_refuses_plain_http() {
     let served = served("");
     let https = served.curl("--cacert @ca.pem", &served.url("https", "/healthz"));
     assert_eq!(https.status, 200, "{}", https.text);

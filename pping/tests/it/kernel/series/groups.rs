@@ -39,7 +39,7 @@ fn labels<const N: usize>(samples: [(&str, u64); N]) -> HashMap<String, u64> {
 }
 
 #[test]
-fn the_rest_is_other_and_counted() {
+fn groups_beyond_the_limit_are_other_and_counted() {
     let (mut kernel, interface_id) = kernel(&BY_HOST);
     let mut sums = Sums::default();
     for sequence in 0..10 {
