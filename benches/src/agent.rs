@@ -30,7 +30,7 @@ const BURST: u64 = 200;
 
 const INTERFACE: &str = "bench0";
 
-/// Measures each way of reporting in turn.
+/// Measures each way of reporting in round.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let (sender, receiver) = (Namespace::new("bench")?, Namespace::new("bench")?);
     connect(End::new(&sender, INTERFACE), End::new(&receiver, INTERFACE), Offloads::On)?;
@@ -116,7 +116,7 @@ fn cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Sends [`RATE`] segments a second, on so many connections in turn, until stopped.
+/// Sends [`RATE`] segments a second, on so many connections in round, until stopped.
 fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let socket = packet_socket()?;
     let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();
@@ -128,10 +128,10 @@ fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
         }
         let due = began.elapsed().as_micros() as u64 * RATE / 1_000_000;
         for _ in 0..due.saturating_sub(number).min(BURST) {
-            let (connection, turn) =
+            let (connection, round) =
                 (number % u64::from(connections), (number / u64::from(connections)) as u32);
-            let frame = &mut frames[connection as usize][turn as usize % 2];
-            frames::stamp(frame, turn + 2, turn + 1);
+            let frame = &mut frames[connection as usize][round as usize % 2];
+            frames::stamp(frame, round + 2, round + 1);
             socket.send(frame)?;
             number += 1;
             sent.fetch_add(1, Ordering::Relaxed);

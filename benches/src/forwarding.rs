@@ -60,12 +60,12 @@ impl Way {
 
     /// The router's interfaces to the clients and to the servers.
     fn interfaces(self) -> [String; 2] {
-        ["lan", "wan"].map(|side| format!("{side}{}", self as u8))
+        ["lan", "wan"].map(|name| format!("{name}{}", self as u8))
     }
 
     /// The hosts' ends of them.
     fn ends(self) -> [String; 2] {
-        ["client", "server"].map(|side| format!("{side}{}", self as u8))
+        ["client", "server"].map(|name| format!("{name}{}", self as u8))
     }
 }
 

@@ -29,10 +29,10 @@ pub(crate) fn of_connection(flow: u16, number: u32) -> Vec<u8> {
     const PAYLOAD: u32 = 100;
     /// The sequence number and the acknowledgment number.
     const NUMBERS: Range<usize> = 38..46;
-    let (turn, tick, sent) = (number / 2, number / 4 + 1, number / 4 * 2 + number % 2);
+    let (pair, tick, sent) = (number / 2, number / 4 + 1, number / 4 * 2 + number % 2);
     let [high, low] = flow.to_be_bytes();
     let client = [10, 1, high, low];
-    let (mut frame, numbers) = if turn % 2 == 0 {
+    let (mut frame, numbers) = if pair % 2 == 0 {
         let timestamps = Some((tick, 1000 + tick - 1));
         let ports = (PORTS.1, PORTS.0);
         (segment((SERVER, client), ports, timestamps, PAYLOAD as usize), [1 + sent * PAYLOAD, 1])

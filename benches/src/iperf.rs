@@ -168,9 +168,9 @@ impl Path {
 
     /// Has `watcher` watch while iperf3 sends for a while.
     fn measure(&mut self, watcher: &Watcher, streams: u32, measured: &mut Measured) -> Result<()> {
-        let strangers: BTreeSet<u32> = packet_programs().into_keys().collect();
+        let foreign: BTreeSet<u32> = packet_programs().into_keys().collect();
         let watching = watcher.watch(&self.router, WATCHED, &mut self.empty)?;
-        let of_watcher = self.programs(&watching, &strangers)?;
+        let of_watcher = self.programs(&watching, &foreign)?;
         let before = packet_programs();
         let throughput = self.send(streams)?;
         let after = packet_programs();
@@ -192,7 +192,7 @@ impl Path {
     }
 
     /// The ids of a watcher's programs: those that were not loaded before it.
-    fn programs(&self, watching: &Watching, strangers: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
+    fn programs(&self, watching: &Watching, foreign: &BTreeSet<u32>) -> Result<BTreeSet<u32>> {
         Ok(match watching {
             Watching::Nobody => BTreeSet::new(),
             Watching::Program(_) => {
@@ -200,7 +200,7 @@ impl Path {
                 BTreeSet::from([program.info()?.id()])
             }
             Watching::Process(_) => {
-                packet_programs().into_keys().filter(|id| !strangers.contains(id)).collect()
+                packet_programs().into_keys().filter(|id| !foreign.contains(id)).collect()
             }
         })
     }
@@ -212,7 +212,7 @@ impl Path {
         iperf.args(["--time", &SECONDS.to_string(), "--parallel", &streams.to_string()]);
         let answer: Value = serde_json::from_str(&run(&mut iperf)?)?;
         let rate = answer["end"]["sum_received"]["bits_per_second"].as_f64();
-        Ok(rate.context("iperf3 tells no rate")? / 1e9)
+        Ok(rate.context("iperf3 reports no rate")? / 1e9)
     }
 }
 

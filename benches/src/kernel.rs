@@ -157,7 +157,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         most(QUIC),
     );
     println!(
-        "A sample costs {:.2} x as much when an event tells of it as when the kernel aggregates it.",
+        "A sample costs {:.2} x as much as an event as when the kernel aggregates it.",
         both.median / aggregated.median,
     );
     Ok(())
@@ -252,7 +252,7 @@ impl Rounds {
         // The longest one: shorter frames end where their headers say.
         let packet = frames::tcp(1, 2, 1400);
         if let Some(before) = &sampled.before {
-            tell(programs, before)?;
+            set_exchange(programs, before)?;
             Rounds { rounds: 1, repeat: 1 }.measure(
                 (programs, "baseline_exchange"),
                 (programs, "bench_exchange"),
@@ -260,7 +260,7 @@ impl Rounds {
                 || (),
             )?;
         }
-        tell(programs, &sampled.exchange)?;
+        set_exchange(programs, &sampled.exchange)?;
         let rounds = Self { repeat: self.repeat.min(sampled.most / 2 / (self.rounds + 1)), ..self };
         let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
         let mut samples = 0;
@@ -287,10 +287,10 @@ impl Rounds {
         let packet = frames::tcp(1, 2, 1400);
         let Crowd { before, packets } = exchanges::crowd(half);
         for before in before {
-            tell(programs, &before)?;
+            set_exchange(programs, &before)?;
             run((programs, "bench_exchange"), &packet, half)?;
         }
-        tell(programs, &packets)?;
+        set_exchange(programs, &packets)?;
         let (subtracted, program) = ((&*programs, "baseline_exchange"), (&*programs, "bench_exchange"));
         self.measure(subtracted, program, &packet, || ())
     }
@@ -298,7 +298,7 @@ impl Rounds {
     /// The cost of two SYNs of a flood together, without generating them, when the table is full.
     fn flood(self) -> Result<Figure> {
         let mut kernel = exchanging(&LoadOptions::DEFAULT)?;
-        tell(&mut kernel.programs, &exchanges::flood())?;
+        set_exchange(&mut kernel.programs, &exchanges::flood())?;
         let programs = &kernel.programs;
         let (subtracted, program) = ((programs, "baseline_exchange"), (programs, "bench_exchange"));
         self.measure(subtracted, program, &frames::tcp(1, 2, 1400), || ())
@@ -314,7 +314,7 @@ pub(crate) fn exchanging(settings: &LoadOptions) -> Result<Kernel> {
 }
 
 /// Sets the packets that the programs generate.
-pub(crate) fn tell(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
+pub(crate) fn set_exchange(programs: &mut Ebpf, exchange: &Exchange) -> Result<()> {
     let map = programs.map_mut("EXCHANGE").context("there is no map of the exchange")?;
     Array::try_from(map)?.set(0, *exchange, 0)?;
     Ok(())

@@ -26,12 +26,12 @@ fn name(number: u32) -> SeriesName {
 
 fn tally(number: u32, second: u64) -> Tally {
     let mut random = Random(second << 32 | u64::from(number));
-    let usual = 2_000_000 + u64::from(number) * 997_331 % 60_000_000;
+    let base = 2_000_000 + u64::from(number) * 997_331 % 60_000_000;
     let mut tally = Tally::EMPTY;
     for _ in 0..random.below(20) {
         // Products of random numbers are distributed like RTTs: close together, with a tail.
-        let queued = random.below(usual) * random.below(8) * random.below(8) / 32;
-        tally.sample(usual + queued);
+        let queued = random.below(base) * random.below(8) * random.below(8) / 32;
+        tally.sample(base + queued);
     }
     for traffic in [&mut tally.sent, &mut tally.received] {
         traffic.packets = random.below(1_000);

@@ -66,7 +66,7 @@ impl Doing {
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
     let mut kernel = kernel::exchanging(&LoadOptions { rules, ..LoadOptions::DEFAULT })?;
-    kernel::tell(&mut kernel.programs, &exchanges::echoes(FLOWS))?;
+    kernel::set_exchange(&mut kernel.programs, &exchanges::echoes(FLOWS))?;
     let mut agent = Agent::new()?;
     println!(
         "\nevents that the agent takes on one core, of {FLOWS} flows; million/s, {ROUNDS} rounds of {EVENTS}\n"

@@ -87,10 +87,10 @@ pub(crate) fn pping() -> Result<PathBuf> {
 /// Starts a command, and returns when it watches `interface`, with the time that took. It has to report that with
 /// `-v`, or is given time.
 pub(crate) fn start(command: Command, interface: &str) -> Result<(Process, Duration)> {
-    let tells = command.get_args().any(|argument| argument == "-v");
+    let reports = command.get_args().any(|argument| argument == "-v");
     let began = Instant::now();
     let mut process = Process::spawn(command)?;
-    if tells {
+    if reports {
         process.wait_for_output(&format!("watching {interface}"), PATIENCE)?;
     } else {
         thread::sleep(GRACE);

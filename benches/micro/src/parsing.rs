@@ -43,7 +43,7 @@ fn candidates<A: Address>(name: &'static str, bytes: &[u8]) -> Case {
     let frame: Frame = frames::parsed(bytes);
     let (seed, buckets) = (0x0123_4567_89ab_cdef, buckets(131_072));
     Case::new(name, move || {
-        let (key, side) = FlowKey::<A>::new(black_box(1), black_box(&frame));
-        black_box((Candidates::of(&key, black_box(seed), black_box(buckets)), side));
+        let (key, endpoint) = FlowKey::<A>::new(black_box(1), black_box(&frame));
+        black_box((Candidates::of(&key, black_box(seed), black_box(buckets)), endpoint));
     })
 }

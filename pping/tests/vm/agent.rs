@@ -70,9 +70,9 @@ fn lines_metrics_and_groups_agree(ingress: &str, grouping: &str, groups: usize) 
     let counts = counts(&Records::parse(&lines));
     let echo = ("icmp-echo".to_owned(), "ingress");
     assert_eq!(counts.get(&echo), Some(&(2 * PINGS)), "{counts:?}\n{summary_before}");
-    for (side, &count) in &counts {
-        assert_eq!(of(&metrics, "pping_samples_total", side), count, "{side:?}");
-        assert_eq!(of(&metrics, "pping_rtt_seconds_count", side), count, "{side:?}");
+    for (series, &count) in &counts {
+        assert_eq!(of(&metrics, "pping_samples_total", series), count, "{series:?}");
+        assert_eq!(of(&metrics, "pping_rtt_seconds_count", series), count, "{series:?}");
     }
     let total: usize = counts.values().sum();
     let infinite = metrics.sum("pping_rtt_seconds_bucket", &[("le", "+Inf")]);

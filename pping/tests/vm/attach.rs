@@ -33,19 +33,19 @@ impl Attached {
 }
 
 /// How the kernel attaches programs at tc.
-fn tc_hook() -> &'static str {
+fn tc_attach_point() -> &'static str {
     if features::has_tcx() { "tcx" } else { "clsact" }
 }
 
 /// Watches, measures, ends by `signal`, and asserts that nothing is left, after a `pping cleanup` where that is
 /// needed.
-fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
+fn comes_and_goes(interface: &str, ingress: &str, attach_point: &str, signal: Signal) {
     let net = Net::new();
     let before = Attached::see(&net.router, interface);
     let mut pping = watch(&net.router, interface, &format!("--rate-limit 0 --ingress {ingress}"));
-    let hooks = format!("watching {interface} at {hook} and {}", tc_hook());
+    let watching = format!("watching {interface} at {attach_point} and {}", tc_attach_point());
     let said = ok(pping.stderr());
-    assert!(said.contains(&hooks), "not `{hooks}`: {said}");
+    assert!(said.contains(&watching), "not `{watching}`: {said}");
     assert_ne!(Attached::see(&net.router, interface), before);
     if interface == Topology::WAN {
         for family in FAMILIES {
@@ -64,7 +64,7 @@ fn comes_and_goes(interface: &str, ingress: &str, hook: &str, signal: Signal) {
 
 #[test]
 fn at_tc() {
-    comes_and_goes(Topology::WAN, "tc", tc_hook(), Signal::SIGTERM);
+    comes_and_goes(Topology::WAN, "tc", tc_attach_point(), Signal::SIGTERM);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn at_xdp_in_the_stack() {
 
 #[test]
 fn a_kill_at_tc() {
-    comes_and_goes(Topology::WAN, "tc", tc_hook(), Signal::SIGKILL);
+    comes_and_goes(Topology::WAN, "tc", tc_attach_point(), Signal::SIGKILL);
 }
 
 #[test]

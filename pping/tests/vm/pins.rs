@@ -39,7 +39,7 @@ fn a_restart_loses_no_sample() {
         expected += 6.0;
     }
     let pping = watch(&net.router, Topology::WAN, &arguments);
-    wait_until("all of them, also those that nobody was there for", || samples(&net) == Some(expected));
+    wait_until("all of them, including those between the runs", || samples(&net) == Some(expected));
     interrupt(pping);
     ok(run(&mut super::monitor::pping(&net.router, &format!("unpin {PINS}"))));
     let left = std::fs::read_dir("/sys/fs/bpf").unwrap().count();

@@ -53,8 +53,8 @@ impl Resolver {
         let socket = ok(net.server.enter(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, DNS_PORT)))).unwrap();
         setsockopt(&socket, ReceiveTimestampns, &true).unwrap();
         let listening = socket.try_clone().unwrap();
-        let (tell, took) = mpsc::channel();
-        Self { socket, thread: Some(thread::spawn(move || serve(&listening, &tell))), took }
+        let (answered, took) = mpsc::channel();
+        Self { socket, thread: Some(thread::spawn(move || serve(&listening, &answered))), took }
     }
 
     /// For each query answered since the last call: the time from its arrival in the server's kernel until the
@@ -74,7 +74,7 @@ impl Drop for Resolver {
     }
 }
 
-fn serve(socket: &UdpSocket, tell: &mpsc::Sender<Duration>) {
+fn serve(socket: &UdpSocket, answered: &mpsc::Sender<Duration>) {
     let mut message = [0; 512];
     while let Some((length, client, got)) = receive(socket, &mut message) {
         if length < HEADER {
@@ -86,7 +86,7 @@ fn serve(socket: &UdpSocket, tell: &mpsc::Sender<Duration>) {
         message[2..4].copy_from_slice(&RESPONSE);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         socket.send_to(&message[..length], client).unwrap();
-        tell.send(now.saturating_sub(got)).ok();
+        answered.send(now.saturating_sub(got)).ok();
     }
 }
 

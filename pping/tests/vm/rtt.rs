@@ -8,7 +8,7 @@ use std::{net::IpAddr, time::Duration};
 
 use pping_lab::{
     Namespace, Topology, run,
-    traffic::{Pace, Told},
+    traffic::{Pace, TcpInfo},
 };
 
 use super::{
@@ -70,20 +70,20 @@ fn assert_timed_by(samples: &[&Sample], method: &str) {
 /// Asserts that the minimum of the sender's kernel, which also includes the path to the router, equals pping's within
 /// `by`.
 #[track_caller]
-fn assert_minimum_agrees(samples: &[&Sample], told: Told, by: Duration) {
+fn assert_minimum_agrees(samples: &[&Sample], info: TcpInfo, by: Duration) {
     let minimum = samples.iter().map(|sample| sample.rtt()).min().unwrap_or_default();
-    assert!(minimum.abs_diff(told.min_rtt) <= by, "{minimum:?}, and the kernel {told:?}");
+    assert!(minimum.abs_diff(info.min_rtt) <= by, "{minimum:?}, and the kernel {info:?}");
 }
 
 /// ping's time of a reply, in three digits.
 #[derive(Clone, Copy, Debug)]
-struct Said {
+struct PingRtt {
     rtt: Duration,
     /// The unit of the last digit.
     unit: Duration,
 }
 
-impl Said {
+impl PingRtt {
     /// Parses a line like `64 bytes from 10.0.0.1: icmp_seq=1 ttl=63 time=20.4 ms`.
     fn read(line: &str) -> Option<Self> {
         let (_, time) = line.split_once(" time=")?;
@@ -97,7 +97,7 @@ impl Said {
 /// Asserts that ping agrees. Its values also include the path to the router and, now and then, work of its host
 /// between its reading of the clock and the packet.
 #[track_caller]
-fn assert_ping_agrees(samples: &[&Sample], said: &[Said]) {
+fn assert_ping_agrees(samples: &[&Sample], by_ping: &[PingRtt]) {
     assert_eq!(samples.len(), said.len());
     let pairs = || samples.iter().zip(said);
     for (sample, said) in pairs() {
@@ -109,10 +109,10 @@ fn assert_ping_agrees(samples: &[&Sample], said: &[Said]) {
 }
 
 /// Pings, and returns ping's times of the replies that arrived, in order.
-fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<Said> {
+fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<PingRtt> {
     let mut ping = from.command("ping");
     ping.args(["-n", "-i", "0.02", "-W", "2", "-c", &count.to_string()]).arg(to.to_string());
-    ok(run(&mut ping)).lines().filter_map(Said::read).collect()
+    ok(run(&mut ping)).lines().filter_map(PingRtt::read).collect()
 }
 
 /// Asserts that all values are the sum of netem's delay and the resolver's.
@@ -149,7 +149,7 @@ fn is_exact(ingress: &str) {
                 assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
                 assert_timed_by(&samples, method);
                 assert_exact(&samples, delay);
-                assert_minimum_agrees(&samples, sent.told, EXACT);
+                assert_minimum_agrees(&samples, sent.tcp_info, EXACT);
             }
 
             let said = pings(&net.client, family.server(), PINGS);

@@ -54,7 +54,7 @@ impl Watched {
     /// Ends it, and asserts that no samples are left.
     pub(super) fn finish(self) {
         let all = Records::parse(&interrupt(self.pping)).samples;
-        assert_eq!(all.len(), self.taken, "samples that nobody expected: {:?}", &all[self.taken..]);
+        assert_eq!(all.len(), self.taken, "unexpected samples: {:?}", &all[self.taken..]);
     }
 }
 

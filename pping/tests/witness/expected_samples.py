@@ -78,15 +78,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", help="a pcap or pcapng file")
     parser.add_argument("--self-test", action="store_true", help="check the rules instead")
-    parser.add_argument("--dns", action="store_true", help="tell what is counted of DNS instead")
-    parser.add_argument("--slots", type=int, default=rules_base.SLOTS, help="recordings that may wait per direction")
+    parser.add_argument("--dns", action="store_true", help="report what is counted of DNS instead")
+    parser.add_argument("--pending", type=int, default=rules_base.SLOTS, help="recordings that may wait per direction")
     parser.add_argument("--rate-limit", type=int, default=0, metavar="MS", help="time between recordings")
     parser.add_argument("--methods", type=list_of(methods), default=methods, metavar="LIST", help=",".join(methods))
     parser.add_argument("--tcp-method", choices=tcp_methods, default="auto", help="what measures TCP (rule T2)")
     parser.add_argument("--decap", type=list_of(tunnels), default=(), metavar="LIST", help=",".join(tunnels))
     arguments = parser.parse_args()
     limits = rules_base.Limits(
-        slots=arguments.slots,
+        slots=arguments.pending,
         rate=arguments.rate_limit * 10**6,
         methods=arguments.methods,
         tcp_method=arguments.tcp_method,
@@ -98,8 +98,8 @@ def main():
     else:
         families = rules.families_of(limits)
         found = rules.samples(capture.read(arguments.file, arguments.decap), limits, families)
-        for told in counts_of_dns(found, families) if arguments.dns else found:
-            json.dump(told, sys.stdout, separators=(",", ":"))
+        for found_one in counts_of_dns(found, families) if arguments.dns else found:
+            json.dump(found_one, sys.stdout, separators=(",", ":"))
             sys.stdout.write("\n")
 
 

@@ -144,12 +144,12 @@ pub struct Sent {
     /// From the first write to the end of the stream.
     pub elapsed: Duration,
     /// Its kernel's measurements.
-    pub told: Told,
+    pub tcp_info: TcpInfo,
 }
 
 /// The kernel's measurements of its own end of a connection (`TCP_INFO` of tcp(7)).
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
+pub struct TcpInfo {
     /// The shortest round-trip time. Linux ignores retransmitted segments.
     pub min_rtt: Duration,
     /// The number of retransmitted segments.
@@ -214,12 +214,12 @@ fn transfer(
         let bytes = written?;
         read?;
         let elapsed = start.elapsed();
-        let told = told(&stream).doing(|| "ask the kernel about a connection".to_owned())?;
-        Ok(Sent { local, bytes, elapsed, told })
+        let tcp_info = tcp_info(&stream).doing(|| "ask the kernel about a connection".to_owned())?;
+        Ok(Sent { local, bytes, elapsed, tcp_info })
     })
 }
 
-fn told(stream: &TcpStream) -> io::Result<Told> {
+fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     // SAFETY: plain numbers, for all of which 0 is valid.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
@@ -236,7 +236,7 @@ fn told(stream: &TcpStream) -> io::Result<Told> {
     if result != 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Told {
+    Ok(TcpInfo {
         min_rtt: Duration::from_micros(info.tcpi_min_rtt.into()),
         retransmissions: info.tcpi_total_retrans,
     })

@@ -66,13 +66,13 @@ pub struct WireStats {
     pub incomplete: u64,
 }
 
-type FateHook = Box<dyn FnMut(&[u8]) -> Fate + Send>;
+type FateFn = Box<dyn FnMut(&[u8]) -> Fate + Send>;
 
 /// Shared by the owner of a wire and the thread of one direction.
 #[derive(Default)]
 struct Lane {
     hold_ns: AtomicU64,
-    fate: Mutex<Option<FateHook>>,
+    fate: Mutex<Option<FateFn>>,
     stop: AtomicBool,
     forwarded: AtomicU64,
     dropped: AtomicU64,

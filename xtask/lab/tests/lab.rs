@@ -94,7 +94,7 @@ fn the_wire_drops_the_chosen_frames() {
     assert_eq!(seen.load(Relaxed), 10);
     topology.wire().clear_fate(Leg::Forward);
     min_rtt(topology.client(), Topology::SERVER_IPV4.into());
-    assert_eq!(seen.load(Relaxed), 10, "the hook was asked after it was taken off");
+    assert_eq!(seen.load(Relaxed), 10, "the closure was called after it was cleared");
 }
 
 #[test]

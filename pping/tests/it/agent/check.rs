@@ -16,13 +16,13 @@ use super::{
 };
 
 /// The output of `pping check`.
-struct Said {
+struct CheckOutput {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-impl Said {
+impl CheckOutput {
     fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
@@ -75,9 +75,9 @@ fn validator() -> Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-fn check_with(host: &Namespace, arguments: &str, variables: &[(&str, &str)]) -> Said {
+fn check_with(host: &Namespace, arguments: &str, variables: &[(&str, &str)]) -> CheckOutput {
     let mut command = pping(host, &format!("check {arguments}"));
-    Said::of(command.envs(variables.iter().copied()).output().unwrap())
+    CheckOutput::of(command.envs(variables.iter().copied()).output().unwrap())
 }
 
 /// The report for a run with these options.
@@ -230,7 +230,7 @@ fn missing_kernel_features_are_degraded_and_name_their_substitute() {
         &["Linux 6.6"],
     );
     check(&host.namespace, &pin).assert("pin", None, "ok", &["is on a bpffs"]);
-    assert!(!bpffs.pins().exists(), "it made what it only looked for");
+    assert!(!bpffs.pins().exists(), "the check created something");
     check(&host.namespace, "-i eth0 --pin /tmp").assert("pin", None, "missing", &["bpffs", "mount -t bpf"]);
 }
 
@@ -257,8 +257,8 @@ fn absent_interfaces_are_missing_unless_pping_waits_for_them() {
 fn odd_names_and_kinds_of_interfaces_are_handled() {
     let host = Host::new();
     let ip = |arguments: &[&str]| ok(run(host.namespace.command("ip").args(arguments)));
-    for (place, name) in ["fifteen-letters", "eth0.100", "a$b;c", "\u{1b}[2Jx"].into_iter().enumerate() {
-        ip(&["link", "add", "name", name, "type", "veth", "peer", "name", &format!("far{place}")]);
+    for (number, name) in ["fifteen-letters", "eth0.100", "a$b;c", "\u{1b}[2Jx"].into_iter().enumerate() {
+        ip(&["link", "add", "name", name, "type", "veth", "peer", "name", &format!("far{number}")]);
         // A bracket begins a character class of a pattern.
         let arguments = format!("-i {}", name.replace('[', "?"));
         let report = check(&host.namespace, &arguments);
@@ -289,8 +289,8 @@ fn the_configuration_is_checked_as_a_run_reads_it() {
     fs::write(&file, "interface = [\"lo\"]\nrate-limit = \"fast\"\n").unwrap();
     let variables = [("PPING_CONFIG", name)];
     let report = check_with(&host.namespace, "--json -i eth0", &variables).report();
-    let place = format!("{name}:2:14");
-    report.assert("configuration", None, "missing", &[&place, "pping does not start"]);
+    let position = format!("{name}:2:14");
+    report.assert("configuration", None, "missing", &[&position, "pping does not start"]);
     report.assert("interface", ETH, "ok", &[]);
 
     for (arguments, part) in [
@@ -313,13 +313,13 @@ fn the_reported_memory_is_what_a_run_takes() {
     {
         let report = check(&host.namespace, &format!("-i eth0 {options}"));
         let found = report.get("memory", None)["found"].as_str().unwrap().to_owned();
-        let told: f64 = found.split(' ').nth(3).unwrap().parse().unwrap();
+        let reported: f64 = found.split(' ').nth(3).unwrap().parse().unwrap();
         let running = watch(&host.namespace, Host::ETH, options);
         let log = ok(running.stderr());
         interrupt(running);
         let (_, rest) = log.split_once("maps take ").unwrap();
         let taken: f64 = rest.split(' ').next().unwrap().parse().unwrap();
-        assert!((told - taken).abs() < 1.0 + taken / 20.0, "{options}: {found}, but {taken} MiB");
+        assert!((reported - taken).abs() < 1.0 + taken / 20.0, "{options}: {found}, but {taken} MiB");
     }
 }
 

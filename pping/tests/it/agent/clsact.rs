@@ -41,8 +41,8 @@ fn shown(host: &Host) -> String {
     let mut all = String::new();
     for name in names {
         all += &show(&["qdisc", "show", "dev", name]);
-        for side in ["ingress", "egress"] {
-            all += &show(&["filter", "show", "dev", name, side]);
+        for direction in ["ingress", "egress"] {
+            all += &show(&["filter", "show", "dev", name, direction]);
         }
     }
     all
@@ -77,10 +77,10 @@ fn the_next_run_removes_what_killed_ones_left_and_says_so() {
     for by in [By::Clsact, By::Tcx] {
         let pping = by.watch(&topology);
         let stderr = ok(pping.stderr());
-        let told = format!(
+        let warning = format!(
             "removed what a pping that was killed left on {WHERE}: 2 filters of 1 run, and the clsact"
         );
-        assert!(stderr.contains(&told), "{stderr}");
+        assert!(stderr.contains(&warning), "{stderr}");
         assert_measure(&topology, &[&pping], 3);
         if by == By::Clsact {
             kill(pping);

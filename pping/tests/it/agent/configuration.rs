@@ -152,7 +152,7 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
     ));
     let (code, stdout, stderr) = file.check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let places = [
+    let mistakes = [
         ":1:22: interface = \"a-name-that-is-too-long\": an interface name has 1 to 15 characters",
         ":2:16: rate-limit = \"fast\": give a number with its unit, like 100ms or 2s, or 0",
         ":3:1: `rate_limit` is not known; did you mean rate-limit?",
@@ -167,9 +167,9 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
         ":12:10: string values must be quoted",
         ":13:2: `aggregation` is not known",
     ];
-    assert_eq!(stderr.lines().count(), places.len(), "{stderr}");
-    for (line, place) in stderr.lines().zip(places) {
-        let expected = format!("{}{place}", file.name());
+    assert_eq!(stderr.lines().count(), mistakes.len(), "{stderr}");
+    for (line, mistake) in stderr.lines().zip(mistakes) {
+        let expected = format!("{}{mistake}", file.name());
         assert!(line.trim_start_matches("pping: ").starts_with(&expected), "{line}\nis not {expected}");
     }
     // A run reports the same mistakes and does not start.

@@ -43,8 +43,8 @@ impl Container {
     fn start(host: &Namespace, user: u32, is_on_file: bool, environment: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("rootfs/usr/bin/pping");
-        for place in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
-            fs::create_dir_all(directory.path().join("rootfs").join(place)).unwrap();
+        for directory_name in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
+            fs::create_dir_all(directory.path().join("rootfs").join(directory_name)).unwrap();
         }
         // Copied by another process: a child that this one forks meanwhile would inherit the file open for writing,
         // and the copy could not be run (ETXTBSY).
@@ -90,7 +90,7 @@ fn runc(directory: &Path) -> Command {
 fn bundle(network: &Path, user: u32, environment: &[&str]) -> Value {
     let seccomp = fs::read_to_string(repository("deploy/container/seccomp.json")).unwrap();
     let seccomp: Value = serde_json::from_str(&seccomp).unwrap();
-    let read_only = |place: &str| json!({"destination": place, "source": place, "type": "bind", "options": ["rbind", "ro", "nosuid", "nodev"]});
+    let read_only = |path: &str| json!({"destination": path, "source": path, "type": "bind", "options": ["rbind", "ro", "nosuid", "nodev"]});
     let mut mounts =
         vec![json!({"destination": "/proc", "type": "proc", "source": "proc"}), read_only("/sys")];
     // The program under test is dynamically linked; the one in an image is static.

@@ -47,7 +47,7 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
     wait_until("records in the file again", || whole(file) > before + 50);
     // The second warning says that it writes again; that takes until the disk has stayed free for a moment.
     while ok(pping.stderr()).lines().count() < 2 {
-        assert!(room.elapsed() < PATIENCE, "not a word of that: {}", ok(pping.stderr()));
+        assert!(room.elapsed() < PATIENCE, "no second warning: {}", ok(pping.stderr()));
         thread::sleep(Duration::from_millis(100));
     }
     ok(pping.stop(Signal::SIGTERM, ENDING));

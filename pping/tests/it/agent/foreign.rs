@@ -37,20 +37,20 @@ impl Drop for Foreign<'_> {
 
 impl<'a> Foreign<'a> {
     /// Attaches one by a link, behind all that are attached already.
-    pub(super) fn by_link(topology: &'a Topology, side: TcAttachType) -> Self {
-        Self::attach(topology, side, || TcAttachOptions::TcxOrder(LinkOrder::last()))
+    pub(super) fn by_link(topology: &'a Topology, direction: TcAttachType) -> Self {
+        Self::attach(topology, direction, || TcAttachOptions::TcxOrder(LinkOrder::last()))
     }
 
     /// Attaches one by a filter on the existing clsact qdisc.
-    pub(super) fn by_filter(topology: &'a Topology, side: TcAttachType, priority: u16) -> Self {
-        Self::attach(topology, side, || {
+    pub(super) fn by_filter(topology: &'a Topology, direction: TcAttachType, priority: u16) -> Self {
+        Self::attach(topology, direction, || {
             TcAttachOptions::Netlink(NlOptions { priority, ..NlOptions::default() })
         })
     }
 
     fn attach(
         topology: &'a Topology,
-        side: TcAttachType,
+        direction: TcAttachType,
         options: impl FnOnce() -> TcAttachOptions + Send,
     ) -> Self {
         let settings = LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT };
@@ -58,7 +58,7 @@ impl<'a> Foreign<'a> {
         let mut foreign = Self { topology, kernel, link: None };
         let program = foreign.program();
         program.load().unwrap();
-        let attach = || program.attach_with_options(WHERE, side, options());
+        let attach = || program.attach_with_options(WHERE, direction, options());
         foreign.link = Some(ok(topology.router().enter(attach)).unwrap());
         foreign
     }
@@ -89,7 +89,8 @@ impl<'a> Foreign<'a> {
 }
 
 /// The ids of the programs attached by links, in the order in which they run.
-pub(super) fn order(topology: &Topology, side: TcAttachType) -> Vec<u32> {
-    let query = || SchedClassifier::query_tcx(WHERE, side).unwrap().1.iter().map(ProgramInfo::id).collect();
+pub(super) fn order(topology: &Topology, direction: TcAttachType) -> Vec<u32> {
+    let query =
+        || SchedClassifier::query_tcx(WHERE, direction).unwrap().1.iter().map(ProgramInfo::id).collect();
     ok(topology.router().enter(query))
 }

@@ -54,7 +54,9 @@ fn an_interface_given_twice_is_watched_once() {
 /// True if the metrics say that an interface is watched.
 pub(super) fn holds(host: &Namespace, interface: &str) -> bool {
     // There is one series for each attach point, unless both are the same.
-    scrape(host).sum("pping_interface_up", &[("interface", interface)]).is_some_and(|hooks| hooks >= 1.0)
+    scrape(host)
+        .sum("pping_interface_up", &[("interface", interface)])
+        .is_some_and(|attached| attached >= 1.0)
 }
 
 fn ip(host: &Namespace, arguments: &str) {
@@ -65,7 +67,7 @@ fn ip(host: &Namespace, arguments: &str) {
 fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
     let shown: Value = serde_json::from_str(&shown).unwrap();
-    let by_kernel = ["rx", "tx"].map(|side| shown[0]["stats64"][side]["packets"].as_u64().unwrap());
+    let by_kernel = ["rx", "tx"].map(|direction| shown[0]["stats64"][direction]["packets"].as_u64().unwrap());
     let exposition = scrape(host);
     let by_pping = ["ingress", "egress"].map(|direction| {
         let labels = [("interface", interface), ("direction", direction)];
@@ -110,11 +112,11 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i dial*");
     let mut sums = [0; 2];
-    for turn in 0..12 {
+    for round in 0..12 {
         let (took, counted) = make_and_use(&host.namespace, "dial0", 5);
         assert!(took < PATIENCE, "{took:?}");
-        sums = std::array::from_fn(|side| sums[side] + counted[side]);
-        wait_until(&format!("it is said to be gone, turn {turn}"), || !holds(&host.namespace, "dial0"));
+        sums = std::array::from_fn(|direction| sums[direction] + counted[direction]);
+        wait_until(&format!("it is reported gone, round {round}"), || !holds(&host.namespace, "dial0"));
     }
     let count = |direction| {
         let labels = [("interface", "dial0"), ("direction", direction)];
@@ -192,7 +194,7 @@ fn a_deleted_interface_does_not_end_it_and_is_watched_once_back() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i eth0");
     ip(&host.namespace, "link delete eth0");
-    wait_until("it is said to be gone", || !holds(&host.namespace, "eth0"));
+    wait_until("it is reported gone", || !holds(&host.namespace, "eth0"));
     ip(&host.namespace, "link add eth0 type veth peer name far0");
     wait_until("it is watched again", || holds(&host.namespace, "eth0"));
     interrupt(pping);
@@ -202,7 +204,7 @@ fn a_deleted_interface_does_not_end_it_and_is_watched_once_back() {
 fn an_unwatchable_interface_is_reported_once_and_the_rest_watched() {
     let host = Host::new();
     let taken = ok(Process::spawn(pping(&host.namespace, "-v -i eth0 --ingress xdp --format none")));
-    wait_until("the hook is taken", || ok(taken.stderr()).contains("watching eth0"));
+    wait_until("the attach point is taken", || ok(taken.stderr()).contains("watching eth0"));
     ip(&host.namespace, "link add dial0 type veth peer name far0");
     let pping = watch_pattern(&host, "--ingress xdp -i dial* -i eth*");
     assert!(holds(&host.namespace, "dial0"));

@@ -11,7 +11,7 @@ use super::{
     verdict,
 };
 
-const SIDES: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
+const DIRECTIONS: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
 
 /// How pping attaches at tc.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,8 +47,8 @@ pub(super) fn tc(topology: &Topology, arguments: &str) -> String {
 }
 
 /// Adds a filter that is not BPF. Filters behind it do not see packets that match.
-pub(super) fn add_other(topology: &Topology, side: &str, priority: u16, matches: &str) {
-    let filter = format!("{side} prio {priority} protocol ip u32 match {matches} classid 1:1");
+pub(super) fn add_other(topology: &Topology, direction: &str, priority: u16, matches: &str) {
+    let filter = format!("{direction} prio {priority} protocol ip u32 match {matches} classid 1:1");
     tc(topology, &format!("filter add dev {WHERE} {filter}"));
 }
 
@@ -100,22 +100,22 @@ pub(super) fn end(topology: &Topology, mut pping: Process, by: By, signal: Signa
 
 fn assert_links_keep_their_order(signal: Signal) {
     let topology = topology();
-    for side in SIDES {
-        let mut first = Foreign::by_link(&topology, side);
+    for direction in DIRECTIONS {
+        let mut first = Foreign::by_link(&topology, direction);
         let pping = By::Tcx.watch(&topology);
-        let mut last = Foreign::by_link(&topology, side);
-        let theirs = vec![first.number(), last.number()];
-        let mut found = order(&topology, side);
+        let mut last = Foreign::by_link(&topology, direction);
+        let foreign = vec![first.number(), last.number()];
+        let mut found = order(&topology, direction);
         assert_eq!(found.len(), 3);
-        found.retain(|number| theirs.contains(number));
-        assert_eq!(found, theirs);
+        found.retain(|number| foreign.contains(number));
+        assert_eq!(found, foreign);
         let mut both = [first, last];
         Foreign::assert_run(&mut both, || assert_measure(&topology, &[&pping], 4));
         end(&topology, pping, By::Tcx, signal);
-        wait_until("the kernel let go", || order(&topology, side) == theirs);
+        wait_until("the kernel detached it", || order(&topology, direction) == foreign);
         Foreign::assert_run(&mut both, || ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05"));
         drop(both);
-        wait_until("nothing is left", || order(&topology, side).is_empty());
+        wait_until("nothing is left", || order(&topology, direction).is_empty());
     }
 }
 
@@ -132,14 +132,16 @@ fn foreign_links_keep_their_order_when_pping_is_killed() {
 #[test]
 fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
     let topology = topology();
-    let theirs = verdict::accept_all(&topology);
-    let before = SIDES.map(|side| order(&topology, side));
+    let foreign = verdict::accept_all(&topology);
+    let before = DIRECTIONS.map(|direction| order(&topology, direction));
     let pping = By::Tcx.watch(&topology);
     assert_measure(&topology, &[&pping], 4);
     end(&topology, pping, By::Tcx, Signal::SIGINT);
-    assert_eq!(SIDES.map(|side| order(&topology, side)), before);
-    drop(theirs);
-    wait_until("nothing is left", || SIDES.iter().all(|&side| order(&topology, side).is_empty()));
+    assert_eq!(DIRECTIONS.map(|direction| order(&topology, direction)), before);
+    drop(foreign);
+    wait_until("nothing is left", || {
+        DIRECTIONS.iter().all(|&direction| order(&topology, direction).is_empty())
+    });
 }
 
 /// Asserts that filters of all common kinds stay: BPF and others, for all protocols and for one.
@@ -147,13 +149,13 @@ fn assert_filters_stay(by: By, signal: Signal) {
     let topology = topology();
     let empty = attached(&topology);
     tc(&topology, &format!("qdisc add dev {WHERE} clsact"));
-    for side in ["ingress", "egress"] {
-        add_other(&topology, side, 2, NO_PACKET);
-        add_other(&topology, side, 60_001, EVERY_PACKET);
+    for direction in ["ingress", "egress"] {
+        add_other(&topology, direction, 2, NO_PACKET);
+        add_other(&topology, direction, 60_001, EVERY_PACKET);
     }
-    let mut foreign: Vec<_> = SIDES
+    let mut foreign: Vec<_> = DIRECTIONS
         .into_iter()
-        .flat_map(|side| [1, 60_000].map(|priority| Foreign::by_filter(&topology, side, priority)))
+        .flat_map(|direction| [1, 60_000].map(|priority| Foreign::by_filter(&topology, direction, priority)))
         .collect();
     let before = attached(&topology);
     let pping = by.watch(&topology);

@@ -68,7 +68,9 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
         sent += 7;
     }
     let agent = watch(topology.router(), Topology::WAN, &options);
-    wait_until("what came while nobody was there", || pings(&topology) == [Some(f64::from(sent)); 2]);
+    wait_until("packets from between the runs are counted", || {
+        pings(&topology) == [Some(f64::from(sent)); 2]
+    });
     assert_nothing_went_back(before.as_ref().unwrap(), &scrape(topology.router()));
     kill(agent, Signal::SIGINT);
     let held = files(&pins.pins());
@@ -122,7 +124,7 @@ fn groups_of_a_file_keep_their_labels_in_the_next_run() {
     // The file no longer has the label, but there are samples of it.
     fs::write(&path, "198.51.100.0/24,new\n").unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options);
-    wait_until("what was counted is still told", || count() == Some(12.0));
+    wait_until("earlier counts are still served", || count() == Some(12.0));
     kill(agent, Signal::SIGINT);
 }
 
@@ -186,7 +188,7 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     let other = pins.pins().join("maps-0123456789abcdef");
     fs::rename(ours, &other).unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
-    wait_until("it is said", || ok(agent.stderr()).contains("counters began anew"));
+    wait_until("the warning is printed", || ok(agent.stderr()).contains("counters began anew"));
     let said = ok(agent.stderr());
     assert!(
         said.contains("pinned by a pping of another version") && said.contains("counters began anew"),
@@ -287,6 +289,6 @@ fn three_capabilities_are_enough_to_pin_and_to_go_on() {
     kill(start(), Signal::SIGKILL);
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
     let agent = start();
-    wait_until("what came while nobody was there", || pings(&topology) == [Some(3.0); 2]);
+    wait_until("packets from between the runs are counted", || pings(&topology) == [Some(3.0); 2]);
     kill(agent, Signal::SIGINT);
 }

@@ -137,12 +137,12 @@ fn every_system_call_of_a_run_is_allowed() {
     let host = Host::new();
     let directory = tempfile::tempdir().unwrap();
     let trace = directory.path().join("trace");
-    let places = tempfile::tempdir().unwrap();
-    fs::set_permissions(places.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     let options = format!(
-        "-v -i {} --ingress auto --aggregate 1s {LISTEN} -w {places}/records --hdr-log {places}/log",
+        "-v -i {} --ingress auto --aggregate 1s {LISTEN} -w {directory}/records --hdr-log {directory}/log",
         Host::ETH,
-        places = places.path().display()
+        directory = directory.path().display()
     );
     let behind = format!("strace -f -qq -o {}", trace.display());
     let unit = Service::new(&host.namespace, &behind, &options);
@@ -155,9 +155,9 @@ fn every_system_call_of_a_run_is_allowed() {
     // strace passes no signal on, so the signal goes to pping itself.
     let pid = fs::read_to_string(format!("/proc/{0}/task/{0}/children", service.id())).unwrap();
     let signal = |name| assert!(tool("kill", &[name, pid.trim()]).0);
-    fs::rename(places.path().join("records"), places.path().join("rotated")).unwrap();
+    fs::rename(directory.path().join("records"), directory.path().join("rotated")).unwrap();
     signal("-HUP");
-    wait_until("the file is opened again", || places.path().join("records").exists());
+    wait_until("the file is opened again", || directory.path().join("records").exists());
     signal("-TERM");
     let status = ok(service.wait_timeout(2 * ENDING));
     assert!(status.success(), "{}", ok(service.stderr()));

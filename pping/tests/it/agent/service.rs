@@ -67,7 +67,7 @@ impl Manager {
     /// Waits for a keep-alive.
     #[track_caller]
     fn next_alive(&self) {
-        let message = self.next(PATIENCE).expect("a message about being alive");
+        let message = self.next(PATIENCE).expect("a keep-alive");
         assert_eq!(message, "WATCHDOG=1\n");
     }
 
@@ -134,7 +134,7 @@ fn the_watchdog_is_fed_only_while_the_ring_is_drained() {
     manager.next_alive();
     ok(pping.signal(Signal::SIGSTOP));
     manager.count_alive(second);
-    assert_eq!(manager.count_alive(4 * second), 0, "a pping that stands still says that it is alive");
+    assert_eq!(manager.count_alive(4 * second), 0, "a stopped pping sends keep-alives");
     ok(pping.signal(Signal::SIGCONT));
     manager.next_alive();
     ok(pping.stop(Signal::SIGTERM, ENDING));

@@ -118,7 +118,7 @@ fn curl(mut curl: Command, options: &str, url: &str) -> Reply {
         .output()
         .expect("this test needs curl, which `cargo xtask setup --tests` installs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (_, status) = text.rsplit_once("\nstatus ").expect("what curl was told to say");
+    let (_, status) = text.rsplit_once("\nstatus ").expect("the status that curl writes");
     let status = status.parse().unwrap();
     Reply { status, text: text + &String::from_utf8_lossy(&output.stderr) }
 }

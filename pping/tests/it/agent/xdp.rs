@@ -47,7 +47,7 @@ fn attached(topology: &Topology) -> Option<u64> {
 }
 
 /// The attach points of an interface in `pping_interface_up`.
-fn hooks(topology: &Topology, interface: &str) -> BTreeSet<String> {
+fn attach_points(topology: &Topology, interface: &str) -> BTreeSet<String> {
     wait_until("pping is ready", || is_ready(topology.router()));
     let metrics = scrape(topology.router());
     let up = metrics.series().filter(|series| series.name == "pping_interface_up" && series.value > 0.0);
@@ -55,8 +55,8 @@ fn hooks(topology: &Topology, interface: &str) -> BTreeSet<String> {
     here.map(|series| series.labels["hook"].to_owned()).collect()
 }
 
-fn only(hook: &str) -> BTreeSet<String> {
-    BTreeSet::from([hook.to_owned()])
+fn only(attach_point: &str) -> BTreeSet<String> {
+    BTreeSet::from([attach_point.to_owned()])
 }
 
 #[track_caller]
@@ -94,7 +94,7 @@ fn auto_warns_of_a_foreign_program_and_measures_at_tc() {
     for part in [Topology::WAN, &who, "at tc instead"] {
         assert!(warning.contains(part), "no `{part}` in: {warning}");
     }
-    assert_eq!(hooks(&topology, Topology::WAN), only("tcx"));
+    assert_eq!(attach_points(&topology, Topology::WAN), only("tcx"));
     assert_measures(&topology, &pping);
     assert_eq!(attached(&topology), Some(foreign.number.into()));
     interrupt(pping);
@@ -106,7 +106,7 @@ fn auto_takes_xdp_where_the_driver_runs_it() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, &format!("--ingress auto {LISTEN}"));
     assert!(attached(&topology).is_some());
-    assert_eq!(hooks(&topology, Topology::WAN), BTreeSet::from(["xdp-native".into(), "tcx".into()]));
+    assert_eq!(attach_points(&topology, Topology::WAN), BTreeSet::from(["xdp-native".into(), "tcx".into()]));
     assert_measures(&topology, &pping);
     let stderr = ok(pping.stderr());
     assert!(!stderr.contains("WARN"), "{stderr}");
@@ -119,7 +119,7 @@ fn tc_is_the_default_and_leaves_xdp_alone() {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, LISTEN);
     assert_eq!(attached(&topology), None);
-    assert_eq!(hooks(&topology, Topology::WAN), only("tcx"));
+    assert_eq!(attach_points(&topology, Topology::WAN), only("tcx"));
     assert_measures(&topology, &pping);
     interrupt(pping);
 }
@@ -129,7 +129,7 @@ fn xdp_runs_in_the_stack_where_the_driver_has_none() {
     let topology = topology();
     // Loopback has the simplest driver, and every host has one.
     let pping = watch(topology.router(), "lo", &format!("--ingress xdp {LISTEN}"));
-    assert_eq!(hooks(&topology, "lo"), BTreeSet::from(["xdp-generic".into(), "tcx".into()]));
+    assert_eq!(attach_points(&topology, "lo"), BTreeSet::from(["xdp-generic".into(), "tcx".into()]));
     interrupt(pping);
 }
 
@@ -137,7 +137,7 @@ fn xdp_runs_in_the_stack_where_the_driver_has_none() {
 fn auto_takes_tc_where_the_driver_has_no_xdp_and_says_so() {
     let topology = topology();
     let pping = watch(topology.router(), "lo", &format!("--ingress auto {LISTEN}"));
-    assert_eq!(hooks(&topology, "lo"), only("tcx"));
+    assert_eq!(attach_points(&topology, "lo"), only("tcx"));
     let stderr = ok(pping.stderr());
     assert!(stderr.contains("lo: its driver runs no XDP") && stderr.contains("at tc instead"), "{stderr}");
     interrupt(pping);

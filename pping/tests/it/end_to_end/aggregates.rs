@@ -74,16 +74,16 @@ impl Sum {
 }
 
 /// The records of aggregates and of single samples, by series.
-struct Told {
+struct Reported {
     aggregates: BTreeMap<Series, Sum>,
     samples: BTreeMap<Series, Sum>,
     intervals: usize,
 }
 
-impl Told {
+impl Reported {
     /// Reads JSON lines; `group` names the group of a sample.
     fn parse(lines: &str, group: impl Fn(&Value) -> String) -> Self {
-        let mut told = Self { aggregates: BTreeMap::new(), samples: BTreeMap::new(), intervals: 0 };
+        let mut reported = Self { aggregates: BTreeMap::new(), samples: BTreeMap::new(), intervals: 0 };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut ends = std::collections::BTreeSet::new();
         for line in lines.lines() {
@@ -91,14 +91,14 @@ impl Told {
             let series = |group| (group, text(&record["method"]), record["match_on_egress"].as_bool());
             if record.get("histogram").is_some() {
                 ends.insert(record["timestamp"].as_u64());
-                told.aggregates.entry(series(text(&record["group"]))).or_default().add_record(&record);
+                reported.aggregates.entry(series(text(&record["group"]))).or_default().add_record(&record);
             } else if record.get("rtt").is_some() {
                 let rtt = record["rtt"].as_u64().unwrap();
-                told.samples.entry(series(group(&record))).or_default().add_sample(rtt);
+                reported.samples.entry(series(group(&record))).or_default().add_sample(rtt);
             }
         }
-        told.intervals = ends.len();
-        told
+        reported.intervals = ends.len();
+        reported
     }
 
     /// Asserts that the aggregates and the samples of each series agree.
@@ -150,12 +150,12 @@ fn traffic(topology: &Topology) {
     });
 }
 
-fn aggregates_agree(hook: &str) {
+fn aggregates_agree(ingress: &str) {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let grouping = "--rate-limit 0 --group-by /32,/128,both";
     let mut pping =
-        watching(&topology, &format!("--ingress {hook} --aggregate 1s --with-samples {grouping}"));
+        watching(&topology, &format!("--ingress {ingress} --aggregate 1s --with-samples {grouping}"));
     let capture =
         ok(Capture::start(topology.router(), Topology::WAN, &directory.path().join("packets.pcap")));
     traffic(&topology);
@@ -163,10 +163,10 @@ fn aggregates_agree(hook: &str) {
     ok(pping.stop(Signal::SIGINT, PATIENCE));
     let summary = ok(pping.stderr());
     assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
-    let told = Told::parse(&ok(pping.stdout()), by_hosts);
-    told.assert_agreement();
-    assert!(told.intervals >= 4, "{} intervals", told.intervals);
-    assert!(told.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
+    let reported = Reported::parse(&ok(pping.stdout()), by_hosts);
+    reported.assert_agreement();
+    assert!(reported.intervals >= 4, "{} intervals", reported.intervals);
+    assert!(reported.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
 
     // A replay of the same packets has as many bytes each way, but perhaps more packets: at tc egress, a segment may
     // be one that the network card will split.
@@ -176,12 +176,12 @@ fn aggregates_agree(hook: &str) {
         .args(grouping.split_whitespace())
         .output()
         .unwrap();
-    let replayed = Told::parse(&String::from_utf8(output.stdout).unwrap(), by_hosts);
-    let traffic = |told: &Told| -> BTreeMap<(String, String), [u64; 4]> {
+    let replayed = Reported::parse(&String::from_utf8(output.stdout).unwrap(), by_hosts);
+    let traffic = |reported: &Reported| -> BTreeMap<(String, String), [u64; 4]> {
         let of = |((group, method, _), sum): (&Series, &Sum)| ((group.clone(), method.clone()), sum.traffic);
-        told.aggregates.iter().map(of).collect()
+        reported.aggregates.iter().map(of).collect()
     };
-    let (live, replayed) = (traffic(&told), traffic(&replayed));
+    let (live, replayed) = (traffic(&reported), traffic(&replayed));
     assert!(live.keys().eq(replayed.keys()), "{live:?} {replayed:?}");
     for (series, [sent_packets, sent_bytes, rec_packets, rec_bytes]) in live {
         let in_file = replayed[&series];
@@ -246,10 +246,10 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     assert!(summary.contains("groups.csv:3:") || summary.contains("line 3"), "{summary}");
     assert!(summary.contains("192.0.2.300/24"), "{summary}");
     let label = |record: &Value| record["group"].as_str().unwrap_or("unlisted").to_owned();
-    let told = Told::parse(&ok(pping.stdout()), label);
-    told.assert_agreement();
+    let reported = Reported::parse(&ok(pping.stdout()), label);
+    reported.assert_agreement();
     let groups: std::collections::BTreeSet<&str> =
-        told.samples.keys().map(|(group, ..)| group.as_str()).collect();
+        reported.samples.keys().map(|(group, ..)| group.as_str()).collect();
     let expected = ["somebody else", "the client", "the rest", "the server", "unlisted", "version six"];
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
 }
@@ -303,9 +303,9 @@ fn flows_are_summed_up_when_they_or_pping_end() {
         .output()
         .unwrap();
     let flows = |summaries: &[Value]| -> BTreeMap<_, _> { summaries.iter().map(flow).collect() };
-    let (told, replayed) = (summaries(&live), summaries(&String::from_utf8(output.stdout).unwrap()));
-    assert_eq!(flows(&told), flows(&replayed));
-    assert_eq!((told.len(), flows(&told).len()), (12, 12), "each flow once");
+    let (reported, replayed) = (summaries(&live), summaries(&String::from_utf8(output.stdout).unwrap()));
+    assert_eq!(flows(&reported), flows(&replayed));
+    assert_eq!((reported.len(), flows(&reported).len()), (12, 12), "each flow once");
 
     // Each direction has as many samples as it has records.
     let mut samples: BTreeMap<(String, String), u64> = BTreeMap::new();
@@ -320,7 +320,7 @@ fn flows_are_summed_up_when_they_or_pping_end() {
             *samples.entry(ends(&record, ips, ports)).or_default() += 1;
         }
     }
-    for summary in &told {
+    for summary in &reported {
         let back = (["dest_ip", "src_ip"], ["dest_port", "src_port"]);
         for (rtt, ends) in
             [("src_rtt", ends(summary, ips, ports)), ("dest_rtt", ends(summary, back.0, back.1))]

@@ -31,9 +31,9 @@ const AS_MANY: usize = 97;
 const SAME_RTT: Duration = Duration::from_micros(100);
 const SAME_RTT_PART: u32 = 200;
 
-type Side = (String, Tuple);
+type MethodAndFlow = (String, Tuple);
 
-/// The samples of both sides matched one to one, and those left over.
+/// The samples of pping and of the capture matched one to one, and those left over.
 struct Pairing<'a> {
     pairs: Vec<(&'a Sample, &'a Expected)>,
     unjustified: Vec<&'a Sample>,
@@ -91,22 +91,22 @@ fn pair_within<'a>(
     samples: impl IntoIterator<Item = &'a Sample>,
     expected: impl IntoIterator<Item = &'a Expected>,
 ) -> Pairing<'a> {
-    let mut sides: BTreeMap<Side, (Vec<&Sample>, Vec<&Expected>)> = BTreeMap::new();
+    let mut flows: BTreeMap<MethodAndFlow, (Vec<&Sample>, Vec<&Expected>)> = BTreeMap::new();
     for sample in samples {
-        sides.entry((sample.method.clone(), sample.tuple.clone())).or_default().0.push(sample);
+        flows.entry((sample.method.clone(), sample.tuple.clone())).or_default().0.push(sample);
     }
     for sample in expected {
-        sides.entry((sample.method.clone(), sample.tuple.clone())).or_default().1.push(sample);
+        flows.entry((sample.method.clone(), sample.tuple.clone())).or_default().1.push(sample);
     }
     let mut pairing = Pairing { pairs: Vec::new(), unjustified: Vec::new(), missing: Vec::new() };
-    for (samples, expected) in sides.into_values() {
-        pair_side(tolerance, &samples, &expected, &mut pairing);
+    for (samples, expected) in flows.into_values() {
+        pair_direction(tolerance, &samples, &expected, &mut pairing);
     }
     pairing
 }
 
 /// Matches the samples of one direction of one flow.
-fn pair_side<'a>(
+fn pair_direction<'a>(
     tolerance: Duration,
     samples: &[&'a Sample],
     expected: &[&'a Expected],

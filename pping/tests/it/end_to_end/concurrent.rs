@@ -23,10 +23,11 @@ const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from
 const BULK: Pace = Pace { chunks: 400, bytes: 65_536, pause: Duration::ZERO };
 
 /// Flows of iperf3 both ways, conversations over both address families, and two pings.
-fn many_flows(hook: &str) {
+fn many_flows(ingress: &str) {
     let topology = topology();
     let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
-    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let watch =
+        Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} --rate-limit 0"));
     let (topology, server) = (&topology, &server);
     let reported = thread::scope(|scope| {
         for family in [Family::Ipv4, Family::Ipv6, Family::Ipv4, Family::Ipv6] {

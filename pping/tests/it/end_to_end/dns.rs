@@ -123,13 +123,13 @@ fn count(counts: &BTreeMap<String, u64>, name: &str, label: &str) -> u64 {
     value
 }
 
-fn queries_are_timed_and_counted(hook: &str, family: Family) {
+fn queries_are_timed_and_counted(ingress: &str, family: Family) {
     const TIMES: u16 = 30;
     const TWICE: u16 = 2_000;
     let topology = topology();
     let _resolver = resolver(topology.server(), 53);
     let server = SocketAddr::new(family.server(), 53);
-    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} {LISTEN}"));
+    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} {LISTEN}"));
     let waited = ask(topology.client(), server, 1_000, TIMES);
     // Sent twice before the response: it is unknown which query the first response answers, and the second query has
     // none.
@@ -227,7 +227,8 @@ fn only_the_ports_of_dns_ports_are_those_of_dns() {
     assert_eq!(seen.records.samples.len(), waited.len(), "{:#?}", seen.records.samples);
     for sample in &seen.records.samples {
         let asked = (sample.tuple.src_ip, sample.tuple.src_port, sample.dns_id);
-        let waited = waited.remove(&asked).unwrap_or_else(|| panic!("not asked, or told twice: {sample:?}"));
+        let waited =
+            waited.remove(&asked).unwrap_or_else(|| panic!("not asked, or reported twice: {sample:?}"));
         assert!(sample.rtt() >= ROUND_TRIP && sample.rtt() <= waited, "{sample:?}");
     }
 }

@@ -32,11 +32,12 @@ fn disturb(topology: &Topology, leg: Leg) {
     });
 }
 
-fn samples_survive_loss_and_reordering(hook: &str, family: Family) {
+fn samples_survive_loss_and_reordering(ingress: &str, family: Family) {
     let topology = topology();
     let echo = ok(Server::start(topology.server(), 0, Behaviour::Echo));
     let sink = ok(Server::start(topology.server(), 0, Behaviour::Sink));
-    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let watch =
+        Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} --rate-limit 0"));
     for leg in [Leg::Forward, Leg::Backward] {
         disturb(&topology, leg);
     }

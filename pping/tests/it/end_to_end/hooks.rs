@@ -19,11 +19,12 @@ use super::{
 const PRECISION: Duration = Duration::from_millis(1);
 const CONVERSATION: Pace = Pace { chunks: 400, bytes: 100, pause: Duration::from_millis(3) };
 
-fn samples_agree_with_tcpdump_and_ping(hook: &str, family: Family) {
+fn samples_agree_with_tcpdump_and_ping(ingress: &str, family: Family) {
     let topology = topology();
     let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
     let address = family.address_of(&server);
-    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let watch =
+        Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} --rate-limit 0"));
     let reported = thread::scope(|scope| {
         let ping = scope.spawn(|| ping(topology.client(), family.server()));
         ok(traffic::echo(topology.client(), address, CONVERSATION));

@@ -60,7 +60,7 @@ fn python() -> PathBuf {
 }
 
 /// What is seen of connections between two ends, on which both witnesses agree.
-fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
+fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
     let python = python();
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
@@ -75,7 +75,8 @@ fn talk(hook: &str, family: Family, client: Spin, server: Spin) -> Seen {
     command.arg(PEER).arg("server").args([certificate, key]).args([&port, server.argument()]);
     let mut listening = ok(Process::spawn(command));
     ok(listening.wait_for_output("listening", PATIENCE));
-    let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {hook} --rate-limit 0"));
+    let watch =
+        Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} --rate-limit 0"));
     let mut command = topology.client().command(&python);
     command.args([PEER, "client", &family.server().to_string(), &port, client.argument()]);
     ok(run(command.arg(CONNECTIONS.to_string())));
@@ -118,13 +119,13 @@ fn assert_handshakes(seen: &Seen, family: Family) {
 }
 
 /// Each sample covers the whole path, and attributes the wire's delay to the server's side.
-fn a_spin_bit_that_spins_is_timed(hook: &str, family: Family) {
-    let seen = talk(hook, family, Spin::On, Spin::On);
+fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
+    let seen = talk(ingress, family, Spin::On, Spin::On);
     let spins = of(&seen, "quic-spin");
     let (from_client, from_server): (Vec<&Sample>, Vec<&Sample>) =
         spins.iter().copied().partition(|sample| sample.tuple.src_ip == family.client());
-    for (side, samples) in [("client", &from_client), ("server", &from_server)] {
-        assert!(samples.len() > MANY, "{} samples of the {side}", samples.len());
+    for (sender, samples) in [("client", &from_client), ("server", &from_server)] {
+        assert!(samples.len() > MANY, "{} samples of the {sender}", samples.len());
     }
     for sample in spins {
         let is_from_client = sample.tuple.src_ip == family.client();
@@ -138,8 +139,8 @@ fn a_spin_bit_that_spins_is_timed(hook: &str, family: Family) {
 }
 
 /// Asserts that a bit that does not spin gives at most so many samples.
-fn a_spin_bit_that_does_not_spin_is_not_timed(hook: &str, client: Spin, server: Spin, most: usize) {
-    let seen = talk(hook, Family::Ipv4, client, server);
+fn a_spin_bit_that_does_not_spin_is_not_timed(ingress: &str, client: Spin, server: Spin, most: usize) {
+    let seen = talk(ingress, Family::Ipv4, client, server);
     let spins = of(&seen, "quic-spin");
     eprintln!("{} samples of {client:?} and {server:?}", spins.len());
     assert!(spins.len() <= most, "{} samples: {spins:#?}", spins.len());

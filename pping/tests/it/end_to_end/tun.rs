@@ -18,7 +18,7 @@ use super::{
 const INTERFACE: &str = "tun0";
 const HOLD: Duration = Duration::from_millis(15);
 
-fn pings_through_a_tunnel_are_timed(hook: &str) {
+fn pings_through_a_tunnel_are_timed(ingress: &str) {
     let host = ok(Namespace::new("tunnel"));
     let responder = Responder::start(ok(host.enter(|| device::open(INTERFACE))).unwrap(), HOLD);
     for line in
@@ -26,7 +26,7 @@ fn pings_through_a_tunnel_are_timed(hook: &str) {
     {
         ok(run(host.command("ip").args(line.split(' '))));
     }
-    let watch = Watch::start(&host, INTERFACE, &format!("--ingress {hook} --rate-limit 0"));
+    let watch = Watch::start(&host, INTERFACE, &format!("--ingress {ingress} --rate-limit 0"));
     let peers: [IpAddr; 2] = ["10.12.0.2".parse().unwrap(), "fd00:12::2".parse().unwrap()];
     let reported = peers.map(|peer| ping(&host, peer));
     let seen = watch.finish();

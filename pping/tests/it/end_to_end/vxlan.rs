@@ -49,8 +49,8 @@ fn talk_inside(arguments: &str) -> (Seen, Vec<Reply>) {
     (watch.finish(), reported)
 }
 
-fn flows_inside_are_timed(hook: &str) {
-    let (seen, reported) = talk_inside(&format!("--ingress {hook} --rate-limit 0 --decap vxlan"));
+fn flows_inside_are_timed(ingress: &str) {
+    let (seen, reported) = talk_inside(&format!("--ingress {ingress} --rate-limit 0 --decap vxlan"));
     seen.assert_agreement();
     let samples = &seen.records.samples;
     assert_ping_agrees(&reported, &seen, |sample| sample.method == "icmp-echo");

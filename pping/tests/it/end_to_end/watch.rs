@@ -13,12 +13,12 @@ use super::{
 };
 
 /// Pending recordings of a flow direction, as in docs/methods.md.
-const SLOTS: u32 = 8;
+const PENDING: u32 = 8;
 /// More than are ever pending.
 const UNLIMITED: u32 = 1_000_000;
 
 /// Pending recordings of both directions of a flow, all of which are invalidated when a packet was missed.
-const GIVEN_UP: usize = 2 * SLOTS as usize;
+const INVALIDATED: usize = 2 * PENDING as usize;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -64,9 +64,9 @@ impl Watch {
         assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
         let seen = Seen {
             records: Records::parse(&ok(self.pping.stdout())),
-            expected: witness::expected_samples(&file, SLOTS, &self.decap),
+            expected: witness::expected_samples(&file, PENDING, &self.decap),
             justified: witness::expected_samples(&file, UNLIMITED, &self.decap),
-            excused: not_matched(&summary) * GIVEN_UP,
+            excused: not_matched(&summary) * INVALIDATED,
         };
         drop(self.directory);
         seen

@@ -20,8 +20,8 @@ pub(super) struct Expected {
 }
 
 /// The samples of a capture if `slots` recordings of a direction may be pending, with these tunnels parsed.
-pub(super) fn expected_samples(capture: &Path, slots: u32, decap: &str) -> Vec<Expected> {
-    let arguments = [format!("--slots={slots}"), format!("--decap={decap}")];
+pub(super) fn expected_samples(capture: &Path, pending: u32, decap: &str) -> Vec<Expected> {
+    let arguments = [format!("--pending={pending}"), format!("--decap={decap}")];
     let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).args(arguments).arg(capture)));
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -296,7 +296,7 @@ fn too_many_queries(pair: Pair) -> bool {
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
     assert_eq!(counters.dns_responses[0], total as u64);
-    assert_eq!(counters.dns_unanswered, 0, "nobody knows what became of them");
+    assert_eq!(counters.dns_unanswered, 0, "evicted queries are not counted as unanswered");
     true
 }
 
@@ -331,10 +331,10 @@ fn a_query_waits_for_its_timeout_and_no_longer() {
             pair.ask(rig, 4);
             pair.answer(rig, 4, RESPONSE);
         }
-        assert_eq!(ids(rig, "too late, and asked anew"), [4, 4]);
+        assert_eq!(ids(rig, "too late, and asked again"), [4, 4]);
         assert_eq!(rig.twin.counters.dns_unanswered, 4);
         rig.sweep();
-        rig.agree_on_counters("what nobody came for");
+        rig.agree_on_counters("unanswered queries");
         assert_eq!(rig.twin.counters.dns_unanswered, 6);
         for pair in Pair::both() {
             pair.answer(rig, 1, RESPONSE);

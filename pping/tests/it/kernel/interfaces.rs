@@ -42,8 +42,8 @@ fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
 #[test]
 fn an_interface_whose_entry_is_taken_gets_the_next() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
-    for turn in 1..INTERFACE_PROBES {
-        ethernet(LOOPBACK + turn * INTERFACE_TABLE).register(&mut kernel).unwrap();
+    for probe in 1..INTERFACE_PROBES {
+        ethernet(LOOPBACK + probe * INTERFACE_TABLE).register(&mut kernel).unwrap();
     }
     let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     for program in Program::ALL {

@@ -21,13 +21,13 @@ struct Sums(HashMap<SeriesKey, Distribution>);
 
 impl Sums {
     /// Sweeps, and ends the interval.
-    fn turn(&mut self, kernel: &mut Kernel) {
+    fn sweep_and_rotate(&mut self, kernel: &mut Kernel) {
         pping::kernel::sweep::sweep(kernel).unwrap();
-        self.end_interval(kernel);
+        self.rotate(kernel);
     }
 
     /// Ends the interval.
-    fn end_interval(&mut self, kernel: &mut Kernel) {
+    fn rotate(&mut self, kernel: &mut Kernel) {
         kernel.series.rotate();
         kernel.series.take(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
         kernel.series.commit().unwrap();

@@ -57,7 +57,7 @@ fn flows_that_are_idle_are_swept_as_their_state_allows() {
 
 fn assert_swept_as_their_state_allows(mut rig: Rig) {
     segment(&mut rig, true, 1, SYN, (1, 0));
-    rig.agree("nobody answers");
+    rig.agree("unanswered");
     assert_eq!(sweeps_until_deleted(&mut rig), (UNANSWERED_IDLE_SECONDS + 1, 0));
 
     open(&mut rig, 2);

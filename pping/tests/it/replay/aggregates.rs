@@ -136,8 +136,8 @@ fn crowd() -> Vec<u8> {
     for client in 0..10 {
         for mut packet in connection(40_000, START + u64::from(client) * MILLISECOND, 1, MILLISECOND / 2) {
             // The client's address: the source of its packets, and the destination of packets to it.
-            let place = if packet.bytes[26] == 192 { 29 } else { 33 };
-            packet.bytes[place] = 100 + client;
+            let offset = if packet.bytes[26] == 192 { 29 } else { 33 };
+            packet.bytes[offset] = 100 + client;
             packets.push(packet);
         }
     }

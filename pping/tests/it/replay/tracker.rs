@@ -141,8 +141,8 @@ fn groups_without_traffic_make_room() {
     let talk = |tracker: &mut Tracker, client: u8, at: u64| {
         let mut packets = connection(40_000, at, 1, MILLISECOND);
         for packet in &mut packets {
-            let place = if packet.bytes[26] == 192 { 29 } else { 33 };
-            packet.bytes[place] = client;
+            let offset = if packet.bytes[26] == 192 { 29 } else { 33 };
+            packet.bytes[offset] = client;
         }
         take(tracker, &packets, 0);
         tracker.fold();

@@ -40,7 +40,7 @@ fn interfaces_of_file_and_environment_do_not_matter_to_a_capture() {
 
 #[test]
 fn a_groups_file_is_refused_with_line_and_column() {
-    for (name, text, place, parts) in [
+    for (name, text, position, parts) in [
         ("groups.csv", "192.0.2.0/24,a\n192.0.2.1/24,b\n", ":2:1: ", &["write 192.0.2.0/24"][..]),
         ("groups.csv", "prefix,group\n192.0.2.0/24,other\n", ":2:14: ", &["`other`", "another label"]),
         (
@@ -53,7 +53,7 @@ fn a_groups_file_is_refused_with_line_and_column() {
         let file = Temporary::new(name, text.as_bytes());
         let path = file.path.display();
         let output = pping(&format!("-r /dev/null --groups {path}")).output().unwrap();
-        assert_fails(&output, 2, &[&format!("--groups {path}{place}")]);
+        assert_fails(&output, 2, &[&format!("--groups {path}{position}")]);
         assert_fails(&output, 2, parts);
     }
     let output = pping("-r /dev/null --groups /nowhere/groups.csv").output().unwrap();

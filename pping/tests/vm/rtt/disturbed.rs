@@ -60,11 +60,11 @@ fn lost_or_reordered_segments_give_no_wrong_value() {
     net.netem_ahead(AHEAD);
     for family in FAMILIES {
         let sent = net.converse(family, CONVERSATION);
-        assert!(sent.told.retransmissions > 0, "{sent:?}");
+        assert!(sent.tcp_info.retransmissions > 0, "{sent:?}");
         let samples = watched.take();
         let samples = to_server(&samples, family);
         assert_segments(&samples);
-        assert_minimum_agrees(&samples, sent.told, MINIMA);
+        assert_minimum_agrees(&samples, sent.tcp_info, MINIMA);
     }
     watched.finish();
 }

@@ -5,7 +5,7 @@ use super::{
         copy::Copy,
         strangers::{Foreign, Kind, Place},
     },
-    ETH, Host, Said,
+    CheckOutput, ETH, Host,
 };
 
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
@@ -15,7 +15,7 @@ fn without_privileges_it_says_how_to_get_them_and_what_stays_unknown() {
     let (host, copy) = (Host::new(), Copy::new());
     let mut command = host.namespace.command("setpriv");
     command.args(NOBODY).arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
-    let said = Said::of(command.output().unwrap());
+    let said = CheckOutput::of(command.output().unwrap());
     assert!(!said.stderr.contains("panicked"), "{}", said.stderr);
     let report = said.report();
     assert_eq!(said.code, Some(1));
@@ -42,12 +42,12 @@ fn three_capabilities_are_enough_for_all_but_names() {
     command
         .args(["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"]);
     command.arg(&copy.program).args(["check", "--json", "-i", "eth0"]);
-    let report = Said::of(command.output().unwrap()).report();
+    let report = CheckOutput::of(command.output().unwrap()).report();
     assert_eq!(report.0["ok"], true);
     report.assert("jit", None, "ok", &["machine code"]);
     report.assert("memory", None, "ok", &["MiB"]);
     let nameless = format!("program {} (TCX, ingress)", foreign.id);
     report.assert("tc", ETH, "ok", &["after pping", &nameless]);
-    let report = Said::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
+    let report = CheckOutput::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
     report.assert("tc", ETH, "degraded", &["before pping", &nameless, "as root to see their names"]);
 }

@@ -65,19 +65,19 @@ fn it_has_the_structure_that_grafana_imports() {
         BTreeSet::from(["datasource", "group", "instance", "interface", "matched", "method"])
     );
     let (mut numbers, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-    let mut places: Vec<[u64; 4]> = Vec::new();
+    let mut positions: Vec<[u64; 4]> = Vec::new();
     for panel in array(&dashboard["panels"]) {
         let title = text(panel, "title");
         assert!(numbers.insert(panel["id"].as_u64().unwrap()), "{title}: its number is taken");
         kinds.insert(text(panel, "type"));
-        let place = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
-        let [x, y, width, height] = place;
-        assert!(width > 0 && height > 0 && x + width <= 24, "{title}: {place:?}");
-        for [left, top, w, h] in &places {
+        let position = ["x", "y", "w", "h"].map(|key| panel["gridPos"][key].as_u64().unwrap());
+        let [x, y, width, height] = position;
+        assert!(width > 0 && height > 0 && x + width <= 24, "{title}: {position:?}");
+        for [left, top, w, h] in &positions {
             let is_apart = x >= left + w || *left >= x + width || y >= top + h || *top >= y + height;
-            assert!(is_apart, "{title} lies on another panel: {place:?}");
+            assert!(is_apart, "{title} lies on another panel: {position:?}");
         }
-        places.push(place);
+        positions.push(position);
         let is_row = text(panel, "type") == "row";
         assert_eq!(array(&panel["targets"]).is_empty(), is_row, "{title}");
         assert!(is_row || panel["datasource"]["uid"] == "${datasource}", "{title}");

@@ -78,7 +78,10 @@ fn web_an_unknown_user_takes_as_long_as_a_known_one() {
     let start = Instant::now();
     assert_eq!(status(&served, "mallory", "wrong"), 401);
     let unknown = start.elapsed();
-    assert!(unknown > known / 3 && known > unknown / 3, "{known:?} for a user, {unknown:?} for nobody");
+    assert!(
+        unknown > known / 3 && known > unknown / 3,
+        "{known:?} for a known user, {unknown:?} for an unknown one"
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
     let host = Host::new();
     let directory = directory();
     let file = directory.path().join("web.yml");
-    for (text, place, parts) in [
+    for (text, position, parts) in [
         ("tls_server: {}", "1:1", &["tls_server`", "tls_server_config"][..]),
         ("- tls_server_config", "1:1", &["mapping"]),
         ("tls_server_config:\n  cert_fil: a\n", "2:3", &["`cert_fil`", "cert_file"]),
@@ -86,8 +86,8 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
     ] {
         fs::write(&file, text).unwrap();
         let message = refusal(&host, &file);
-        let place = format!("--web-config {}:{place}", file.display());
-        assert!(message.contains(&place), "no `{place}` for\n{text}\nin: {message}");
+        let position = format!("--web-config {}:{position}", file.display());
+        assert!(message.contains(&position), "no `{position}` for\n{text}\nin: {message}");
         for part in parts {
             assert!(message.contains(part), "no `{part}` for\n{text}\nin: {message}");
         }

@@ -107,7 +107,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     let (mut sums, mut intervals, mut with_samples) = (Sums::default(), 0, 0);
     let runs = run_on_all_cpus(&mut kernel, (10_000, &AtomicI64::new(i64::MAX)), |kernel| {
         let before = sums.total();
-        sums.end_interval(kernel);
+        sums.rotate(kernel);
         intervals += 1;
         with_samples += u32::from(sums.total() > before);
         with_samples >= INTERVALS
@@ -121,7 +121,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     assert_eq!((counted.unaggregated, counted.contended), (0, 0));
     let mut events = 0;
     drain(&mut kernel.events, |_| events += 1);
-    assert_eq!(events, 0, "nothing is pushed for a sample");
+    assert_eq!(events, 0, "no event is emitted for a sample");
     eprintln!("{samples} samples in {with_samples} intervals of {intervals}");
 }
 
@@ -135,7 +135,7 @@ fn each_interval_has_whole_samples_as_in_their_events() {
 fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-    let (mut told, mut sums) = (Tally::EMPTY, Sums::default());
+    let (mut reported, mut sums) = (Tally::EMPTY, Sums::default());
     // Half as many as the ring holds.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
@@ -152,17 +152,17 @@ fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
         kernel.series.commit().unwrap();
         while !drain(&mut kernel.events, |event| match event {
             Event::Rtt(event) => {
-                told.sample(event.rtt);
+                reported.sample(event.rtt);
                 room.fetch_add(1, Ordering::SeqCst);
             }
             Event::Flow(_) | Event::End(_) => {}
         }) {}
-        told.count() > 50_000
+        reported.count() > 50_000
     });
     let counted = counters(&kernel, interface_id);
     assert_eq!(counted.lost, [0; 4], "the ring was read in time");
     let mut expected = Distribution::default();
-    expected.add(&told);
+    expected.add(&reported);
     let mut aggregated = Distribution::default();
     sums.0.values().for_each(|series| aggregated.merge(series));
     assert!(aggregated.count() > 50_000);

@@ -46,7 +46,7 @@ fn groups_beyond_the_limit_are_other_and_counted() {
         for host in 2..10 {
             ping(&mut kernel, host, sequence);
         }
-        sums.end_interval(&mut kernel);
+        sums.rotate(&mut kernel);
     }
     let samples = sums.samples();
     assert_eq!(samples.len(), 5, "{samples:?}");
@@ -68,13 +68,13 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
         ping(&mut kernel, host, 0);
     }
     let mut others = 0;
-    for turn in 1..60_u16 {
+    for round in 1..60_u16 {
         // Host 2 goes on, hosts 3, 4 and 5 are quiet, and new hosts want their groups.
-        ping(&mut kernel, 2, turn);
+        ping(&mut kernel, 2, round);
         for host in 6..9 {
-            ping(&mut kernel, host, turn);
+            ping(&mut kernel, host, round);
         }
-        sums.end_interval(&mut kernel);
+        sums.rotate(&mut kernel);
         kernel.series.expire(5).unwrap();
         if counted(&kernel, interface_id).groups_refused > others {
             kernel.series.resolve_again();
@@ -86,7 +86,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
     for host in 3..6 {
         ping(&mut kernel, host, 99);
     }
-    sums.end_interval(&mut kernel);
+    sums.rotate(&mut kernel);
     let samples = sums.samples();
     let total: u64 = samples.values().sum();
     assert_eq!(total, 4 + 59 * 4 + 3);
@@ -116,7 +116,7 @@ fn one_series_index_serves_one_series_after_another() {
             }
         }
         for _ in 0..4 {
-            sums.end_interval(&mut kernel);
+            sums.rotate(&mut kernel);
             kernel.series.expire(1).unwrap();
         }
         kernel.series.resolve_again();
@@ -126,7 +126,7 @@ fn one_series_index_serves_one_series_after_another() {
     let samples = sums.samples();
     assert!(samples.iter().all(|(label, &count)| label == "other" || count == 1), "{samples:?}");
     let fill = kernel.series.fill();
-    assert!(fill.series <= 2 * Method::ALL.len() + 2, "places are given back: {fill:?}");
+    assert!(fill.series <= 2 * Method::ALL.len() + 2, "indices are given back: {fill:?}");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn networks_hosts_and_classes_make_groups_of_either_end() {
                 run(&mut kernel, Program::Xdp, &echo(b, a, id, 1, true));
             }
         }
-        sums.end_interval(&mut kernel);
+        sums.rotate(&mut kernel);
         let samples = sums.samples();
         assert_eq!(samples.len(), expected, "{grouping:?}: {samples:?}");
         assert_eq!(sums.total(), 10);
@@ -163,13 +163,13 @@ fn traffic_of_flows_is_part_of_their_series() {
     for sequence in 0..7 {
         ping(&mut kernel, 2, sequence);
         if sequence % 3 == 0 {
-            sums.turn(&mut kernel);
+            sums.sweep_and_rotate(&mut kernel);
         }
     }
     // An unanswered request.
     run(&mut kernel, Program::Egress, &echo(v4(1), v4(2), 7, 99, false));
-    sums.turn(&mut kernel);
-    sums.turn(&mut kernel);
+    sums.sweep_and_rotate(&mut kernel);
+    sums.sweep_and_rotate(&mut kernel);
     let sent = sums.by_label(|series| series.sent.packets);
     let received = sums.by_label(|series| series.received.packets);
     // Replies are not echoed, so they belong to no series of their own.

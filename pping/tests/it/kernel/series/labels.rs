@@ -67,7 +67,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
     let first = [("0.0.0.0/0", 1), (&host, 2), ("::/0", 3)];
     put(&mut kernel, &first, &[]);
     all(&mut kernel, 1);
-    sums.end_interval(&mut kernel);
+    sums.rotate(&mut kernel);
     assert_eq!(samples(&sums), [(1, 1), (2, 1), (3, 1)]);
 
     // The same flows, in the middle of an interval.
@@ -75,14 +75,14 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
     let second = [("0.0.0.0/0", 5), ("128.0.0.0/1", 6)];
     put(&mut kernel, &second, &first);
     all(&mut kernel, 3);
-    sums.end_interval(&mut kernel);
+    sums.rotate(&mut kernel);
     assert_eq!(samples(&sums), [(0, 1), (1, 2), (2, 2), (3, 2), (6, 2)]);
 
     put(&mut kernel, &[], &second);
     all(&mut kernel, 4);
-    sums.end_interval(&mut kernel);
-    assert_eq!(samples(&sums)[0], (0, 1 + 3), "without prefixes nobody has a label");
-    assert_eq!(kernel.labels.as_ref().unwrap().iter().count(), 0, "what is not in force is gone");
+    sums.rotate(&mut kernel);
+    assert_eq!(samples(&sums)[0], (0, 1 + 3), "without prefixes there is no label");
+    assert_eq!(kernel.labels.as_ref().unwrap().iter().count(), 0, "the old labels are gone");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn excluded_traffic_is_not_followed() {
     for pair in [[v4(1), v4(2)], [v4(1), v4(3)], [v4(3), v4(1)], [v6(1), v6(2)], [v6(1), v6(3)]] {
         ping(&mut kernel, pair, 1);
     }
-    sums.end_interval(&mut kernel);
+    sums.rotate(&mut kernel);
     assert_eq!(sums.total(), 2);
     let counted = rig::counters(&kernel, interface_id);
     assert_eq!(counted.untracked[Untracked::Excluded as usize], 6);

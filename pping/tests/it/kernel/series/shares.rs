@@ -37,19 +37,19 @@ fn sent(sums: &Sums) -> u64 {
 fn each_flow_is_folded_in_some_share_and_none_twice() {
     let mut kernel = kernel();
     let mut sums = Sums::default();
-    sums.turn(&mut kernel);
+    sums.sweep_and_rotate(&mut kernel);
     for round in 1..3 {
         let before = sent(&sums);
         assert_eq!(before, (round - 1) * FLOWS as u64);
         ping(&mut kernel, round as u16);
-        sums.turn(&mut kernel);
+        sums.sweep_and_rotate(&mut kernel);
         let share = sent(&sums) - before;
         // All flows of a bucket are in the same share.
         assert!((1..=SHARE as u64 + 5).contains(&share), "{share} in the first sweep");
         // No flow sends anything meanwhile.
-        sums.turn(&mut kernel);
+        sums.sweep_and_rotate(&mut kernel);
         assert_eq!(sent(&sums) - before, FLOWS as u64, "in the second");
-        sums.turn(&mut kernel);
+        sums.sweep_and_rotate(&mut kernel);
     }
     assert_eq!(sums.total(), 2 * FLOWS as u64);
 }
@@ -60,6 +60,6 @@ fn the_last_sweep_leaves_no_flow_out() {
     let mut sums = Sums::default();
     ping(&mut kernel, 1);
     sweep::sweep_all(&mut kernel).unwrap();
-    sums.end_interval(&mut kernel);
+    sums.rotate(&mut kernel);
     assert_eq!(sent(&sums), FLOWS as u64);
 }

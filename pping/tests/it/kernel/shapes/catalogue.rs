@@ -236,7 +236,11 @@ fn tcp_options() -> Vec<Entry> {
             let mut order = others;
             order.rotate_left(rotation);
             let options = [&order[..position], &[stamp], &order[position..]].concat().concat();
-            orders.push((format!("timestamps in place {position}, rotation {rotation}"), options, Stamped));
+            orders.push((
+                format!("timestamps at position {position}, rotation {rotation}"),
+                options,
+                Stamped,
+            ));
         }
     }
     for padding in 0..=30 {

@@ -83,14 +83,14 @@ impl Dialogue {
     }
 
     /// A handshake, data and its acknowledgement: three samples.
-    pub(super) fn usual(self) -> Self {
+    pub(super) fn basic(self) -> Self {
         self.there(0, SYN, 0, 1000, 0)
             .back(20, SYN | ACK, 0, 5000, 1000)
             .there(21, ACK | PSH, 4, 1021, 5000)
             .back(42, ACK, 0, 5022, 1021)
     }
 
-    /// Data in the other direction, to follow [`Self::usual`].
+    /// Data in the other direction, to follow [`Self::basic`].
     pub(super) fn answer(self) -> Self {
         self.back(45, ACK | PSH, 4, 5025, 1021)
             .there(46, ACK, 0, 1046, 5025)

@@ -8,7 +8,7 @@ use super::{
 use crate::frames::Ip;
 
 pub(super) fn captures() -> Vec<Golden> {
-    let frames = Dialogue::new(Ip::v4(), 0).usual().answer().ping().on_ethernet();
+    let frames = Dialogue::new(Ip::v4(), 0).basic().answer().ping().on_ethernet();
     let plain = pcap::nanoseconds(ETHERNET, &frames);
     let pcap = |endian, unit| pcap::file(endian, unit, ETHERNET, &frames);
     vec![

@@ -25,8 +25,8 @@ pub(super) fn captures() -> Vec<Golden> {
 }
 
 /// A dialogue for each header.
-fn usual(headers: impl IntoIterator<Item = Ip>) -> Vec<Frame> {
-    (0..).zip(headers).flat_map(|(number, ip)| Dialogue::new(ip, number).usual().on_ethernet()).collect()
+fn basic(headers: impl IntoIterator<Item = Ip>) -> Vec<Frame> {
+    (0..).zip(headers).flat_map(|(number, ip)| Dialogue::new(ip, number).basic().on_ethernet()).collect()
 }
 
 fn ipv4_options() -> Vec<Frame> {
@@ -34,7 +34,7 @@ fn ipv4_options() -> Vec<Frame> {
     let mut record_route = vec![1, 7, 39, 4];
     record_route.resize(40, 0);
     let headers = [router_alert, vec![1, 1, 1, 0], record_route];
-    usual(headers.map(|options| Ip { options, fragment: DONT_FRAGMENT, ..Ip::v4() }))
+    basic(headers.map(|options| Ip { options, fragment: DONT_FRAGMENT, ..Ip::v4() }))
 }
 
 fn ipv6_extensions() -> Vec<Frame> {
@@ -58,14 +58,14 @@ fn ipv6_extensions() -> Vec<Frame> {
             options(DESTINATION_OPTIONS, 1),
         ],
     ];
-    let mut frames = usual(chains.map(Ip::with_extensions));
+    let mut frames = basic(chains.map(Ip::with_extensions));
     let ip = Ip::with_extensions([options(DESTINATION_OPTIONS, 1)]);
     frames.extend(Dialogue::new(ip, 10).ping().on_ethernet());
     frames
 }
 
 fn authentication() -> Vec<Frame> {
-    let of = |ip, number| Dialogue::new(ip, number).with_authentication().usual().on_ethernet();
+    let of = |ip, number| Dialogue::new(ip, number).with_authentication().basic().on_ethernet();
     [of(Ip::v4(), 0), of(Ip::v6(), 1), of(Ip::with_extensions([Extension::of(HOP_BY_HOP, 1)]), 2)].concat()
 }
 
@@ -106,9 +106,9 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
 fn lengths() -> Vec<Frame> {
     let ip = Ip { len: Some(0), ..Ip::v4() };
     // A length of 0: a host sees this in packets that its network card is to split.
-    let mut frames = Dialogue::new(ip, 0).usual().on_ethernet();
+    let mut frames = Dialogue::new(ip, 0).basic().on_ethernet();
     let padded = Dialogue::new(Ip::v4(), 1)
-        .usual()
+        .basic()
         // Pure ACKs, padded: if padding counted as payload, the second would be an echo of the first.
         .there(60, ACK, 0, 1060, 5022)
         .back(80, ACK, 0, 5080, 1060);
@@ -119,7 +119,7 @@ fn lengths() -> Vec<Frame> {
     }));
     // A length within the IP header, and one within the TCP header.
     for (number, len) in [(2, 16), (3, 40)] {
-        frames.extend(Dialogue::new(Ip { len: Some(len), ..Ip::v4() }, number).usual().on_ethernet());
+        frames.extend(Dialogue::new(Ip { len: Some(len), ..Ip::v4() }, number).basic().on_ethernet());
     }
     frames
 }

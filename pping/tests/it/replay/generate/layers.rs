@@ -22,7 +22,7 @@ pub(super) fn captures() -> Vec<Golden> {
 
 /// A dialogue of either family, in frames made by `link`.
 fn frames(ip: Ip, number: u16, link: impl Fn(&Passing) -> Vec<u8>) -> Vec<Frame> {
-    Dialogue::new(ip, number).usual().packets().iter().map(|packet| packet.frame(&link)).collect()
+    Dialogue::new(ip, number).basic().packets().iter().map(|packet| packet.frame(&link)).collect()
 }
 
 /// One to four tags. A fifth is too many.

@@ -29,7 +29,7 @@ pub(super) fn captures() -> Vec<Golden> {
     links
         .map(|(name, link_type, link, other_link)| {
             let [v4, v6] = [(Ip::v4(), 0, link), (Ip::v6(), 1, other_link)].map(|(ip, number, link)| {
-                let packets = Dialogue::new(ip, number).usual().ping().packets();
+                let packets = Dialogue::new(ip, number).basic().ping().packets();
                 packets.iter().map(|packet| packet.frame(link)).collect::<Vec<_>>()
             });
             let frames = match link_type {
@@ -51,7 +51,7 @@ pub(super) fn raw(packet: &Passing) -> Vec<u8> {
 
 /// Packets that pass two interfaces of a router: a flow on each of them.
 fn cooked_twice() -> Vec<super::Frame> {
-    let packets = Dialogue::new(Ip::v4(), 2).usual().packets();
+    let packets = Dialogue::new(Ip::v4(), 2).basic().packets();
     packets
         .iter()
         .flat_map(|packet| {

@@ -27,8 +27,8 @@ fn interface(link_type: u16, name: Option<&'static str>) -> Interface {
     Interface { link_type, name, resolution: Resolution::Ten(9), offset: 0 }
 }
 
-fn usual(number: u16) -> Vec<Passing> {
-    Dialogue::new(Ip::v4(), number).usual().packets()
+fn basic(number: u16) -> Vec<Passing> {
+    Dialogue::new(Ip::v4(), number).basic().packets()
 }
 
 /// A flow that passes four interfaces is four flows. No packet of another flow has a time.
@@ -37,7 +37,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
     section.interface(interface(ETHERNET, Some("eth0")));
     section.interface(interface(PPP, Some("ppp0")));
     section.others();
-    for packet in usual(0) {
+    for packet in basic(0) {
         section.frame(0, &packet.on_ethernet());
         section.frame(1, &Passing { at: packet.at + 1_000_001, ..packet.clone() }.frame(links::ppp));
         section.simple(&packet.on_ethernet());
@@ -46,7 +46,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
     // An interface may be described after others have been used, and needs no name.
     section.interface(interface(NULL, None));
     section.interface(interface(RAW, None));
-    for packet in usual(0) {
+    for packet in basic(0) {
         section.frame(3, &packet.frame(links::raw));
         section.frame(
             2,
@@ -73,7 +73,7 @@ fn resolutions() -> Vec<u8> {
     ];
     for (number, (resolution, offset)) in (0..).zip(resolutions) {
         section.interface(Interface { resolution, offset, ..interface(ETHERNET, Some("eth0")) });
-        for packet in usual(number) {
+        for packet in basic(number) {
             section.frame(number.into(), &packet.on_ethernet());
         }
     }
@@ -82,7 +82,7 @@ fn resolutions() -> Vec<u8> {
 
 /// The flows of an interface go on if the next section has one with the same number and name.
 fn sections() -> Vec<u8> {
-    let packets = usual(0);
+    let packets = basic(0);
     let (before, after) = packets.split_at(1);
     let mut first = Section::new(Endian::Little);
     first.interface(interface(ETHERNET, Some("eth0")));
@@ -99,7 +99,7 @@ fn sections() -> Vec<u8> {
     }
     let mut third = Section::new(Endian::Little);
     third.interface(Interface { resolution: Resolution::Default, ..interface(PPP, Some("ppp0")) });
-    for packet in usual(1) {
+    for packet in basic(1) {
         third.frame(0, &packet.frame(links::ppp));
     }
     [first.bytes(), second.bytes(), third.bytes()].concat()

@@ -50,7 +50,7 @@ fn options() -> Vec<Frame> {
     (0..)
         .zip(layouts)
         .flat_map(|(number, layout)| {
-            Dialogue::new(Ip::v4(), number).with_segments(layout).usual().on_ethernet()
+            Dialogue::new(Ip::v4(), number).with_segments(layout).basic().on_ethernet()
         })
         .collect()
 }

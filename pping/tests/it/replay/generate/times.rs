@@ -14,7 +14,7 @@ const MINUTE: u64 = 60 * SECOND;
 pub(super) fn captures() -> Vec<Golden> {
     [
         ("segments", vec![ticks(), retransmissions(), delayed_acks(), wrap(), midstream()]),
-        ("slots", vec![slots(), echoes()]),
+        ("pending", vec![pending(), echoes()]),
         ("connections", vec![connections(), resets()]),
         ("idle", idle()),
         ("backwards-a-little", vec![a_little_back()]),
@@ -110,7 +110,7 @@ fn midstream() -> Dialogue {
 }
 
 /// Eight are pending, a ninth has no room, and one that has been pending for 10 s makes room.
-fn slots() -> Dialogue {
+fn pending() -> Dialogue {
     let mut dialogue = handshake(0);
     for number in 0..9 {
         dialogue = dialogue.there(100 + 10 * u64::from(number), DATA, 9, 1100 + number, 5000);

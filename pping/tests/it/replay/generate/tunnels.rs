@@ -58,7 +58,7 @@ fn within(outer: &Ip, packet: &Passing, (protocol, bytes): &Inside) -> Passing {
 
 /// A dialogue in a tunnel.
 fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&Passing) -> Inside) -> Vec<Frame> {
-    let packets = Dialogue::new(inner, number).usual().packets();
+    let packets = Dialogue::new(inner, number).basic().packets();
     packets.iter().map(|packet| within(outer, packet, &inside(packet)).on_ethernet()).collect()
 }
 
