@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds what pping aggregates against the samples that it reports beside that.
+"""Compares pping's aggregates with the samples that it reports beside them.
 
-Reads records of `pping --format jsonl --with-samples`, with `--aggregate` or `--flow-summary` or both, and works out
-from the RTT records what the aggregate records and the summaries of flows have to say. Knows nothing of pping but
-what its documentation says. `--everything LABEL` names the group of samples that name none.
+Reads records of `pping --format jsonl --with-samples`, with `--aggregate` or `--flow-summary` or both, and computes
+from the RTT records what the aggregate records and the flow summaries must contain. It uses nothing of pping but its
+documentation. `--everything LABEL` names the group of samples without one.
 """
 
 import argparse
@@ -17,8 +17,8 @@ PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 
 def bounds(rtt):
-    """What is not in the bin of an RTT any more on its lower side, and the highest that is. Octaves begin at powers of two
-    of a microsecond, each has eight bins, and there are bins for what is up to 1 us and beyond 2^26 us."""
+    """The bounds of the bin of an RTT: the lower one is outside, the upper one inside. Octaves begin at powers of two
+    of a microsecond, each has eight bins, and there are two more bins, up to 1 us and beyond 2^26 us."""
     if rtt <= 1000:
         return -1, 1000
     octave = 1000
@@ -36,24 +36,24 @@ def percentile(ordered, percent):
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
 
-def check_rtts(said, rtts, what):
-    """Compares what is said of some RTTs with what they are."""
+def check_rtts(reported, rtts, what):
+    """Compares the reported values of some RTTs with the RTTs."""
     ordered = sorted(rtts)
     exact = {"min": ordered[0], "max": ordered[-1], "mean": sum(ordered) // len(ordered)}
     for name, value in exact.items():
-        assert said[name] == value, f"{what}: {name} is {said[name]} instead of {value}"
+        assert reported[name] == value, f"{what}: {name} is {reported[name]} instead of {value}"
     for name, percent in PERCENTILES.items():
-        if name in said:
+        if name in reported:
             value = percentile(ordered, percent)
             low, high = bounds(value)
-            # Of what is beyond all bins only that is known.
+            # Of an RTT beyond all bins nothing else is known.
             low -= low == BEYOND
-            assert low < said[name] <= high, f"{what}: {name} is {said[name]}, and not near {value}"
+            assert low < reported[name] <= high, f"{what}: {name} is {reported[name]}, and not near {value}"
 
 
 def series(record, everything):
-    side = record.get("match_on_egress")
-    return record.get("interface"), record.get("group", everything), record["method"], side
+    matched = record.get("match_on_egress")
+    return record.get("interface"), record.get("group", everything), record["method"], matched
 
 
 def check_aggregates(records, everything):
@@ -87,23 +87,23 @@ def check_aggregates(records, everything):
 
 
 def check_summaries(records):
-    """Several flows may have the same ends, one after the other: what they have together is compared. Queries of DNS
-    belong to no flow."""
+    """Several flows may have the same endpoints, one after the other: their sums are compared. DNS queries belong to no
+    flow."""
     ends = ["src_ip", "src_port", "dest_ip", "dest_port"]
     swapped = ["dest_ip", "dest_port", "src_ip", "src_port"]
     rtts = defaultdict(list)
     for record in records:
         if "rtt" in record and record["protocol"] != "DNS":
             rtts[(record.get("interface"), record["protocol"], *(record[end] for end in ends))].append(record["rtt"])
-    said = defaultdict(list)
+    reported = defaultdict(list)
     for record in records:
         if record.get("flow_event") == "summary":
             for name, tuple_ends in [("src_rtt", ends), ("dest_rtt", swapped)]:
                 if name in record:
                     key = (record.get("interface"), record["protocol"], *(record[end] for end in tuple_ends))
-                    said[key].append(record[name])
-    assert set(said) == set(rtts), f"flows differ: {set(said) ^ set(rtts)}"
-    for key, summaries in said.items():
+                    reported[key].append(record[name])
+    assert set(reported) == set(rtts), f"flows differ: {set(reported) ^ set(rtts)}"
+    for key, summaries in reported.items():
         samples = sum(summary["samples"] for summary in summaries)
         assert samples == len(rtts[key]), f"{key}: {samples} samples instead of {len(rtts[key])}"
         if len(summaries) == 1:

@@ -1,7 +1,7 @@
-"""The packets of a capture, as tshark takes them apart.
+"""The packets of a capture, dissected by tshark.
 
-tshark is told to look at each packet for itself, and at no protocol but those below: what is left has the layers that
-the bytes say, not what a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
+tshark dissects each packet by itself, and only the protocols below: the layers are those in the bytes, not those that
+a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
 field that several layers have is listed in the same order, so the fields of the first IP header come first.
 """
 
@@ -26,11 +26,11 @@ FIELDS += capture_quic.FIELDS + capture_dns.FIELDS
 
 
 def datagram_of(line, header):
-    """What UDP carries: the ports of servers tell DNS from QUIC."""
+    """The content of a UDP datagram: DNS by the port of the server, or else QUIC."""
     return capture_dns.message_of(line, header) or capture_quic.quic_of(line, header)
 
 
-# What takes the content of a packet apart: its ports and content, or None if it is of a kind that is not measured.
+# The parser of each content: ports and content of a packet, or None for a kind that is not measured.
 CONTENTS = {
     ("ip", "tcp"): capture_tcp.segment_of,
     ("ipv6", "tcp"): capture_tcp.segment_of,

@@ -1,9 +1,9 @@
 """Which of the headers in a packet is the one whose content is measured.
 
-17. VLAN tags and MPLS labels (up to four each) and PPPoE are looked through. What is in a tunnel is measured if the
-    tunnel's kind is listed with --decap and nothing in it is another of those kinds, listed or not. Else it is not
-    measured, nor is the tunnel itself. GRE is that of version 0 without routing, VXLAN has its I bit set, Geneve is
-    of version 0 and no control packet, and of GTP-U version 1 G-PDUs are looked into.
+17. VLAN tags and MPLS labels (up to four each) and PPPoE are skipped. The content of a tunnel is measured if the
+    tunnel's kind is listed with --decap and it holds no tunnel itself, listed or not. Else neither the content nor the
+    tunnel is measured. GRE is that of version 0 without routing, VXLAN has its I bit set, Geneve is
+    of version 0 and no control packet, and of GTP-U version 1 only G-PDUs count.
 18. Of an IP packet in fragments, the first is measured and the others are not. Lengths are those of the IP header,
     except that length 0 in IPv4 stands for what the frame has.
 """
@@ -91,7 +91,7 @@ def ip_header(line, layers, below):
     if tags > MOST_TAGS or labels > MOST_TAGS:
         return None
 
-    # All layers of the packet: what came before tells which of its kind a layer is.
+    # All layers of the packet: a layer is numbered by those of its kind before it.
     whole = line.text("frame.protocols").split(":")
     offset = len(whole) - len(layers)
 

@@ -30,7 +30,7 @@ def segment_of(line, header):
     if header_length is None or header_length < 20 or line.number("tcp.urgent_pointer") is None:
         return None
     if length is None:
-        # tshark does not tell the length of a fragment.
+        # tshark has no length for a fragment.
         length = header.payload - header_length
         if length < 0:
             return None

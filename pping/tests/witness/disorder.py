@@ -2,7 +2,7 @@
 
 A segment that consumes sequence space without moving the highest end of its direction (rule S1) was sent again, or it
 came out of order: that is so if its TSval is older than the newest before it in its direction (rule 5), since it was
-then sent before others that have been seen. A keep-alive is neither: one byte, the last that was sent.
+then sent before segments already seen. A keep-alive is neither: it repeats the last byte sent.
 """
 
 from collections import Counter

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Whether the samples of DNS that the rules give are the times that tshark tells.
+"""Checks that the DNS samples of the rules are the times that tshark reports.
 
-    dns_time.py FILE    how many samples there are
+    dns_time.py FILE    prints the number of samples
 
-tshark tells the time from a query to its response (`dns.time`) of each response to a query that it has seen, also where
-the query was repeated: from its first. So each sample has to be one of its times, and those beyond belong to queries
-that were sent again before they were answered.
+tshark reports the time from a query to its response (`dns.time`), also for a repeated query: from the first one. So
+each sample must be one of its times, and the other times belong to queries that were sent again before the response.
 """
 
 import subprocess
@@ -22,7 +21,7 @@ from rules_dns import Message
 
 
 def times_of_tshark(file):
-    """The time of each response, with all that tells it from others."""
+    """The time of each response, with what identifies it."""
     command = ["tshark", "-n", "-r", file, "-Y", "udp && dns.time && !mdns && !llmnr && !vxlan && !gtp && !gre"]
     command += ["-T", "fields", "-E", "occurrence=f"]
     for field in ("frame.time_epoch", "udp.dstport", "dns.id", "dns.time"):
@@ -37,9 +36,9 @@ def main(file):
     packets = list(capture.read(file))
     found = rules.samples(packets, Limits(methods=("dns",)))
     found = Counter((it["matched_at"], it["dest_port"], it["id"], it["rtt"]) for it in found)
-    told = Counter(times_of_tshark(file))
-    assert not found - told, f"{file}: tshark does not tell of {found - told}"
-    for at, port, identifier, rtt in told - found:
+    reported = Counter(times_of_tshark(file))
+    assert not found - reported, f"{file}: tshark does not report {found - reported}"
+    for at, port, identifier, rtt in reported - found:
         asked = [
             packet
             for packet in packets

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Which round-trip times a capture holds, computed without any of pping's own code.
+"""Computes the round-trip times in a capture without any of pping's own code.
 
-    expected_samples.py FILE           one JSON object per sample, in the order in which they match
-    expected_samples.py --dns FILE     what is counted of DNS (rule D5)
-    expected_samples.py --self-test    the rules below on packets made by hand
+    expected_samples.py FILE           prints one JSON object per sample, in the order in which they match
+    expected_samples.py --dns FILE     prints the counts of DNS (rule D5)
+    expected_samples.py --self-test    tests the rules below on packets made by hand
 
-tshark takes the packets apart (capture.py and its parts); the rules of each method, as the chapter on matching states
-them, are applied to what it says (rules.py and its parts). Where pping and these files differ, one of them misreads
-that chapter.
+tshark dissects the packets (capture.py and its parts); the rules of each method, as docs/methods.md states them, are
+applied to the result (rules.py and its parts). Where pping and these files differ, one of them misreads that page.
 
-A flow is a pair of addresses and ports on one interface. An ICMP identifier takes the place of both ports. The
+A flow is a pair of addresses and ports on one interface. An ICMP identifier stands for both ports. The
 interface is that of a pcapng file, by its number and its name, in whatever section (tshark 4.0 only knows the names
 of the first); with Linux cooked capture v2 also the interface index. VLAN identifiers, labels and keys of tunnels
-are no part of a flow. Each direction of a flow has eight slots, each with an identifier that waits for its echo and
-the time it was seen.
+are no part of a flow. In each direction of a flow up to eight identifiers wait for their echoes, with
+the times when they were seen.
 
 The rules stand at the head of the files that apply them, each with a number of its own:
-  rules_base.py            1 to 3, 12 to 14, 16    slots, the end of flows, time that goes backwards
+  rules_base.py            1 to 3, 12 to 14, 16    pending recordings, the end of flows, time that goes backwards
   rules_tcp.py             8, 11, T1 to T3         flows of TCP, and which method measures them
   rules_tcp_ts.py          4 to 7, 15              tcp-ts
   rules_tcp_seq.py         S1 to S5                tcp-seq
@@ -24,9 +23,9 @@ The rules stand at the head of the files that apply them, each with a number of 
   rules_icmp.py            9, 10                   icmp-echo
   rules_dns.py             D1 to D5                dns
   rules_quic.py            Q1 to Q15               quic-handshake, quic-spin
-  capture_layers.py        17, 18                  which header of a packet is measured
-  capture_tcp.py           19                      which segments are
-  capture_quic.py          20 to 23                which QUIC packets are
+  capture_layers.py        17, 18                  the measured header of a packet
+  capture_tcp.py           19                      the measured segments
+  capture_quic.py          20 to 23                the measured QUIC packets
 
 Where time is counted in more than 2^34 units a second, tshark 4.0 gets it wrong, and so does this.
 
@@ -53,7 +52,7 @@ from rules_dns import Message
 
 
 def list_of(known):
-    """A type of arguments: some of what is known, with commas between."""
+    """An argument type: known names, separated by commas."""
 
     def parse(text):
         named = tuple(name for name in text.split(",") if name)
@@ -79,14 +78,14 @@ def main():
     parser.add_argument("file", nargs="?", help="a pcap or pcapng file")
     parser.add_argument("--self-test", action="store_true", help="check the rules instead")
     parser.add_argument("--dns", action="store_true", help="report what is counted of DNS instead")
-    parser.add_argument("--pending", type=int, default=rules_base.SLOTS, help="recordings that may wait per direction")
+    parser.add_argument("--pending", type=int, default=rules_base.PENDING, help="pending recordings per direction")
     parser.add_argument("--rate-limit", type=int, default=0, metavar="MS", help="time between recordings")
     parser.add_argument("--methods", type=list_of(methods), default=methods, metavar="LIST", help=",".join(methods))
     parser.add_argument("--tcp-method", choices=tcp_methods, default="auto", help="what measures TCP (rule T2)")
     parser.add_argument("--decap", type=list_of(tunnels), default=(), metavar="LIST", help=",".join(tunnels))
     arguments = parser.parse_args()
     limits = rules_base.Limits(
-        slots=arguments.pending,
+        pending=arguments.pending,
         rate=arguments.rate_limit * 10**6,
         methods=arguments.methods,
         tcp_method=arguments.tcp_method,
@@ -98,8 +97,8 @@ def main():
     else:
         families = rules.families_of(limits)
         found = rules.samples(capture.read(arguments.file, arguments.decap), limits, families)
-        for found_one in counts_of_dns(found, families) if arguments.dns else found:
-            json.dump(found_one, sys.stdout, separators=(",", ":"))
+        for result in counts_of_dns(found, families) if arguments.dns else found:
+            json.dump(result, sys.stdout, separators=(",", ":"))
             sys.stdout.write("\n")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads a log that `pping --hdr-log` wrote by the package `hdrhistogram` of PyPI, and holds it against aggregate records.
+"""Reads a log of `pping --hdr-log` with the package `hdrhistogram` of PyPI, and compares it with aggregate records.
 
-`hdr_log.py LOG < RECORDS`. Prints how many intervals were compared.
+`hdr_log.py LOG < RECORDS`. Prints the number of intervals compared.
 """
 
 import json
@@ -14,13 +14,13 @@ from hdrh.log import HistogramLogReader
 PERCENTILES = [50, 90, 95, 99]
 HIGHEST = 1 << 37
 BEYOND = 1000 << 26
-# The width of a bin, and what the reader loses, as parts of a value.
+# The width of a bin, and the precision of the reader, as parts of a value.
 BIN = 1 / 8
 DIGITS = 1 / 100
 
 
 def at_rank(histogram, rank):
-    """The highest value of the bin that has the value of this rank."""
+    """The highest value of the bin in which this rank lies."""
     for highest, count in histogram:
         rank -= count
         if rank <= 0:
@@ -29,7 +29,7 @@ def at_rank(histogram, rank):
 
 
 def round_half_up(value):
-    """The ranks of that package."""
+    """How that package computes ranks."""
     return max(1, int(value + 0.5))
 
 
@@ -38,8 +38,8 @@ def main():
     for line in sys.stdin:
         record = json.loads(line)
         if record.get("count"):
-            side = {True: "egress", False: "ingress"}.get(record.get("match_on_egress"), "-")
-            tag = f"{record['group']};{record['method']};{side};{record.get('interface', '-')}"
+            matched = {True: "egress", False: "ingress"}.get(record.get("match_on_egress"), "-")
+            tag = f"{record['group']};{record['method']};{matched};{record.get('interface', '-')}"
             expected[tag, round((record["timestamp"] - record["interval"]) / 1e6)] = record
     reader = HistogramLogReader(sys.argv[1], HdrHistogram(1, HIGHEST, 2))
     found = 0
@@ -55,7 +55,7 @@ def main():
             value = histogram.get_value_at_percentile(percent)
             highest = at_rank(record["histogram"], round_half_up(percent * count / 100))
             is_near = (1 - BIN) * highest <= value <= (1 + DIGITS) * highest
-            # The first bin has all that is shorter, the last all that is longer.
+            # The first bin holds everything shorter, the last everything longer.
             is_outside = highest <= 1000 and value <= 1000 or highest == 2**64 - 1 and value >= BEYOND
             assert is_near or is_outside, f"{key}: p{percent} is {value}, and not near {highest}"
         found += 1

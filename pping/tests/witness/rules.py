@@ -1,7 +1,7 @@
 """How packets become samples. The rules are in rules_base.py and in the file of each family of methods.
 
-A family is a class that is made of the limits and has `visit(packet, second)`: the matches of a packet, at a second of
-the clock. It sees the packets whose content is of its kind. One that has `pass_time(now)` is told the time of all.
+A family of methods is a class that takes the limits and has `visit(packet, second)`, which returns the matches of a
+packet at a second of the clock. It handles the packets with its kind of content. `pass_time(now)` is called for all.
 """
 
 from rules_base import Clock, Limits

@@ -1,10 +1,10 @@
-"""What the rules of all families share: limits, packets, slots, flows and the clock.
+"""What the rules of all families share: limits, packets, pending recordings, flows and the clock.
 
 In general
- 1. A packet is first matched against the slots of the other direction, then recorded in those of its own.
- 2. A match yields one sample and frees the slot. If the echo is older than the recording, there is no sample.
- 3. If all slots are taken, the one that has waited longest is overwritten if that is 10 s or more; else
-    nothing is recorded. A rate limit is on recordings: one per direction and method in that time.
+ 1. A packet is first matched with the pending recordings of the other direction, then recorded in its own.
+ 2. A match yields one sample and removes the recording. If the echo is older than the recording, there is no sample.
+ 3. If as many are pending as can be, the oldest is overwritten if it is at least 10 s old; else nothing is
+    recorded. A rate limit is on recordings: one per direction and method in that time.
 
 End of a flow
 12. A flow is forgotten once it has been idle for more than 300 s if a direction is open, 10 s if both are closed or
@@ -13,22 +13,23 @@ End of a flow
     from the first of the file, without fractions.
 
 Time that goes backwards
-14. If a packet is more than 1 s older than the newest of its flow, all that waits in the flow is forgotten, its time
-    is the newest from then on, and rate limits start anew.
+14. If a packet is more than 1 s older than the newest of its flow, all pending recordings of the flow are dropped, its
+    time is the newest from then on, and rate limits start again.
 16. If a packet is more than 60 s older than the newest of the file, the clock of rule 13 goes on from there: it keeps
-    the whole seconds that it shows, and that packet takes the place of both the first and the newest.
+    the whole seconds that it shows, and that packet replaces both the first and the newest.
 
-Left out: a flow that nobody answers may also be forgotten for want of room, once as many others have begun after it
-as an eighth of the flows that pping has room for (131072). No capture here has that many.
+Left out: an unanswered flow may also be evicted, once as many others have begun after it as an eighth of the table's
+capacity (131072). No capture here has that many.
 """
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 SECOND = 10**9
-SLOTS = 8
+PENDING = 8
 OVERWRITE_AFTER = 10 * SECOND
-# How far time may go backwards in a flow before what waits is forgotten, and in a file before the clock is set back.
+# How far time may go backwards in a flow before pending recordings are dropped, and in a file before the clock is set
+# back.
 FLOW_SETBACK = 1 * SECOND
 FILE_SETBACK = 60 * SECOND
 
@@ -39,9 +40,9 @@ TCP_METHODS = ("auto", "ts", "seq", "both")
 
 @dataclass(frozen=True)
 class Limits:
-    """What the rules leave to the user."""
+    """The options of the rules."""
 
-    slots: int = SLOTS
+    pending: int = PENDING
     # Nanoseconds from one recording of a direction to its next.
     rate: int = 0
     methods: tuple[str, ...] = METHODS
@@ -49,7 +50,7 @@ class Limits:
 
 
 class Packet(NamedTuple):
-    """A packet; one without content is not measured, but time passes with it. An endpoint is address and port."""
+    """A packet; one without content is not measured, but advances the clock. An endpoint is address and port."""
 
     time: int
     interface: str = ""
@@ -69,8 +70,8 @@ class Match(NamedTuple):
     recorded_at: int
 
 
-class Slots:
-    """What one direction has recorded by one method, and what waits of that."""
+class Pending:
+    """The recordings of one direction by one method that are pending."""
 
     def __init__(self, limits, room):
         self.rate, self.room = limits.rate, room
@@ -90,7 +91,7 @@ class Slots:
         self.last_recording = now
 
     def free(self, is_freed):
-        """Takes out the identifiers for which `is_freed` holds, with their times."""
+        """Removes the identifiers for which `is_freed` holds, and returns them with their times."""
         freed = {identifier: time for identifier, time in self.waiting.items() if is_freed(identifier)}
         for identifier in freed:
             del self.waiting[identifier]
@@ -102,7 +103,7 @@ class Slots:
 
 
 class Flow:
-    """Both directions of a flow, found by the source they come from. A family says what a direction is."""
+    """Both directions of a flow, by their sources. Each family of methods has its own kind of direction."""
 
     def __init__(self, packet, new_direction):
         self.directions = {packet.source: new_direction(), packet.target: new_direction()}

@@ -2,16 +2,16 @@
 
 D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a port of the list and its QR bit is 0,
     and a response if it comes from one and the bit is 1.
-D2. A query waits by interface, client, server (each with its port) and ID. One that waits already is void, and waits
-    from then.
-D3. A response takes out the query that waits with the same of all these, whatever it says and whether it is truncated
-    or not. If that is not void, and not the later of the two, it gives a sample.
-D4. Whoever has waited for 10 s waits no more, and is unanswered. That time is told by the newest packet of the file
-    so far, of any kind; where one is more than 60 s older, time goes on from there.
-D5. Counted are the queries, those that became unanswered, and the responses that took one out, by their code. A query
-    that waits at the end of the file counts for nothing more.
+D2. A query is pending under interface, client, server (each with its port) and ID. If it is pending already, it is
+    void, and pending from then.
+D3. A response removes the pending query with the same values, whatever its code and whether it is truncated or not. If
+    that query is not void, and not later than the response, there is a sample.
+D4. A query that has been pending for 10 s is removed, and unanswered. The clock is the newest packet of the file so
+    far, of any kind; where one is more than 60 s older, time goes on from there.
+D5. Counted are the queries, the unanswered ones, and the responses that removed one, by their code. A query that is
+    pending at the end of the file counts as a query only.
 
-Left out: as many queries may wait as pping has room for (32768 of each family). No capture here has that many.
+Left out: pping has room for 32768 pending queries of each family. No capture here has that many.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ PATIENCE = 10 * SECOND
 
 
 class Message(NamedTuple):
-    """What the rules want to know of a DNS message."""
+    """The fields of a DNS message that the rules use."""
 
     identifier: int
     is_response: bool
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A query that waits: the times when it was seen, and of the clock when it was last asked."""
+    """A pending query: when it was seen, and the clock when it was last sent."""
 
     seen: int
     asked: int
@@ -38,7 +38,7 @@ class Waiting(NamedTuple):
 
 
 class Queries:
-    """All queries, and what is counted of them."""
+    """All queries and their counts."""
 
     def __init__(self, limits):
         self.is_on = "dns" in limits.methods

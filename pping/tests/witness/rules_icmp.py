@@ -1,19 +1,19 @@
 """icmp-echo
 
- 9. An echo request is recorded, in place of an earlier one with the same identifier and sequence number. An echo
-    reply matches the request with the same two. Packets quoted in ICMP errors count for nothing.
+ 9. An echo request is recorded, and replaces an earlier one with the same identifier and sequence number. An echo
+    reply matches the request with the same two. Packets quoted in ICMP errors do not count.
 10. A flow begins with an echo request. Once there is one, replies are packets of the flow, too.
 """
 
 from typing import NamedTuple
 
-from rules_base import Flow, Match, Slots, live_flow
+from rules_base import Flow, Match, Pending, live_flow
 
 IDLE = 30
 
 
 class Echo(NamedTuple):
-    """What the rules want to know of an echo request or reply."""
+    """The fields of an echo request or reply that the rules use."""
 
     sequence: int
     is_request: bool
@@ -41,7 +41,7 @@ class Echoes:
         if flow is None:
             if not is_request:
                 return []
-            flow = self.flows[packet.key()] = EchoFlow(packet, lambda: Slots(self.limits, self.limits.slots))
+            flow = self.flows[packet.key()] = EchoFlow(packet, lambda: Pending(self.limits, self.limits.pending))
         flow.see(packet.time, second)
         if is_request:
             flow.direction(packet.source).record(sequence, packet.time)

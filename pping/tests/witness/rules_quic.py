@@ -2,24 +2,26 @@
 
 Q1. A flow begins with a long header other than version negotiation. It is recognised with the first long header that is
     of a known version, or of the version of the long header before it in the flow, and to a destination ID that is not
-    empty and is the source ID of the other side.
-Q2. The source ID of a side is that of its latest long header; while its first one waits for a reply, that of the first.
+    empty and is the source ID of the other endpoint.
+Q2. The source ID of an endpoint is that of its latest long header; while its first one waits for a reply, that of the
+    first.
     Version negotiation counts for nothing but as a reply.
 Q3. The packet that begins the flow waits for a reply if it is an Initial, or any long header of an unknown version.
-Q4. The reply is the first long header of the other side, also version negotiation and Retry, whose destination ID is
-    the source ID of the packet that waits. It gives a sample of quic-handshake; `id` is the version of the reply.
-Q5. An Initial from the waiting side more than 50 ms later ends the wait: the reply would be ambiguous.
+Q4. The reply is the first long header of the other endpoint, also version negotiation and Retry, whose destination ID
+    is the source ID of the packet that waits. It gives a sample of quic-handshake; `id` is the version of the reply.
+Q5. An Initial from the waiting endpoint more than 50 ms later ends the wait: the reply would be ambiguous.
 
 The rest is for short headers of recognised flows, and of quic-spin. Each direction has a value, the time of its last
 edge, and a measure; the flow has a turn, and trust.
 
 Q6. The first packet of a direction sets its value. One with another value is an edge if Q7 and Q8 let it. An edge sets
-    the value and the time of the last edge, and it is the other side's turn. Before the first it is anyone's.
+    the value and the time of the last edge, and it is the other endpoint's turn. Before the first it is anyone's.
 Q7. Less than an eighth of the measure after the last edge of its direction, a packet is early and left aside. The first
     early one of a direction since the latest edge of the flow costs 1 of trust. If the other direction had one since,
     too, both directions start over.
-Q8. Else, if it is not its side's turn, it is left aside. In a believed flow, the times of the last edges are forgotten
-    in both directions, which costs 4 of trust unless neither had one. In another, it costs 4, and both start over.
+Q8. Else, if it is not its endpoint's turn, it is left aside. In a believed flow, the times of the last edges are
+    forgotten in both directions, which costs 4 of trust unless neither had one. In another, it costs 4, and both start
+    over.
 Q9. An edge earns 1 of trust unless it was anyone's turn.
 Q10. Trust begins with 10, and stays from 1 to 24. From 16 on the flow is believed.
 Q11. From the last edge of its direction, if that has a time, to an edge is an interval. It is a sample of quic-spin if
@@ -30,8 +32,8 @@ Q12. The measure is the last interval, in whole units of 1024 ns; but at least h
 Q13. Rate limits are for edges as for recordings, and a sample is given only if the edge that its interval begins with
     was allowed.
 Q14. Starting over, a direction forgets value, last edge and measure, and it is anyone's turn. The same, but for the
-    measure, happens to both directions with a long header that changes the source ID of its side, and when time is set
-    back (rule 14). What waits for a reply is then forgotten too.
+    measure, happens to both directions with a long header that changes the source ID of its endpoint, and when time
+    is set back (rule 14). What waits for a reply is then forgotten too.
 Q15. A flow is forgotten once it has been idle for more than 60 s.
 """
 
@@ -49,7 +51,7 @@ FIRST_TRUST, LEAST_TRUST, MOST_TRUST, BELIEVED = 10, 1, 24, 16
 
 
 class QuicPacket(NamedTuple):
-    """What the rules want to know of a packet. All but the first two are of long headers."""
+    """The fields of a packet that the rules use. All but the first two are of long headers."""
 
     form: int
     spin: bool = False
@@ -60,7 +62,7 @@ class QuicPacket(NamedTuple):
 
 
 class Direction:
-    """What one side sends."""
+    """What one endpoint sends."""
 
     def __init__(self):
         self.source_id = None
@@ -186,7 +188,7 @@ class Talks:
             return
         if is_new and is_initial and self.has_handshake:
             own.waits_since = packet.time
-        # A side without a long header so far is like one with an empty ID.
+        # An endpoint without a long header so far is like one with an empty ID.
         if (own.source_id or b"") != packet.content.source_id:
             flow.all_forget(Direction.forget_edges)
         own.source_id = packet.content.source_id

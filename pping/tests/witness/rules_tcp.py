@@ -8,15 +8,15 @@ Beginning and end
     comes the other way after that, and closed after its own FIN or a RST of either.
 
 With or without timestamps
-T1. A flow is of unknown kind first, and again when a SYN begins a new connection. The kind is settled by each segment
+T1. A flow is of unknown kind first, and again when a SYN begins a new connection. The kind is decided by each segment
     without RST, before that is matched. With the option it makes the flow one "with". Without the option, one with SYN
     makes it "without", whatever it was; any other counts while the kind is unknown, and the third of both directions
-    together makes it "without". When the kind goes from with to without or back, all that waits in slots of both
-    directions is forgotten, except with `both`. What waits in a handshake stays.
+    together makes it "without". When the kind goes from with to without or back, all pending recordings of
+    both directions are dropped, except with `both`. A pending handshake stays.
 T2. By `--tcp-method`: `auto` has tcp-ts, and tcp-seq for flows "without"; `ts` has tcp-ts only; `seq` has tcp-seq only,
     `both` has both, and with these two tcp-seq is for flows of whatever kind, also unknown. A method that `--methods`
-    does not name measures nothing. With `both`, each of the two has half of the slots, and one packet can yield a
-    sample of each.
+    does not name measures nothing. With `both`, each of the two has room for half as many, and one packet can
+    yield a sample of each.
 T3. A flow begins with a segment without RST: with tcp-ts, one that has the option; with tcp-seq, one that lacks it, or
     any if tcp-seq is for flows of whatever kind; with tcp-handshake, one with SYN. Once there is a flow, all its
     segments are packets of it.
@@ -35,12 +35,12 @@ UNSEEN, UNANSWERED, OPEN, CLOSED = range(4)
 IDLE_OPEN, IDLE_HALF_OPEN, IDLE_CLOSED = 300, 30, 10
 # Kinds of flows.
 UNKNOWN, WITH, WITHOUT = range(3)
-# So many segments without timestamps tell that there are none.
+# After so many segments without timestamps the flow is one without.
 WITHOUT_AFTER = 3
 
 
 class Segment(NamedTuple):
-    """What the rules want to know of a TCP segment."""
+    """The fields of a TCP segment that the rules use."""
 
     flags: int
     length: int
@@ -91,7 +91,7 @@ class Direction:
     """One direction of a connection."""
 
     def __init__(self, limits):
-        room = limits.slots // 2 if limits.tcp_method == "both" else limits.slots
+        room = limits.pending // 2 if limits.tcp_method == "both" else limits.pending
         self.phase = UNSEEN
         self.is_past_syn = False
         self.stamps = Stamps(limits, room)
@@ -100,7 +100,7 @@ class Direction:
 
     def set_back(self):
         self.stamps.set_back()
-        self.ends.slots.set_back()
+        self.ends.pending.set_back()
         self.handshake.end()
 
 
@@ -135,8 +135,8 @@ class Connection(Flow):
                 self.kind = WITHOUT
         if UNKNOWN != before != self.kind and not methods.are_both:
             for direction in self.directions.values():
-                direction.stamps.slots.waiting.clear()
-                direction.ends.slots.waiting.clear()
+                direction.stamps.pending.waiting.clear()
+                direction.ends.pending.waiting.clear()
 
 
 class Connections:
@@ -192,10 +192,10 @@ class Connections:
         is_left_to_handshake = self.methods.handshake and segment.is_syn()
         if own.stamps.is_first_of_tick(segment) and segment.consumed() and self.methods.ts:
             if not is_left_to_handshake:
-                own.stamps.slots.record(segment.tsval, now)
+                own.stamps.pending.record(segment.tsval, now)
         is_measured = self.methods.seq and (self.methods.is_seq_for_all or flow.kind == WITHOUT)
         if own.ends.is_new(segment) and is_measured and not is_left_to_handshake:
-            own.ends.slots.record(segment.end(), now)
+            own.ends.pending.record(segment.end(), now)
         if self.methods.handshake:
             own.handshake.begin(segment, now)
 

@@ -5,20 +5,20 @@
     2^32, than every one before it in its direction. Pure ACKs count among those before it.
  6. The first TSval of a direction is recorded only if the segment has SYN: without it, earlier segments of the same
     tick may have passed unseen.
- 7. With ACK set, the TSecr matches the slot of the other direction that holds it. Whether one does or not, older
-    slots of that direction are freed.
+ 7. With ACK set, the TSecr matches the pending recording of the other direction that holds it. Whether one does or
+    not, older ones of that direction are removed.
 15. After time was set back (rule 14), a direction whose newest TSval is known does not record the first that is newer:
-    the packet itself may be the one that has it.
+    that may be the TSval of the packet that went back.
 """
 
-from rules_base import Match, Slots, is_newer
+from rules_base import Match, Pending, is_newer
 
 
 class Stamps:
     """The TSvals of one direction."""
 
     def __init__(self, limits, room):
-        self.slots = Slots(limits, room)
+        self.pending = Pending(limits, room)
         self.newest = None
         self.is_next_lost = False
 
@@ -40,9 +40,9 @@ class Stamps:
         tsecr = segment.tsecr
         if tsecr is None or not segment.is_ack():
             return None
-        freed = self.slots.free(lambda tsval: tsval == tsecr or is_newer(tsecr, tsval))
+        freed = self.pending.free(lambda tsval: tsval == tsecr or is_newer(tsecr, tsval))
         return Match("tcp-ts", tsecr, freed[tsecr]) if tsecr in freed else None
 
     def set_back(self):
-        self.slots.set_back()
+        self.pending.set_back()
         self.is_next_lost = self.newest is not None

@@ -31,6 +31,6 @@ def run():
     check(
         "a pure ACK had a newer TSval", [BEGIN[0], from_a(1, ACK, 110, tsval=15), from_a(2, ACK, 100, 9, tsval=11)], 1
     )
-    check("the other side's TSvals", [BEGIN[0], from_b(1, ACK, 1, tsval=15), from_a(2, ACK, 100, 9, tsval=11)], 0)
+    check("TSvals of the other direction", [BEGIN[0], from_b(1, ACK, 1, tsval=15), from_a(2, ACK, 100, 9, tsval=11)], 0)
     check("a SYN that sets the highest end", [*BEGIN, from_a(3, SYN, 50, tsval=9), from_a(4, ACK, 51, 9, tsval=10)], 0)
     check("in a new connection", [*BEGIN, from_a(3, SYN, 50, tsval=5), from_a(4, ACK, 41, 9, tsval=4)], 1)

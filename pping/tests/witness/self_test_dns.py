@@ -56,7 +56,7 @@ def check_matching():
         answered=4,
     )
     check(
-        "interface, ports, hosts and ID tell queries apart",
+        "interface, ports, hosts and ID identify a query",
         [query(0, 1), response(1, 1, port=4001), response(2, 1, server="c"), response(3, 1, interface="x")]
         + [response(4, 2), response(5, 1)],
         (1, 5),
@@ -77,11 +77,11 @@ def check_matching():
 def check_time():
     check("less than 10 s", [query(0, 1), response(9_999, 1)], (1, 9_999))
     check("10 s", [query(0, 1), response(10_000, 1)], unanswered=1)
-    check("a packet of any kind tells the time", [query(0, 1), Packet(10_000 * MS), response(9_000, 1)], unanswered=1)
+    check("any packet advances the clock", [query(0, 1), Packet(10_000 * MS), response(9_000, 1)], unanswered=1)
     check("void ones wait from the repetition", [query(0, 1), query(6_000, 1), response(15_999, 1)], answered=1)
     check("and no longer", [query(0, 1), query(6_000, 1), response(16_000, 1)], unanswered=1)
-    check("then all begins anew", [query(0, 1), query(10_000, 1), response(10_007, 1)], (1, 7), unanswered=1)
-    check("at the end nobody knows", [query(0, 1), query(0, 2), query(9_999, 3)])
+    check("then a new one begins", [query(0, 1), query(10_000, 1), response(10_007, 1)], (1, 7), unanswered=1)
+    check("pending at the end of the file", [query(0, 1), query(0, 2), query(9_999, 3)])
     check("a response that is older is none", [query(5, 1), response(4, 1), response(6, 1)], answered=1)
     check(
         "more than a minute back, time goes on from there",

@@ -28,7 +28,7 @@ def run():
         ("b", 1, 20),
     )
     check(
-        "unanswered requests take up eight slots for 10 s",
+        "eight unanswered requests leave no room for 10 s",
         [request(1000 * sequence, 1, sequence) for sequence in range(12)] + [reply(11_000, 1, s) for s in range(12)],
         *[("b", sequence, 11_000 - 1000 * sequence) for sequence in (2, 3, 4, 5, 6, 7, 10, 11)],
     )

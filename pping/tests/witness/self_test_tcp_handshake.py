@@ -40,7 +40,7 @@ def check_legs():
     check_all("and stays so", [syn(0), syn(1000), syn(2000), syn_ack(2020)])
     check_all("a repeated SYN-ACK is void", [syn(0), syn_ack(20), syn_ack(1020), ack(1021)], leg("b", 100, 20))
     check_all(
-        "a SYN with another number begins anew",
+        "a SYN with another number begins again",
         [syn(0), syn(1000, sequence=199), syn_ack(1020, 200), ack(1021)],
         leg("b", 200, 20),
         leg("a", 500, 1),
@@ -84,7 +84,7 @@ def check_answers():
     check_all("half of it is no answer", [syn(0, 10), syn_ack(5, 105), syn_ack(20, 110)], leg("b", 100, 20))
     check_all("less than nothing is none", [syn(0, 10), syn_ack(5, 99), syn_ack(20)], leg("b", 100, 20))
     check_all("more than all ends it", [syn(0, 10), syn_ack(5, 111), syn_ack(20, 110)])
-    check_all("a side does not answer itself", [syn(0), from_a(5, SYN | ACK, 199, 0, 100)])
+    check_all("an endpoint does not answer itself", [syn(0), from_a(5, SYN | ACK, 199, 0, 100)])
 
 
 def check_ends():
@@ -116,8 +116,8 @@ def check_ends():
         rate=10_000 * MS,
     )
     full = [from_b(0, ACK, 470, 9, 1), from_b(1, ACK, 479, 9, 1), from_b(2, ACK, 488, 11, 1)]
-    check_all("legs need no slot", [*full, syn_ack(20), ack(21)], leg("a", 500, 1), slots=1)
-    check_all("nor do they take one", HANDSHAKE + data, *HANDSHAKEN, ("tcp-seq", "b", 109, 20), slots=1)
+    check_all("legs need no room", [*full, syn_ack(20), ack(21)], leg("a", 500, 1), pending=1)
+    check_all("nor do they take one", HANDSHAKE + data, *HANDSHAKEN, ("tcp-seq", "b", 109, 20), pending=1)
 
 
 def check_other_methods():

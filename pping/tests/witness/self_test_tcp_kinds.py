@@ -132,7 +132,7 @@ def check_both():
     last = b(30, 160, 16)
     check("four of each have room", [*six, b(30, 140, 14)], ts(14, 26), seq(140, 26))
     check("no more", [*six, last], seq(140, 26))
-    check("half of what there is", [*six, b(30, 120, 12), last], ts(12, 28), seq(120, 28), slots=5)
+    check("half of what there is", [*six, b(30, 120, 12), last], ts(12, 28), seq(120, 28), pending=5)
     check_all("one alone has all", [*six, last], ts(16, 24), methods=TCP)
     check_all("so has the other", [*six, last], seq(160, 24), methods=TCP, tcp_method="seq")
     check("each has a rate limit", [*six, b(30, 110, 11), last], ts(11, 29), seq(110, 29), rate=100 * MS)

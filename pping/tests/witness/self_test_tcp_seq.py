@@ -59,7 +59,7 @@ def check_recording():
         sample(5, 20),
     )
     check(
-        "each side has a highest end",
+        "each direction has a highest end",
         [BEGIN, from_b(1, ACK, 4000, 10, 100), from_b(2, ACK, 4010, 10, 100), a(3, 100), from_a(4, ACK, 110, 0, 4020)],
         sample(4020, 2, "a"),
     )
@@ -130,7 +130,7 @@ def check_limits():
         sample(120, 10_019),
         sample(200, 30),
     )
-    check("a slot that waited less than 10 s stays", [*nine, a(10_099, 190), b(10_110, 110)], sample(110, 10_010))
+    check("a recording younger than 10 s stays", [*nine, a(10_099, 190), b(10_110, 110)], sample(110, 10_010))
     check(
         "a rate limit is on recordings",
         [BEGIN, a(1, 100), a(100, 110), b(105, 120), a(110, 120), b(115, 130)],
@@ -147,7 +147,7 @@ def check_time():
     check("more makes the flow forget what waits", [*later, a(4_000, 110, 0), b(5_021, 110)])
     check("the packet that goes back is recorded", [*later, a(1_000, 110), b(1_020, 120)], sample(120, 20))
     check("the highest end stays", [*later, a(1_000, 100), b(1_020, 110)])
-    check("rate limits start anew", [*later, a(1_000, 110), b(1_020, 120)], sample(120, 20), rate=100 * MS)
+    check("rate limits start again", [*later, a(1_000, 110), b(1_020, 120)], sample(120, 20), rate=100 * MS)
 
 
 def check_new_connections():

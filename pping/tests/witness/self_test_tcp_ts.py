@@ -58,7 +58,7 @@ def check_matching():
     check("without ACK there is no echo", [there(0, SYN, 0, 10), back(1, SYN, 0, 500, 10)])
     check("RST is no echo", [there(0, SYN, 0, 10), back(1, RST | ACK, 0, 500, 10)])
     check(
-        "a newer TSecr frees older slots, an old one changes nothing",
+        "a newer TSecr removes older recordings, an old one changes nothing",
         HANDSHAKE
         + [there(30, ACK, 9, 40, 500), there(40, ACK, 9, 50, 500), there(50, ACK, 9, 60, 500)]
         + [back(60, ACK, 0, 550, 5), back(70, ACK, 0, 560, 50), back(71, ACK, 0, 561, 40)]
@@ -68,7 +68,7 @@ def check_matching():
         ("b", 60, 30),
     )
     check(
-        "a TSecr that was not recorded frees older slots too",
+        "a TSecr that was not recorded removes older ones too",
         HANDSHAKE + [there(30, ACK, 9, 40, 500), back(60, ACK, 0, 550, 45), back(61, ACK, 0, 551, 40)],
         *HANDSHAKEN,
     )
@@ -96,7 +96,7 @@ def check_matching():
         ("b", 10_100, 30),
     )
     check(
-        "a slot that waited less than 10 s stays",
+        "a recording younger than 10 s stays",
         nine
         + [there(10_099, ACK, 9, 10_099, 500), back(10_120, ACK, 0, 550, 100)]
         + [back(10_130, ACK, 0, 551, 10_099)],
@@ -129,7 +129,7 @@ def check_matching():
 def check_new_connections():
     """Rules 8, 10 and T3."""
     check(
-        "a SYN of the other side begins no connection before that side has sent anything else",
+        "a SYN of the other endpoint begins no connection before that has sent anything else",
         [there(0, SYN, 0, 10), back(1, SYN, 0, 500), there(2, SYN | ACK, 0, 10, 500), back(3, SYN | ACK, 0, 500, 10)],
         ("a", 500, 1),
         ("b", 10, 3),

@@ -76,7 +76,7 @@ def check_idle_flows():
 def check_setbacks():
     """Rules 2 and 14 to 16."""
     check(
-        "an echo before its recording is no sample, and frees the slot",
+        "an echo before its recording is no sample, and removes it",
         [request(100, 1, 1), reply(99, 1, 1), reply(110, 1, 1), request(120, 1, 2), reply(120, 1, 2)],
         ("b", 2, 0),
     )
@@ -121,7 +121,7 @@ def check_setbacks():
         ("b", 7, 10),
     )
     check(
-        "rate limits start anew",
+        "rate limits start again",
         [request(5_000, 1, 1), request(1_000, 1, 2), reply(1_010, 1, 2)],
         ("b", 2, 10),
         rate=100 * MS,
@@ -137,7 +137,7 @@ def check_setbacks():
         early + [Packet(39_999 * MS), Packet(70_998 * MS), reply(100_001, 1, 1)],
     )
     check(
-        "fractions of seconds begin anew with it",
+        "fractions of seconds start again with it",
         [Packet(0), Packet(100_900 * MS), request(30_900, 1, 1), reply(61_899, 1, 1)],
         ("b", 1, 30_999),
     )

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the packets, bytes and retransmissions of pping's summaries of flows against what tshark finds in a capture.
+"""Compares packets, bytes and retransmissions of pping's flow summaries with what tshark finds in a capture.
 
-Reads records of `pping --format jsonl --flow-summary -r CAPTURE`. Prints how many directions of TCP flows were compared.
+Reads records of `pping --format jsonl --flow-summary -r CAPTURE`. Prints the number of TCP flow
+directions compared.
 
-If the summaries tell of segments out of order, those are held against what disorder.py finds.
+Reordered segments, if the summaries count them, are compared with what disorder.py finds.
 
-tshark tells segments that came out of order from those sent again by time; pping by their timestamps, which cannot
-tell within one tick of the sender's clock. So where tshark finds some out of order, the count may be higher by those.
+tshark separates reordered segments from retransmissions by time; pping does by their timestamps, which are equal within
+one tick of the sender's clock. So pping may count up to as many more retransmissions as tshark finds reordered.
 """
 
 import json
@@ -28,8 +29,8 @@ CE = "3"
 
 
 def seen_by_tshark(capture):
-    """Packets, bytes, retransmissions, those out of order and congestion marks by sender and receiver; `None` where
-    not all have timestamps, or there is a tunnel."""
+    """Packets, bytes, retransmissions, reordered segments and congestion marks by sender and receiver; `None` if some
+    have no timestamps, or there is a tunnel."""
     command = ["tshark", "-n", "-r", capture, "-Y", "tcp", "-T", "fields", *(f"-e{field}" for field in FIELDS)]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     seen = defaultdict(lambda: [0] * 5)
@@ -53,8 +54,8 @@ def in_numbers(ends):
 def main():
     seen = seen_by_tshark(sys.argv[1])
     disordered = disorder.count_in(sys.argv[1])
-    said = defaultdict(lambda: [0] * 4)
-    said_disordered = {}
+    reported = defaultdict(lambda: [0] * 4)
+    reported_disordered = {}
     for line in sys.stdin:
         record = json.loads(line)
         if record.get("flow_event") != "summary" or record["protocol"] != "TCP":
@@ -64,18 +65,18 @@ def main():
         for way, ends in [("sent", destination + source), ("rec", source + destination)]:
             names = ["packets", "bytes", "retransmissions", "ce_packets"]
             counts = [record[f"{way}_{name}"] for name in names]
-            said[ends] = [sum(pair) for pair in zip(said[ends], counts)]
+            reported[ends] = [sum(pair) for pair in zip(reported[ends], counts)]
             if f"{way}_out_of_order" in record:
-                said_disordered[ends] = said_disordered.get(ends, 0) + record[f"{way}_out_of_order"]
+                reported_disordered[ends] = reported_disordered.get(ends, 0) + record[f"{way}_out_of_order"]
     compared = 0
-    for ends, (packets, bytes, again, marked) in said.items():
+    for ends, (packets, bytes, again, marked) in reported.items():
         back = ends[2:] + ends[:2]
         if seen.get(ends) is None or seen.get(back, 0) is None:
             continue
         expected = seen[ends]
         assert [packets, bytes] == expected[:2], f"{ends}: {packets} packets, {bytes} bytes instead of {expected}"
         assert expected[2] <= again <= expected[2] + expected[3], f"{ends}: {again} sent again instead of {expected}"
-        out_of_order, there_are = said_disordered.get(ends), disordered[in_numbers(ends)]
+        out_of_order, there_are = reported_disordered.get(ends), disordered[in_numbers(ends)]
         assert out_of_order in (None, there_are), f"{ends}: {out_of_order} out of order instead of {there_are}"
         assert marked == expected[4], f"{ends}: {marked} marked instead of {expected}"
         compared += packets > 0
