@@ -7,6 +7,7 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod bpf;
 mod bpffs;
 mod check;
 mod clsact;
@@ -37,9 +38,7 @@ mod rotation;
 mod sandbox;
 mod schema;
 mod service;
-mod strangers;
 mod unit;
 mod usage;
-mod verdict;
 mod web;
 mod xdp;

@@ -6,9 +6,9 @@ use aya::programs::TcAttachType;
 use pping_lab::{Process, Signal, Topology, run};
 
 use super::{
+    bpf::{AttachType, Program, Verdict},
     foreign::{Foreign, WHERE, order},
     monitor::{ENDING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with},
-    verdict,
 };
 
 const DIRECTIONS: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
@@ -132,13 +132,15 @@ fn foreign_links_keep_their_order_when_pping_is_killed() {
 #[test]
 fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
     let topology = topology();
-    let foreign = verdict::accept_all(&topology);
+    let accept = Program::load(Verdict::TcAccept, "accept");
+    let links = [AttachType::TcxIngress, AttachType::TcxEgress]
+        .map(|attach_type| accept.attach(topology.router(), WHERE, attach_type));
     let before = DIRECTIONS.map(|direction| order(&topology, direction));
     let pping = By::Tcx.watch(&topology);
     assert_measure(&topology, &[&pping], 4);
     end(&topology, pping, By::Tcx, Signal::SIGINT);
     assert_eq!(DIRECTIONS.map(|direction| order(&topology, direction)), before);
-    drop(foreign);
+    drop((accept, links));
     wait_until("nothing is left", || {
         DIRECTIONS.iter().all(|&direction| order(&topology, direction).is_empty())
     });

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
+        bpf::{AttachType, Program, Verdict},
         monitor::watch,
-        strangers::{Foreign, Kind, Place},
     },
     Bpffs, ETH, Host, attachments, check, check_with, interrupt, ok, tool,
 };
@@ -14,9 +14,9 @@ use super::{
 #[test]
 fn a_foreign_xdp_program_is_named() {
     let host = Host::new();
-    let foreign = Foreign::load(Kind::Xdp, "scrubber");
-    let link = foreign.attach(&host.namespace, Host::ETH, Place::Xdp);
-    // The order as the kernel reports it.
+    let foreign = Program::load(Verdict::XdpPass, "scrubber");
+    let link = foreign.attach(&host.namespace, Host::ETH, AttachType::Xdp);
+    // The kernel shows the same program.
     let ip = ok(run(host.namespace.command("ip").args(["-json", "link", "show", "dev", Host::ETH])));
     let ip: Value = serde_json::from_str(&ip).unwrap();
     assert_eq!(ip[0]["xdp"]["prog"]["id"], foreign.id);
@@ -33,11 +33,11 @@ fn a_foreign_xdp_program_is_named() {
 #[test]
 fn foreign_tcx_programs_are_named_in_their_order() {
     let host = Host::new();
-    let [first, second, out] = ["first", "second", "out"].map(|name| Foreign::load(Kind::Tc, name));
+    let [first, second, out] = ["first", "second", "out"].map(|name| Program::load(Verdict::TcNext, name));
     let _links = [
-        first.attach(&host.namespace, Host::ETH, Place::TcxIngress),
-        second.attach(&host.namespace, Host::ETH, Place::TcxIngress),
-        out.attach(&host.namespace, Host::ETH, Place::TcxEgress),
+        first.attach(&host.namespace, Host::ETH, AttachType::TcxIngress),
+        second.attach(&host.namespace, Host::ETH, AttachType::TcxIngress),
+        out.attach(&host.namespace, Host::ETH, AttachType::TcxEgress),
     ];
     let [(.., a), (.., b), (.., c)] =
         [&first, &second, &out].map(|it| tool("bpftool", &["prog", "show", "id", &it.id.to_string()]));
@@ -54,7 +54,7 @@ fn foreign_tcx_programs_are_named_in_their_order() {
 #[test]
 fn foreign_filters_are_named_and_come_after_tcx() {
     let (host, bpffs) = (Host::new(), Bpffs::new());
-    let foreign = Foreign::load(Kind::Tc, "shaper");
+    let foreign = Program::load(Verdict::TcNext, "shaper");
     let pin = bpffs.path().join("shaper");
     foreign.pin(&pin);
     let tc = |arguments: &str| ok(run(host.namespace.command("tc").args(arguments.split(' '))));

@@ -2,8 +2,8 @@
 
 use super::{
     super::{
+        bpf::{AttachType, Program, Verdict},
         copy::Copy,
-        strangers::{Foreign, Kind, Place},
     },
     CheckOutput, ETH, Host,
 };
@@ -35,8 +35,8 @@ fn without_privileges_it_says_how_to_get_them_and_what_stays_unknown() {
 #[test]
 fn three_capabilities_are_enough_for_all_but_names() {
     let (host, copy) = (Host::new(), Copy::new());
-    let foreign = Foreign::load(Kind::Tc, "first");
-    let _link = foreign.attach(&host.namespace, Host::ETH, Place::TcxIngress);
+    let foreign = Program::load(Verdict::TcNext, "first");
+    let _link = foreign.attach(&host.namespace, Host::ETH, AttachType::TcxIngress);
     let mut command = host.namespace.command("setpriv");
     command.args(NOBODY);
     command

@@ -15,32 +15,36 @@ const PROG_LOAD: libc::c_long = 5;
 const OBJ_PIN: libc::c_long = 6;
 const LINK_CREATE: libc::c_long = 28;
 
-/// `enum bpf_prog_type`
+/// What a program returns, which also decides its `enum bpf_prog_type`.
 #[derive(Clone, Copy)]
-#[repr(u32)]
-pub(super) enum Kind {
-    Tc = 3,
-    Xdp = 6,
+pub(super) enum Verdict {
+    /// `TC_ACT_UNSPEC`: the next program decides.
+    TcNext = -1,
+    /// `TC_ACT_OK`: accepts the packet, and hides it from the programs behind, as many do.
+    TcAccept = 0,
+    XdpPass = 2,
 }
 
 /// `enum bpf_attach_type`
 #[derive(Clone, Copy)]
 #[repr(u32)]
-pub(super) enum Place {
+pub(super) enum AttachType {
     Xdp = 37,
     TcxIngress = 46,
     TcxEgress = 47,
 }
 
 /// A loaded program. It disappears when dropped, unless something else holds it.
-pub(super) struct Foreign {
-    program: OwnedFd,
+pub(super) struct Program {
+    descriptor: OwnedFd,
     pub(super) id: u32,
 }
 
-impl Foreign {
-    /// Loads a program that passes every packet on. Its name has at most 15 letters, digits and underscores.
-    pub(super) fn load(kind: Kind, name: &str) -> Self {
+impl Program {
+    /// Loads a program that only returns a verdict. Its name has at most 15 letters, digits and underscores.
+    pub(super) fn load(verdict: Verdict, name: &str) -> Self {
+        const SCHED_CLS: u32 = 3;
+        const XDP: u32 = 6;
         #[repr(C)]
         struct ProgLoad {
             prog_type: u32,
@@ -52,19 +56,18 @@ impl Foreign {
             prog_flags: u32,
             prog_name: [u8; 16],
         }
-        // `XDP_PASS` and `TC_ACT_UNSPEC`.
-        let verdict: i32 = match kind {
-            Kind::Xdp => 2,
-            Kind::Tc => -1,
+        let prog_type = match verdict {
+            Verdict::XdpPass => XDP,
+            Verdict::TcNext | Verdict::TcAccept => SCHED_CLS,
         };
         // `r0 = verdict; exit`
-        let instructions = [0xb7 | u64::from(verdict as u32) << 32, 0x95];
+        let instructions = [0xb7 | u64::from(verdict as i32 as u32) << 32, 0x95];
         let mut prog_name = [0; 16];
         prog_name[..name.len()].copy_from_slice(name.as_bytes());
-        let program = make(
+        let descriptor = make(
             PROG_LOAD,
             &ProgLoad {
-                prog_type: kind as u32,
+                prog_type,
                 insn_cnt: 2,
                 insns: instructions.as_ptr() as u64,
                 license: c"GPL".as_ptr() as u64,
@@ -74,18 +77,18 @@ impl Foreign {
                 prog_name,
             },
         );
-        let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", program.as_raw_fd())).unwrap();
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", descriptor.as_raw_fd())).unwrap();
         let id = info.lines().find_map(|line| line.strip_prefix("prog_id:")).unwrap().trim().parse().unwrap();
-        Self { program, id }
+        Self { descriptor, id }
     }
 
     /// Attaches it by a link, until the link is dropped.
-    pub(super) fn attach(&self, host: &Namespace, interface: &str, place: Place) -> OwnedFd {
+    pub(super) fn attach(&self, host: &Namespace, interface: &str, attach_type: AttachType) -> OwnedFd {
         let name = std::ffi::CString::new(interface).unwrap();
         let link = host.enter(|| {
             // SAFETY: the name ends with a zero.
             let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
-            make(LINK_CREATE, &[self.program.as_raw_fd() as u32, ifindex, place as u32, 0])
+            make(LINK_CREATE, &[self.descriptor.as_raw_fd() as u32, ifindex, attach_type as u32, 0])
         });
         ok(link)
     }
@@ -93,7 +96,7 @@ impl Foreign {
     /// Pins it, so that tc can find it.
     pub(super) fn pin(&self, path: &Path) {
         let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        call(OBJ_PIN, &[path.as_ptr() as u64, self.program.as_raw_fd() as u64]);
+        call(OBJ_PIN, &[path.as_ptr() as u64, self.descriptor.as_raw_fd() as u64]);
     }
 }
 
