@@ -64,6 +64,21 @@ fn scrape_when(topology: &Topology, what: &str, has: impl Fn(&Exposition) -> boo
     scrape(topology.router())
 }
 
+/// Asserts that `promtool check metrics` accepts a page in the text format without a word.
+pub(super) fn assert_promtool_accepts(page: &str) {
+    let mut promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("this test needs promtool, which `cargo xtask setup --tests` installs");
+    promtool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
+    assert!(said.status.success() && text.is_empty(), "promtool says:\n{text}");
+}
+
 #[test]
 fn promtool_finds_no_fault() {
     let topology = topology();
@@ -75,17 +90,7 @@ fn promtool_finds_no_fault() {
             .iter()
             .all(|method| metrics.sum("pping_rtt_seconds_count", &[("method", method)]) > Some(0.0))
     });
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("this test needs promtool, which `cargo xtask setup --tests` installs");
-    promtool.stdin.take().unwrap().write_all(exposition.0.as_bytes()).unwrap();
-    let said = promtool.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned();
-    assert!(said.status.success() && text.is_empty(), "promtool says:\n{text}");
+    assert_promtool_accepts(&exposition.0);
 }
 
 #[test]

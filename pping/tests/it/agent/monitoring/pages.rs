@@ -3,7 +3,6 @@
 use std::{
     io::{Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpStream},
-    process::{Command, Stdio},
     thread,
 };
 
@@ -14,6 +13,7 @@ use pping_lab::Namespace;
 use super::agents::{Agent, slice};
 use crate::agent::{
     http::Exposition,
+    metrics::assert_promtool_accepts,
     monitor::{ok, wait_until},
 };
 
@@ -68,17 +68,7 @@ fn promtool_finds_no_fault_with_many_groups() {
     for name in ["pping_group_info{", "pping_rtt_inflation_seconds{", "pping_bpf_run_seconds_total{"] {
         assert!(page.contains(name), "no {name}");
     }
-    let mut promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("this test needs promtool, which `cargo xtask setup --tests` installs");
-    promtool.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
-    let said = promtool.wait_with_output().unwrap();
-    let said_all = [said.stdout, said.stderr].concat();
-    assert!(said.status.success() && said_all.is_empty(), "{}", String::from_utf8_lossy(&said_all));
+    assert_promtool_accepts(&page);
 }
 
 #[test]
