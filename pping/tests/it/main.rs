@@ -16,3 +16,4 @@ mod frames;
 #[cfg(feature = "live")]
 mod kernel;
 mod replay;
+mod schemas;

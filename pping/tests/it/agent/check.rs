@@ -5,15 +5,15 @@ mod privileges;
 
 use std::{fs, process::Output};
 
-use jsonschema::Validator;
 use pping_lab::{Namespace, run};
 use serde_json::{Value, json};
 
 use super::{
     bpffs::Bpffs,
     host::Host,
-    monitor::{PPING, attachments, interrupt, ok, pping, repository, tool, watch},
+    monitor::{PPING, attachments, interrupt, ok, pping, tool, watch},
 };
+use crate::schemas::validator;
 
 /// The output of `pping check`.
 struct CheckOutput {
@@ -33,7 +33,8 @@ impl CheckOutput {
     fn report(&self) -> Report {
         let document: Value = serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.stdout, self.stderr));
-        let faults: Vec<String> = validator().iter_errors(&document).map(|fault| fault.to_string()).collect();
+        let faults: Vec<String> =
+            validator("check.json").iter_errors(&document).map(|fault| fault.to_string()).collect();
         assert!(faults.is_empty(), "{document:#}: {faults:?}");
         assert_eq!(self.code, Some(i32::from(document["ok"] != true)), "{document:#}");
         Report(document)
@@ -66,13 +67,6 @@ impl Report {
             assert!(text.contains(part), "no `{part}` in {text}");
         }
     }
-}
-
-fn validator() -> Validator {
-    let schema = fs::read_to_string(repository("docs/schema/check.json")).unwrap();
-    let schema = serde_json::from_str(&schema).unwrap();
-    assert!(jsonschema::meta::is_valid(&schema), "the schema is no JSON Schema");
-    jsonschema::validator_for(&schema).unwrap()
 }
 
 fn check_with(host: &Namespace, arguments: &str, variables: &[(&str, &str)]) -> CheckOutput {
@@ -325,7 +319,7 @@ fn the_reported_memory_is_what_a_run_takes() {
 
 #[test]
 fn the_schema_rejects_invalid_reports() {
-    let validator = validator();
+    let validator = validator("check.json");
     let good = json!({ "name": "kernel", "subject": null, "status": "ok", "found": "Linux" });
     let document = |ok: bool, check: &Value| json!({ "ok": ok, "checks": [check] });
     assert!(validator.is_valid(&document(true, &good)));

@@ -1,25 +1,14 @@
 //! Every record validates against `docs/schema/record.json`, and the schema rejects invalid ones.
 
-use std::fs;
-
 use jsonschema::Validator;
 use pping_lab::Topology;
 use serde_json::{Value, json};
 
 use super::{
     formats::records,
-    monitor::{converse, interrupt, ping, repository, topology, watch},
+    monitor::{converse, interrupt, ping, topology, watch},
 };
-
-fn schema() -> Value {
-    serde_json::from_str(&fs::read_to_string(repository("docs/schema/record.json")).unwrap()).unwrap()
-}
-
-fn validator() -> Validator {
-    let schema = schema();
-    assert!(jsonschema::meta::is_valid(&schema), "the schema is no JSON Schema");
-    jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
-}
+use crate::schemas::validator;
 
 /// The records of a run with traffic for every method.
 fn real_records() -> Vec<Value> {
@@ -34,7 +23,7 @@ fn real_records() -> Vec<Value> {
 
 #[test]
 fn real_records_validate_and_spoiled_ones_do_not() {
-    let validator = validator();
+    let validator = validator("record.json");
     let records = real_records();
     for record in &records {
         let errors: Vec<String> = validator.iter_errors(record).map(|error| error.to_string()).collect();
@@ -92,7 +81,7 @@ fn assert_refuses_spoiled(validator: &Validator, record: &Value) {
 
 #[test]
 fn optional_fields_and_their_limits() {
-    let validator = validator();
+    let validator = validator("record.json");
     let sample = json!({
         "timestamp": 1_700_000_000_000_000_042_u64, "src_ip": "fd00::1", "src_port": 443, "dest_ip": "fd00::2",
         "dest_port": 65535, "protocol": "TCP", "rtt": 5, "min_rtt": 0, "sent_packets": 1, "sent_bytes": 2,

@@ -1,21 +1,12 @@
 //! Every kind of record of a capture validates against `docs/schema/record.json`.
 
-use std::fs;
-
 use serde_json::{Value, json};
 
 use super::{
     made::{MILLISECOND, START, connection, pcap},
     program::{Temporary, pping},
 };
-
-const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/schema/record.json");
-
-fn validator() -> jsonschema::Validator {
-    let schema: Value = serde_json::from_str(&fs::read_to_string(SCHEMA).unwrap()).unwrap();
-    assert!(jsonschema::meta::is_valid(&schema), "the schema is no JSON Schema");
-    jsonschema::options().should_validate_formats(true).build(&schema).unwrap()
-}
+use crate::schemas::validator;
 
 /// Records of all kinds, with groups of all kinds.
 fn records() -> Vec<Value> {
@@ -46,7 +37,7 @@ fn find<'a>(records: &'a [Value], field: &str, (name, value): (&str, &Value)) ->
 
 #[test]
 fn records_of_all_kinds_validate_and_spoiled_ones_do_not() {
-    let validator = validator();
+    let validator = validator("record.json");
     let records = records();
     for record in &records {
         let errors: Vec<String> = validator.iter_errors(record).map(|error| error.to_string()).collect();
