@@ -3,7 +3,6 @@
 //! Two hosts joined by a cable. One sends segments, each of which echoes the one before. pping watches the other end.
 
 use std::{
-    ffi::CString,
     fs, io, mem,
     os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -17,7 +16,7 @@ use pping_lab::{
     veth::{End, Offloads, connect},
 };
 
-use crate::{frames, report::Report, watcher};
+use crate::{forwarding::ifindex, frames, report::Report, watcher};
 
 /// Segments and therefore samples a second.
 const RATE: u64 = 100_000;
@@ -30,7 +29,7 @@ const BURST: u64 = 200;
 
 const INTERFACE: &str = "bench0";
 
-/// Measures each way of reporting in round.
+/// Measures each way of reporting in turn.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let (sender, receiver) = (Namespace::new("bench")?, Namespace::new("bench")?);
     connect(End::new(&sender, INTERFACE), End::new(&receiver, INTERFACE), Offloads::On)?;
@@ -116,7 +115,7 @@ fn cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Sends [`RATE`] segments a second, on so many connections in round, until stopped.
+/// Sends [`RATE`] segments a second, on so many connections in turn, until stopped.
 fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let socket = packet_socket()?;
     let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();
@@ -152,13 +151,10 @@ fn packet_socket() -> Result<PacketSocket> {
     ensure!(descriptor >= 0, "no packet socket: {}", io::Error::last_os_error());
     // SAFETY: just opened, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
-    let name = CString::new(INTERFACE)?;
-    // SAFETY: a C string.
-    let ifindex = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    // SAFETY: plain numbers, for which all zeroes is a value.
+    // SAFETY: plain numbers, for which all zeroes is a valid value.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
-    address.sll_ifindex = ifindex as i32;
+    address.sll_ifindex = ifindex(INTERFACE)? as i32;
     // SAFETY: the length is that of the address.
     let bound = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), size_of_val(&address) as libc::socklen_t)

@@ -13,13 +13,13 @@ use aya::{
     programs::{TestRun as _, TestRunAttrs, TestRunOptions, Xdp},
 };
 use pping_lab::{
-    Namespace, run,
+    Namespace, run, stay_on,
     veth::{End, Offloads, connect},
 };
 
 use crate::{
     exchanges, kernel,
-    measure::{Figure, stay_on},
+    measure::Figure,
     report::Report,
     watcher::{self, Watcher},
 };

@@ -128,16 +128,3 @@ pub(crate) fn cpu_time() -> Result<Duration> {
     ensure!(result == 0, "no CPU time of a thread: {}", io::Error::last_os_error());
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
-
-/// Pins this thread to a core.
-pub(crate) fn stay_on(cpu: usize) -> Result<()> {
-    // SAFETY: plain bits, for which all zeroes is a valid value.
-    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
-    // SAFETY: the length is that of the set; `CPU_SET` checks whether it has such a bit.
-    let result = unsafe {
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
-    };
-    ensure!(result == 0, "staying on CPU {cpu}: {}", io::Error::last_os_error());
-    Ok(())
-}

@@ -24,13 +24,13 @@ use pping::kernel::{
 };
 use pping_common::{abi::Direction, parse::Protocol};
 use pping_lab::{
-    Namespace, run,
+    Namespace, run, stay_on,
     veth::{End, Offloads, connect},
 };
 
 use crate::{
     forwarding::ifindex,
-    measure::{Figure, stay_on},
+    measure::Figure,
     report::Report,
     sweep::{FLOWS, send, with_room},
 };
@@ -160,7 +160,7 @@ fn pings(socket: &UdpSocket, work: Work, kernel: &mut Kernel, cpu: usize) -> Res
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            let result = stay_on(cpu).and_then(|()| work.go(kernel));
+            let result = stay_on(cpu).map_err(anyhow::Error::from).and_then(|()| work.go(kernel));
             is_done.store(true, Relaxed);
             result
         });

@@ -12,6 +12,7 @@
 //! round-trip times with a [`Capture`] of the same packets on the same interface.
 
 mod capture;
+mod cpu;
 mod disk;
 mod error;
 mod interrupt;
@@ -26,6 +27,7 @@ pub mod veth;
 mod wire;
 
 pub use capture::{Capture, Captured};
+pub use cpu::stay_on;
 pub use disk::on_small_disk;
 pub use error::{Error, Result};
 pub use interrupt::{Interrupt, uninterrupted};

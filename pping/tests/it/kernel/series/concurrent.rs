@@ -20,6 +20,7 @@ use pping_common::{
     parse::LinkType,
     rtt::{Method, Methods, Rules},
 };
+use pping_lab::stay_on;
 
 use super::{
     Ip, Sums, TCP, Tcp,
@@ -57,7 +58,7 @@ fn run_on_all_cpus(
             .map(|(cpu, program)| {
                 let (packet, is_enough) = (&packet, &is_enough);
                 scope.spawn(move || {
-                    stay_on(cpu);
+                    stay_on(cpu).unwrap();
                     let mut count = 0;
                     while !is_enough.load(Ordering::SeqCst) {
                         if room.load(Ordering::SeqCst) <= 0 {
@@ -80,16 +81,6 @@ fn run_on_all_cpus(
     });
     meanwhile(kernel);
     counts
-}
-
-/// Pins the calling thread to a CPU.
-fn stay_on(cpu: usize) {
-    // SAFETY: a set of CPUs is a plain bit mask, for which all zeroes is the empty one.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `cpu` is below the size of the set.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
-    // SAFETY: a valid set, with its size.
-    assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }, 0);
 }
 
 #[test]
