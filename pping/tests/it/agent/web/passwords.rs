@@ -4,11 +4,11 @@ use std::{
     fs,
     io::Write as _,
     net::TcpStream,
-    thread,
     time::{Duration, Instant},
 };
 
 use super::Served;
+use crate::agent::monitor::wait_until;
 
 /// `correct horse` and `zwei:Wörter`, hashed by another implementation.
 pub(super) const USERS: &str = "basic_auth_users:\n  \
@@ -60,8 +60,7 @@ fn web_a_withdrawn_password_is_rejected() {
         USERS.lines().filter(|line| !line.contains("alice")).collect::<Vec<_>>().join("\n"),
     )
     .unwrap();
-    thread::sleep(Duration::from_millis(1_200));
-    assert_eq!(status(&served, "alice", "correct horse"), 401);
+    wait_until("the file is read again", || status(&served, "alice", "correct horse") == 401);
     assert_eq!(status(&served, "bob", "zwei:Wörter"), 200);
 }
 

@@ -10,6 +10,7 @@ use std::{
 use pping::http::Server;
 
 use super::Served;
+use crate::agent::monitor::wait_until;
 
 /// Requests a page and reads its beginning. Returns how much was read, and the length of the whole.
 fn begin(address: SocketAddr) -> (TcpStream, usize, usize) {
@@ -42,9 +43,7 @@ fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
     let idle = TcpStream::connect(address).unwrap();
     thread::scope(|scope| {
         let stopped = scope.spawn(|| stop(served.server));
-        // The server is stopping by now, and accepts no connection.
-        thread::sleep(Duration::from_millis(300));
-        assert!(TcpStream::connect(address).is_err());
+        wait_until("no connection is accepted", || TcpStream::connect(address).is_err());
         let mut page = Vec::new();
         reader.read_to_end(&mut page).unwrap();
         assert_eq!(page.len(), length);

@@ -1,14 +1,9 @@
 //! TLS as curl sees it.
 
-use std::{
-    fs,
-    path::Path,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, thread, time::Duration};
 
 use super::{Served, certificates::Authority};
-use crate::agent::monitor::{PATIENCE, repository, tool};
+use crate::agent::monitor::{repository, tool, wait_until};
 
 const TLS: &str = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n";
 
@@ -100,7 +95,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
     let new = Authority::new("new");
     new.write(&served.file("new.pem"));
     new.issue(served.directory.path(), "server", &["localhost"]);
-    until("the new certificate is used", || status("new.pem") == 200);
+    wait_until("the new certificate is used", || status("new.pem") == 200);
     assert_eq!(status("ca.pem"), 0);
 
     // An invalid file changes nothing, not even on request.
@@ -123,16 +118,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
     );
     fs::write(served.file("web.yml"), web_config).unwrap();
     served.server.reload(Some(&served.file("web.yml")));
-    until("the new file is used", || status("other.pem") == 200);
-}
-
-#[track_caller]
-fn until(what: &str, mut has_happened: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !has_happened() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        thread::sleep(Duration::from_millis(100));
-    }
+    wait_until("the new file is used", || status("other.pem") == 200);
 }
 
 #[test]
