@@ -33,11 +33,12 @@ use super::{
     objects,
     pins::{self, Pins},
     series::{self, SeriesTable},
+    signals,
     sweep::{self, Sweeper},
 };
 use crate::kernel::Error;
 
-/// Attempts to load a program while signals come in; as many as libbpf makes.
+/// Attempts to load a program that is interrupted; as many as libbpf makes.
 const LOAD_ATTEMPTS: u32 = 5;
 
 /// The kernel programs and their maps, loaded but not attached.
@@ -154,6 +155,7 @@ pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
+    let _held = signals::hold()?;
     let features = features(options)?;
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
@@ -329,8 +331,8 @@ fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads until no signal comes in between: the verifier gives up with `EAGAIN` when one is pending, which says
-/// nothing about the program. The handler runs before the next attempt.
+/// Loads until nothing comes in between. Signals are held, but a process that is stopped, frozen or traced is interrupted all the
+/// same, and the verifier gives up with `EAGAIN`, which says nothing about the program.
 fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
     for _ in 1..LOAD_ATTEMPTS {
         match load() {

@@ -20,6 +20,7 @@ pub mod pins;
 pub mod runs;
 pub mod selection;
 pub mod series;
+mod signals;
 pub mod sweep;
 
 pub use error::Error;

@@ -23,6 +23,7 @@ mod rig;
 mod series;
 mod settings;
 mod shapes;
+mod signals;
 mod sweep;
 mod talk;
 mod twin;
