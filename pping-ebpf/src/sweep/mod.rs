@@ -2,13 +2,11 @@
 
 mod queries;
 mod reports;
+mod walk;
 
-use core::{ffi::c_void, ptr};
+use core::ffi::c_void;
 
-use aya_ebpf::{
-    EbpfContext,
-    helpers::{bpf_for_each_map_elem, bpf_ktime_get_ns},
-};
+use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Counters, SeriesSelector, SweepRequest},
@@ -17,6 +15,7 @@ use pping_common::{
     table::{Entry, Slot, idle},
 };
 
+use self::walk::{END, GO_ON, Visit, walk};
 use crate::{
     aggregate, config,
     launder::{launder, launder_ptr},
@@ -24,10 +23,6 @@ use crate::{
     maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
     sync, table,
 };
-
-/// What a callback returns to go on with the next element, and to end the walk.
-const GO_ON: i64 = 0;
-const END: i64 = 1;
 
 /// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
 #[inline(always)]
@@ -110,16 +105,6 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 fn visit_one<A: Flows>(slot: Slot) {
     fold::<A>(slot);
     finish::<A>(slot);
-}
-
-type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
-
-#[inline(always)]
-fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
-    // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.
-    unsafe {
-        bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
-    }
 }
 
 extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {

@@ -7,7 +7,7 @@ use pping_common::{
     flow::{Ipv4, Ipv6},
 };
 
-use super::GO_ON;
+use super::walk::GO_ON;
 use crate::{
     maps::{self, Flows},
     sync,

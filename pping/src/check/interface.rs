@@ -2,7 +2,7 @@
 
 use pping_common::parse::LinkType;
 
-use super::report::Check;
+use super::{report::Check, shell::quoted};
 use crate::{
     config::Live,
     kernel::{
@@ -82,7 +82,7 @@ pub(super) fn interface(interface: &Interface) -> Check {
         (false, _) => Check::degraded(
             "interface",
             format!("down, {frames}{driver}"),
-            format!("ip link set dev {} up: no packets pass until then", super::quoted(&link.name)),
+            format!("ip link set dev {} up: no packets pass until then", quoted(&link.name)),
         ),
     }
 }

@@ -10,6 +10,7 @@ mod pins;
 mod privileges;
 mod programs;
 mod report;
+mod shell;
 mod table;
 
 use std::io::{self, IsTerminal as _};
@@ -112,23 +113,5 @@ fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), c
             Ok((Config::try_from(typed)?, Check::missing("configuration", error.to_string(), remedy)))
         }
         Err(error) => Err(error),
-    }
-}
-
-/// A name as a shell takes it.
-fn quoted(name: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@+,".contains(letter);
-    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_that_a_shell_would_change_are_quoted() {
-        assert_eq!(quoted("eth0.100@br-x"), "eth0.100@br-x");
-        assert_eq!(quoted("a$b"), "'a$b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{quoted, report::Check};
+use super::{report::Check, shell::quoted};
 use crate::{config::Ingress, kernel::inspect::ethtool};
 
 /// The names of GRO in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).

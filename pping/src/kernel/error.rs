@@ -124,3 +124,12 @@ impl From<rtnetlink::Error> for Error {
         Self::Netlink(error.into())
     }
 }
+
+/// The last word of a chain of errors, which is the kernel's.
+pub(super) fn innermost(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

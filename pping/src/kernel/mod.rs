@@ -14,6 +14,7 @@ pub mod interfaces;
 pub mod labels;
 pub mod ledger;
 pub mod load;
+pub mod lookup;
 mod memory;
 mod objects;
 pub mod pins;

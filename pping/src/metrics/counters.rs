@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use pping_common::{
@@ -18,7 +18,6 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use super::Fill;
 use crate::{
     records::{direction_name, method_name, untracked_name},
     snapshot::{ProgramRuns, Snapshot},
@@ -50,6 +49,23 @@ const RCODES: [&str; 16] = [
 /// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
 const COMMON_RCODES: usize = 6;
 
+/// What the agent itself lost, and how full the kernel's maps are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// Records that were dropped on their way to the output.
+    pub lines_lost: u64,
+    /// The highest number of flows per address family.
+    pub max_flows: u32,
+    /// The number of groups in the kernel.
+    pub groups: u32,
+    /// The highest number of groups.
+    pub max_groups: u32,
+    /// The number of series in the kernel.
+    pub series: u32,
+    /// The highest number of series.
+    pub max_series: u32,
+}
+
 /// The latest values, which the agent replaces once a second.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latest {
@@ -66,7 +82,7 @@ pub(super) struct CountersCollector(pub(super) State);
 
 impl Collector for CountersCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let latest = super::lock(&self.0).clone();
+        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for family in families(&latest) {
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
             for (labels, value) in &family.series {

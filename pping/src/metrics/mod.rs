@@ -24,6 +24,7 @@ use std::{
 };
 
 use classic::to_classic;
+pub use counters::Fill;
 use groups::Groups;
 pub use ledger::{Ledger, Storage};
 use page::Writer;
@@ -35,23 +36,6 @@ use crate::{
     groups::SeriesName,
     snapshot::{ProgramRuns, Snapshot},
 };
-
-/// What the agent itself lost, and how full the kernel's maps are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fill {
-    /// Records that were dropped on their way to the output.
-    pub lines_lost: u64,
-    /// The highest number of flows per address family.
-    pub max_flows: u32,
-    /// The number of groups in the kernel.
-    pub groups: u32,
-    /// The highest number of groups.
-    pub max_groups: u32,
-    /// The number of series in the kernel.
-    pub series: u32,
-    /// The highest number of series.
-    pub max_series: u32,
-}
 
 /// All metrics. Cloning gives another handle to the same ones.
 #[derive(Clone)]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use syn::{Attribute, Item, ItemMod, UseTree, visit::Visit};
+use syn::{Attribute, Item, ItemMod, UseTree, Visibility, visit::Visit};
 
 use super::Graph;
 
@@ -197,10 +197,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_mod(&mut self, _: &'ast ItemMod) {}
 
+    /// Who may use something is not who does.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let segments: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        let is_relative = matches!(segments[0].as_str(), "crate" | "self" | "super") && segments.len() > 1;
-        if is_relative && let Some(absolute) = self.absolute(&segments) {
+        if segments.len() > 1
+            && let Some(absolute) = self.absolute(&segments)
+        {
             self.module.mentioned.push(absolute);
         }
         syn::visit::visit_path(self, path);

@@ -13,17 +13,11 @@ use crate::environment;
 /// The crates that people read from top to bottom.
 const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];
 
-/// Circles that are still there. Each is a file that defines what the files of a folder share, and uses them as well.
-const KNOWN: [&str; 2] = [
-    "pping: kernel::load, kernel::pins, kernel::series, kernel::sweep",
-    "pping: kernel::attach, kernel::attach::clsact, kernel::attach::clsact::leftovers",
-];
-
 /// Modules by name, each with those that it uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Prints the graph of each crate, by top-level modules or by files, and fails on a circle between files that is not [`KNOWN`], and on a
-/// known one that is gone.
+/// Prints the graph of each crate, by top-level modules or by files, and fails on a circle between
+/// files.
 pub(crate) fn run(by_file: bool) -> Result<()> {
     let mut found = Vec::new();
     for name in CRATES {
@@ -40,15 +34,7 @@ pub(crate) fn run(by_file: bool) -> Result<()> {
             circles::circles(&files).into_iter().map(|circle| format!("{name}: {}", circle.join(", "))),
         );
     }
-    let new: Vec<_> =
-        found.iter().filter(|circle| !KNOWN.contains(&circle.as_str())).map(String::as_str).collect();
-    ensure!(new.is_empty(), "modules that use each other in a circle:\n  {}", new.join("\n  "));
-    let gone: Vec<_> = KNOWN.into_iter().filter(|known| found.iter().all(|circle| circle != known)).collect();
-    ensure!(
-        gone.is_empty(),
-        "circles that are gone, and have to leave the list of known ones:\n  {}",
-        gone.join("\n  ")
-    );
+    ensure!(found.is_empty(), "modules that use each other in a circle:\n  {}", found.join("\n  "));
     Ok(())
 }
 

@@ -4,15 +4,14 @@ use aya::programs::{XdpMode, xdp::XdpLink};
 use pping_common::abi::Direction;
 
 use super::{
-    AttachPoint, Held, Target, innermost,
+    AttachPoint,
+    attachment::AttachedLink,
     pinned::adopt,
+    target::Target,
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, describe_occupant, is_busy},
 };
-use crate::{
-    kernel::Error,
-    kernel::load::{self, Kernel},
-};
+use crate::kernel::{Error, error::innermost, load::Kernel, lookup};
 
 /// Continues with a pinned link at ingress, if there is one of these attach points. Other pinned links at ingress are
 /// removed, since packets would be counted twice.
@@ -20,7 +19,7 @@ pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     attach_points: &[AttachPoint],
-) -> Result<Option<(AttachPoint, Held)>, Error> {
+) -> Result<Option<(AttachPoint, AttachedLink)>, Error> {
     let Target { link, pins: Some(pins), .. } = target else { return Ok(None) };
     let path = |direction, attach_point| pins.link(link.ifindex, direction, attach_point);
     let found = attach_points.iter().copied().find(|&it| path(Direction::Ingress, it).exists());
@@ -30,15 +29,15 @@ pub(super) fn adopt_ingress(
     let Some(attach_point) = found else { return Ok(None) };
     let path = path(Direction::Ingress, attach_point);
     let is_adopted = if attach_point.is_xdp() {
-        let program = load::xdp(&mut kernel.programs)?;
+        let program = lookup::xdp(&mut kernel.programs)?;
         adopt(&path, |found| {
             let id = program.attach_to_link(XdpLink::try_from(found)?)?;
             Ok(program.take_link(id)?.try_into()?)
         })
     } else {
-        adopt_tc(load::classifier(&mut kernel.programs, load::tc_program(Direction::Ingress))?, &path)
+        adopt_tc(lookup::classifier(&mut kernel.programs, lookup::tc_program(Direction::Ingress))?, &path)
     };
-    Ok(is_adopted.then_some((attach_point, Held::Pinned(path))))
+    Ok(is_adopted.then_some((attach_point, AttachedLink::Pinned(path))))
 }
 
 /// Attaches at the first of these attach points that the kernel accepts.
@@ -46,7 +45,7 @@ pub(super) fn attach_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     attach_points: &[AttachPoint],
-) -> Result<(AttachPoint, Held), Error> {
+) -> Result<(AttachPoint, AttachedLink), Error> {
     let (mode, others) = match attach_points {
         [AttachPoint::XdpNative, others @ ..] => (XdpMode::Driver, others),
         [AttachPoint::XdpGeneric, others @ ..] => (XdpMode::Skb, others),

@@ -2,83 +2,28 @@
 //! clsact filters on kernels without TCX: those of a run that was killed are removed by the next one.
 
 mod attach_point;
+mod attachment;
 mod clsact;
 mod ingress;
 mod pinned;
 mod rtnetlink;
+mod target;
 mod tc;
 mod xdp;
 
-use std::{
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-};
-
-use aya::programs::xdp::XdpLink;
 use pping_common::abi::Direction;
 
+use self::target::Target;
 pub use self::{
     attach_point::{AttachPoint, AttachPoints},
+    attachment::Attachment,
     clsact::{
         leftovers::{self, Removed},
         run::Owner,
     },
 };
-use super::{
-    detach,
-    interfaces::Link,
-    load::Kernel,
-    pins::{self, Pins},
-};
+use super::{interfaces::Link, load::Kernel, pins::Pins};
 use crate::kernel::Error;
-
-/// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
-pub struct Attachment {
-    /// Where.
-    pub attach_points: AttachPoints,
-    links: [Held; 2],
-}
-
-enum Held {
-    Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
-    Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
-    Clsact(#[expect(dead_code, reason = "is removed when dropped")] clsact::Filter),
-    Pinned(PathBuf),
-}
-
-/// Where to attach, and for whom.
-struct Target<'a> {
-    link: &'a Link,
-    /// Where links are pinned, if they are.
-    pins: Option<&'a Pins>,
-    owner: &'a mut Owner,
-    /// Whether there is a clsact discipline that a run before this one made and nobody else knows to remove.
-    has_discipline: bool,
-}
-
-impl Attachment {
-    /// Detaches, pinned or not.
-    ///
-    /// # Errors
-    /// When a pin cannot be removed.
-    pub fn detach(self) -> Result<(), Error> {
-        self.pinned().try_for_each(|path| {
-            // There is none to detach where the interface is gone; and the pin's removal detaches as well, if later.
-            if let Err(error) = detach::detach(path) {
-                tracing::debug!("{}: {error}", path.display());
-            }
-            pins::remove(path)
-        })
-    }
-
-    /// Where it is pinned.
-    pub fn pinned(&self) -> impl Iterator<Item = &Path> {
-        self.links.iter().filter_map(|link| match link {
-            Held::Pinned(path) => Some(path.as_path()),
-            Held::Tcx(_) | Held::Xdp(_) | Held::Clsact(_) => None,
-        })
-    }
-}
 
 /// Attaches to an interface: at ingress to the first of the attach points in `ingress` that works, of which
 /// [`AttachPoint::Tcx`] stands for tc, by whatever this kernel has. Pinned links continue with the present programs, without
@@ -119,13 +64,4 @@ fn tidy(link: &Link) -> bool {
             false
         }
     }
-}
-
-/// The last word of a chain of errors, which is the kernel's.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
 }

@@ -12,11 +12,7 @@ use aya::programs::{
     links::{FdLink, LinkError, PinnedLink},
 };
 
-use super::innermost;
-use crate::{
-    kernel::Error,
-    kernel::{bpf, pins},
-};
+use crate::kernel::{Error, bpf, error::innermost, pins};
 
 /// Why a link that is pinned cannot be gone on with.
 #[derive(Debug, thiserror::Error)]

@@ -10,32 +10,29 @@ use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 use pping_common::abi::Direction;
 
 use super::{
-    AttachPoint, Held, Target, clsact, innermost,
+    AttachPoint,
+    attachment::AttachedLink,
+    clsact,
     pinned::{adopt, pin_descriptor},
+    target::Target,
 };
-use crate::{
-    kernel::Error,
-    kernel::{
-        bpf,
-        features::Feature,
-        interfaces::Link,
-        load::{self, Kernel},
-    },
+use crate::kernel::{
+    Error, bpf, error::innermost, features::Feature, interfaces::Link, load::Kernel, lookup,
 };
 
 pub(super) fn attach_tc(
     kernel: &mut Kernel,
     target: &mut Target<'_>,
     direction: Direction,
-) -> Result<(AttachPoint, Held), Error> {
+) -> Result<(AttachPoint, AttachedLink), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
-    let program = load::classifier(&mut kernel.programs, load::tc_program(direction))?;
+    let program = lookup::classifier(&mut kernel.programs, lookup::tc_program(direction))?;
     if has_tcx {
         attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {
         let Target { link, owner, has_discipline, .. } = target;
         clsact::Filter::attach(program, link, direction, owner, *has_discipline)
-            .map(|filter| (AttachPoint::Clsact, Held::Clsact(filter)))
+            .map(|filter| (AttachPoint::Clsact, AttachedLink::Clsact(filter)))
             .map_err(|error| refused(link, &error))
     }
 }
@@ -44,13 +41,13 @@ fn attach_tcx(
     program: &mut SchedClassifier,
     target: &Target<'_>,
     direction: Direction,
-) -> Result<Held, Error> {
+) -> Result<AttachedLink, Error> {
     let Target { link, pins, .. } = target;
     let path = pins.map(|pins| pins.link(link.ifindex, direction, AttachPoint::Tcx));
     if let Some(path) = &path
         && adopt_tc(program, path)
     {
-        return Ok(Held::Pinned(path.clone()));
+        return Ok(AttachedLink::Pinned(path.clone()));
     }
     // The first in the row sees all packets, and lets them go on. Others may not: `TC_ACT_OK` is the end of the row.
     let attach = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
@@ -58,10 +55,10 @@ fn attach_tcx(
     };
     let attached = attach().map_err(|error| refused(link, &*error))?;
     match path {
-        None => Ok(Held::Tcx(attached)),
+        None => Ok(AttachedLink::Tcx(attached)),
         Some(path) => {
             pin_descriptor(attached.as_fd(), &path)?;
-            Ok(Held::Pinned(path))
+            Ok(AttachedLink::Pinned(path))
         }
     }
 }

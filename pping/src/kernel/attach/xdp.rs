@@ -15,17 +15,13 @@ use aya::{
 use pping_common::abi::Direction;
 
 use super::{
-    AttachPoint, Held, Target, innermost,
+    AttachPoint,
+    attachment::AttachedLink,
     pinned::pin,
     rtnetlink::{Rtnetlink, attribute},
+    target::Target,
 };
-use crate::{
-    kernel::Error,
-    kernel::{
-        interfaces::Link,
-        load::{self, Kernel},
-    },
-};
+use crate::kernel::{Error, error::innermost, interfaces::Link, load::Kernel, lookup};
 
 /// Why a program is not attached.
 pub(super) enum Refused {
@@ -58,18 +54,18 @@ pub(super) fn attach_xdp(
     kernel: &mut Kernel,
     target: &Target<'_>,
     mode: XdpMode,
-) -> Result<(AttachPoint, Held), Refused> {
+) -> Result<(AttachPoint, AttachedLink), Refused> {
     let attach_point = if mode == XdpMode::Driver { AttachPoint::XdpNative } else { AttachPoint::XdpGeneric };
-    let program = load::xdp(&mut kernel.programs)?;
+    let program = lookup::xdp(&mut kernel.programs)?;
     let Target { link, pins, .. } = target;
     let Some(pins) = pins else {
         let id = program.attach_to_if_index(link.ifindex, mode)?;
-        return Ok((attach_point, Held::Xdp(program.take_link(id)?)));
+        return Ok((attach_point, AttachedLink::Xdp(program.take_link(id)?)));
     };
     let path = pins.link(link.ifindex, Direction::Ingress, attach_point);
     let id = program.attach_to_if_index(link.ifindex, mode)?;
     pin(program.take_link(id)?.try_into(), &path)?;
-    Ok((attach_point, Held::Pinned(path)))
+    Ok((attach_point, AttachedLink::Pinned(path)))
 }
 
 /// Whether somebody else has the attach point.

@@ -25,7 +25,7 @@ use std::{
 
 use aya::{
     Ebpf,
-    maps::{HashMap, Map, MapData, MapError, Queue},
+    maps::{HashMap, MapData, MapError, Queue},
 };
 use pping_common::{
     abi::{Control, Direction, RttEvent, Series, SeriesKey, Tally},
@@ -35,7 +35,7 @@ use pping_common::{
 
 use self::shared::{key, life, tally, used, wait_for_programs};
 use super::{
-    load::take_map,
+    lookup::{array, take_map},
     memory::{Array, Elements, Parts},
 };
 use crate::kernel::Error;
@@ -354,12 +354,5 @@ fn absent_is_fine(error: MapError) -> Result<(), MapError> {
         MapError::KeyNotFound => Ok(()),
         MapError::SyscallError(error) if error.io_error.kind() == io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
-    }
-}
-
-pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
-    match take_map(programs, name)? {
-        Map::Array(map) => Ok(map),
-        _ => Err(Error::Load { what: name.to_owned(), source: "it is no array".into() }),
     }
 }

@@ -1,6 +1,6 @@
 //! `jsonl`: one JSON object a line. `json`: an array of them. `docs/schema/record.json` is their schema.
 
-use super::Encoder;
+use super::encoder::Encoder;
 use crate::{output::Framing, records::Record};
 
 /// Writes JSON lines.

@@ -1,30 +1,13 @@
 //! The formats of records, one a file.
 
+mod encoder;
 mod jsonl;
 mod ppviz;
 mod standard;
 
+pub use self::encoder::Encoder;
 use super::Record;
-use crate::{
-    config::Format,
-    output::{Batch, Framing},
-};
-
-/// A format of records.
-pub trait Encoder: Send {
-    /// Appends a record to `out`; nothing if the format does not have such records.
-    fn encode(&mut self, record: &Record, out: &mut Vec<u8>);
-
-    /// What a file needs around its records.
-    fn framing(&self) -> Framing {
-        Framing::LINES
-    }
-
-    /// Adds a record to a batch.
-    fn append(&mut self, record: &Record, batch: &mut Batch) {
-        batch.push(self.framing(), |out| self.encode(record, out));
-    }
-}
+use crate::config::Format;
 
 /// `none`: writes nothing.
 struct Nothing;

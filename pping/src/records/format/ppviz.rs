@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use pping_common::limits::SECOND;
 
-use super::Encoder;
+use super::encoder::Encoder;
 use crate::records::Record;
 
 /// Writes a line per sample: time, RTT, lowest RTT so far, and the flow.

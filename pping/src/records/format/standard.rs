@@ -5,7 +5,7 @@ use std::io::Write as _;
 use jiff::{Timestamp, tz::TimeZone};
 use pping_common::limits::SECOND;
 
-use super::Encoder;
+use super::encoder::Encoder;
 use crate::records::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
 
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.

@@ -6,7 +6,10 @@ use aya::programs::{XdpMode, xdp::XdpLinkId};
 use clap::Parser as _;
 use pping::{
     config::{Arguments, Config},
-    kernel::load::{self, Kernel, LoadOptions},
+    kernel::{
+        load::{self, Kernel, LoadOptions},
+        lookup,
+    },
 };
 use pping_lab::{Process, Topology, run};
 use serde_json::Value;
@@ -30,7 +33,7 @@ impl Foreign {
         let config = Config::try_from(arguments).unwrap();
         let settings = LoadOptions { rules: config.rules, ..LoadOptions::DEFAULT };
         let mut kernel = load::load(&settings, true).unwrap();
-        let program = load::xdp(&mut kernel.programs).unwrap();
+        let program = lookup::xdp(&mut kernel.programs).unwrap();
         let number = program.info().unwrap().id();
         let _: XdpLinkId =
             ok(topology.router().enter(|| program.attach(Topology::WAN, XdpMode::Driver))).unwrap();

@@ -13,7 +13,7 @@ use pping::kernel::{
     features::{Feature, Without},
     interfaces::Link,
     load::{self, Kernel, LoadOptions},
-    sweep,
+    lookup, sweep,
 };
 use pping_common::{
     abi::{Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
@@ -166,15 +166,15 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let programs = &mut kernel.programs;
     let result = match program {
         Program::Xdp => {
-            let xdp = load::xdp(programs).unwrap();
+            let xdp = lookup::xdp(programs).unwrap();
             // Only when needed: verifying takes longer than most tests.
             if xdp.fd().is_err() {
                 xdp.load().unwrap();
             }
             xdp.test_run(options)
         }
-        Program::Ingress => load::classifier(programs, "pping_ingress").unwrap().test_run(options),
-        Program::Egress => load::classifier(programs, "pping_egress").unwrap().test_run(options),
+        Program::Ingress => lookup::classifier(programs, "pping_ingress").unwrap().test_run(options),
+        Program::Egress => lookup::classifier(programs, "pping_egress").unwrap().test_run(options),
     };
     let result = match result {
         Ok(result) => result,

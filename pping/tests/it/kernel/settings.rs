@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pping::kernel::{
     features::{Feature, Without},
     load::{self, Kernel, LoadOptions},
+    lookup,
 };
 use pping_common::{
     abi::Emit,
@@ -25,9 +26,11 @@ fn assert_within_budget(kernel: &mut Kernel, settings: &LoadOptions) {
     let sweep = kernel.sweeper.program();
     for name in ["pping_xdp", "pping_ingress", "pping_egress", sweep] {
         let info = match name {
-            "pping_xdp" => load::xdp(&mut kernel.programs).unwrap().info(),
-            "pping_ingress" | "pping_egress" => load::classifier(&mut kernel.programs, name).unwrap().info(),
-            _ => load::sweep_program(&mut kernel.programs, name).unwrap().info(),
+            "pping_xdp" => lookup::xdp(&mut kernel.programs).unwrap().info(),
+            "pping_ingress" | "pping_egress" => {
+                lookup::classifier(&mut kernel.programs, name).unwrap().info()
+            }
+            _ => lookup::sweep_program(&mut kernel.programs, name).unwrap().info(),
         };
         let verified = info.unwrap().verified_instruction_count().unwrap();
         assert!(verified > 0 && verified < BUDGET, "{name}: {verified} with {settings:?}");

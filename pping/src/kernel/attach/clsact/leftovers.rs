@@ -5,10 +5,9 @@ use std::{collections::BTreeSet, fmt, io};
 use pping_common::abi::Direction;
 
 use super::{
-    is_gone,
     name::Name,
     run::{Run, Turn},
-    traffic_control::TrafficControl,
+    traffic_control::{TrafficControl, is_gone},
 };
 
 /// What was removed from an interface.

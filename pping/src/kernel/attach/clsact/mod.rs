@@ -20,10 +20,9 @@ use pping_common::abi::Direction;
 use self::{
     name::Name,
     run::{Owner, Sign, Turn},
-    traffic_control::TrafficControl,
+    traffic_control::{TrafficControl, is_gone},
 };
-use super::innermost;
-use crate::kernel::interfaces::Link;
+use crate::kernel::{error::innermost, interfaces::Link};
 
 /// The kernel gives priorities from here on (`tc_new_tfilter` of `net/sched/cls_api.c`), so whoever has a lower one gave it by
 /// hand, and comes first.
@@ -130,10 +129,4 @@ fn remove_unused_discipline(control: &mut TrafficControl, ifindex: u32) -> io::R
         Err(error) if is_gone(&error) => Ok(false),
         removed => removed.map(|()| true),
     }
-}
-
-/// Whether there is nothing to remove any more: the kernel says one of these of an interface, a discipline or a filter that
-/// went meanwhile.
-fn is_gone(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::EINVAL))
 }

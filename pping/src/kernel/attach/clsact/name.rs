@@ -5,7 +5,7 @@ use std::fmt;
 use pping_common::abi::Direction;
 
 use super::run::Run;
-use crate::kernel::load;
+use crate::kernel::lookup;
 
 /// Says that pping made the discipline.
 const DISCIPLINE: &str = "+qdisc";
@@ -25,7 +25,7 @@ impl Name {
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (program, rest) = text.split_once('/')?;
         let direction =
-            Direction::ALL.into_iter().find(|&direction| load::tc_program(direction) == program)?;
+            Direction::ALL.into_iter().find(|&direction| lookup::tc_program(direction) == program)?;
         let number = rest.strip_suffix(DISCIPLINE);
         Some(Self { direction, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
     }
@@ -34,7 +34,7 @@ impl Name {
 impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let discipline = if self.has_discipline { DISCIPLINE } else { "" };
-        write!(formatter, "{}/{}{discipline}", load::tc_program(self.direction), self.run)
+        write!(formatter, "{}/{}{discipline}", lookup::tc_program(self.direction), self.run)
     }
 }
 

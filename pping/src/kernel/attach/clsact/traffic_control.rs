@@ -186,3 +186,9 @@ fn text(answer: &[u8], kind: u16) -> Option<String> {
     let attributes = answer.get(TcHeader::default().buffer_len()..)?;
     attribute(attributes, kind).and_then(|value| parse_string(value).ok())
 }
+
+/// Whether there is nothing to remove any more: the kernel says one of these of an interface, a discipline or a filter that
+/// went meanwhile.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::EINVAL))
+}

@@ -1,5 +1,8 @@
 //! Loading the kernel programs.
 
+mod loaded;
+mod options;
+
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
     io::ErrorKind,
@@ -8,31 +11,27 @@ use std::{
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
-    maps::{Array, HashMap, LpmTrie, MapData, MapError, PerCpuArray, RingBuf},
-    programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
+    maps::{Array, HashMap, LpmTrie, MapError, PerCpuArray, RingBuf},
+    programs::{Program, ProgramError},
 };
 use pping_common::{
-    abi::{Counters, Direction, Emit, PINNED_MAPS},
-    group::Grouping,
-    limits::{
-        DEFAULT_MAX_FLOWS, LEASE_SECONDS, MAX_DNS_PORTS, MAX_LABELLED_PREFIXES,
-        MAX_LABELLED_PREFIXES_COUNTED, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
-    },
-    parse::{Decap, Scope},
-    rtt::{Method, Rules},
+    abi::PINNED_MAPS,
+    limits::{LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, RESERVED_SERIES},
+    parse::Scope,
     table::{self, Table},
 };
 
+pub use self::{loaded::Kernel, options::LoadOptions};
 use super::{
     clock,
-    features::{Feature, Features, Without},
+    features::{Feature, Features},
     interface_ids::InterfaceIds,
-    labels::Prefixes,
     ledger::LedgerMap,
+    lookup::{array, refused, sweep_program, take_map},
     memory::Elements,
     objects,
     pins::{self, Pins},
-    series::{self, SeriesTable},
+    series::SeriesTable,
     signals,
     sweep::{self, Sweeper},
 };
@@ -40,106 +39,6 @@ use crate::kernel::Error;
 
 /// Attempts to load a program that is interrupted; as many as libbpf makes.
 const LOAD_ATTEMPTS: u32 = 5;
-
-/// The kernel programs and their maps, loaded but not attached.
-pub struct Kernel {
-    /// The programs.
-    pub programs: Ebpf,
-    /// What they report.
-    pub events: RingBuf<MapData>,
-    /// What they count, by interface id.
-    pub counters: PerCpuArray<MapData, Counters>,
-    /// The interfaces they watch.
-    pub interface_ids: InterfaceIds,
-    /// The addresses that they take for this host's.
-    pub local_addresses: HashMap<MapData, [u8; 16], u8>,
-    /// What they aggregate.
-    pub series: SeriesTable,
-    /// The labels of prefixes, until somebody takes them to look after.
-    pub labels: Option<Prefixes>,
-    /// The prefixes that they leave out.
-    pub excluded: Prefixes,
-    /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
-    pub ledger: Option<LedgerMap>,
-    /// What goes through the flows.
-    pub sweeper: Sweeper,
-    /// What the kernel can do.
-    pub features: Features,
-    /// What the programs were loaded with.
-    pub options: LoadOptions,
-}
-
-/// What is fixed when the programs are loaded.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadOptions {
-    /// Which events are reported.
-    pub emit: Emit,
-    /// What groups there are.
-    pub grouping: Grouping,
-    /// How many are told apart.
-    pub max_groups: u32,
-    /// Whether some prefixes are left out.
-    pub excludes: bool,
-    /// How to measure, and how often to record.
-    pub rules: Rules,
-    /// Ports that DNS servers listen at; 0 is none.
-    pub dns_ports: [u16; MAX_DNS_PORTS],
-    /// Flows per address family.
-    pub max_flows: u32,
-    /// Of those, how many need not have been answered by anybody.
-    pub max_unanswered: u32,
-    /// DNS queries per address family that may wait.
-    pub max_queries: u32,
-    /// The tunnels of which the inside is measured.
-    pub decap: Decap,
-    /// Whether the programs log what they do.
-    pub log: bool,
-    /// Series that pinned maps have room for, where there are any.
-    pub max_series: Option<u32>,
-    /// What not to use of what the kernel has.
-    pub without: Without,
-}
-
-impl LoadOptions {
-    /// Every sample of every flow, in one group.
-    pub const DEFAULT: Self = Self {
-        rules: Rules::UNLIMITED,
-        dns_ports: Scope::ALL.dns_ports,
-        max_flows: DEFAULT_MAX_FLOWS,
-        max_unanswered: DEFAULT_MAX_FLOWS / UNANSWERED_SHARE,
-        max_queries: MAX_QUERIES,
-        decap: Decap::NONE,
-        emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
-        grouping: Grouping::NONE,
-        max_groups: 1,
-        excludes: false,
-        log: false,
-        max_series: None,
-        without: Without::NOTHING,
-    };
-
-    /// Series that there is room for.
-    fn max_series(&self) -> u32 {
-        self.max_series.unwrap_or_else(|| self.series_wanted())
-    }
-
-    /// Flows for each CPU and address family that nobody need have answered.
-    fn unanswered_per_cpu(&self) -> Result<u32, Error> {
-        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
-        Ok((self.max_unanswered / cpus).max(1))
-    }
-
-    /// Whether DNS is measured.
-    fn has_dns(&self) -> bool {
-        self.rules.methods.has(Method::Dns)
-    }
-
-    /// Series that there should be room for.
-    pub(super) fn series_wanted(&self) -> u32 {
-        let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
-        RESERVED_SERIES + of_groups
-    }
-}
 
 /// Loads the programs; XDP only where it will be used, since not every kernel that can do without it can
 /// do with it.
@@ -301,7 +200,7 @@ fn open_with(
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         ledger: match pins {
             Some(_) => Some(LedgerMap::new(Elements::of(
-                series::array(&mut programs, "LEDGER")?,
+                array(&mut programs, "LEDGER")?,
                 (max_series + RESERVED_SERIES) as usize,
             )?)),
             None => None,
@@ -341,58 +240,4 @@ fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(),
         }
     }
     load()
-}
-
-/// The name of the tc program for a direction.
-pub(super) fn tc_program(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "pping_ingress",
-        Direction::Egress => "pping_egress",
-    }
-}
-
-/// One of the two tc programs.
-pub fn classifier<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
-    program_mut(programs, name)
-}
-
-/// The XDP program.
-pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
-    program_mut(programs, "pping_xdp")
-}
-
-/// One of the two sweeps, by [`Sweeper::program`].
-pub fn sweep_program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut RawTracePoint, Error> {
-    program_mut(programs, name)
-}
-
-/// A program to have a look at, or to run.
-pub(super) fn program<'a, P>(programs: &'a Ebpf, name: &str) -> Result<&'a P, Error>
-where
-    &'a P: TryFrom<&'a Program, Error = ProgramError>,
-{
-    programs
-        .program(name)
-        .ok_or_else(|| refused(name, "it is not part of this build"))?
-        .try_into()
-        .map_err(|error| refused(name, error))
-}
-
-fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
-where
-    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
-{
-    programs
-        .program_mut(name)
-        .ok_or_else(|| refused(name, "it is not part of this build"))?
-        .try_into()
-        .map_err(|error| refused(name, error))
-}
-
-pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<aya::maps::Map, Error> {
-    programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
-}
-
-pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::Load { what: what.to_owned(), source: source.into() }
 }

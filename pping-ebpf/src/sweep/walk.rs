@@ -1,0 +1,21 @@
+//! Walks through a map in the kernel (Linux 5.13).
+
+use core::{ffi::c_void, ptr};
+
+use aya_ebpf::helpers::bpf_for_each_map_elem;
+
+/// What a callback returns to go on with the next element, and to end the walk.
+pub(super) const GO_ON: i64 = 0;
+pub(super) const END: i64 = 1;
+
+/// A callback: it gets the map, a key, the value there, and what the walk was begun with, which is nothing.
+pub(super) type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
+
+/// Calls `visit` for each element of a map.
+#[inline(always)]
+pub(super) fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
+    // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.
+    unsafe {
+        bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
+    }
+}

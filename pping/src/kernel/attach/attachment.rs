@@ -1,0 +1,50 @@
+//! What is attached to an interface, and as long as it lives.
+
+use std::{
+    os::fd::OwnedFd,
+    path::{Path, PathBuf},
+};
+
+use aya::programs::xdp::XdpLink;
+
+use super::{AttachPoints, clsact};
+use crate::kernel::{Error, detach, pins};
+
+/// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
+pub struct Attachment {
+    /// Where.
+    pub attach_points: AttachPoints,
+    pub(super) links: [AttachedLink; 2],
+}
+
+/// One of its links.
+pub(super) enum AttachedLink {
+    Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
+    Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
+    Clsact(#[expect(dead_code, reason = "is removed when dropped")] clsact::Filter),
+    Pinned(PathBuf),
+}
+
+impl Attachment {
+    /// Detaches, pinned or not.
+    ///
+    /// # Errors
+    /// When a pin cannot be removed.
+    pub fn detach(self) -> Result<(), Error> {
+        self.pinned().try_for_each(|path| {
+            // There is none to detach where the interface is gone; and the pin's removal detaches as well, if later.
+            if let Err(error) = detach::detach(path) {
+                tracing::debug!("{}: {error}", path.display());
+            }
+            pins::remove(path)
+        })
+    }
+
+    /// Where it is pinned.
+    pub fn pinned(&self) -> impl Iterator<Item = &Path> {
+        self.links.iter().filter_map(|link| match link {
+            AttachedLink::Pinned(path) => Some(path.as_path()),
+            AttachedLink::Tcx(_) | AttachedLink::Xdp(_) | AttachedLink::Clsact(_) => None,
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! What is fixed when the programs are loaded.
+
+use pping_common::{
+    abi::Emit,
+    group::Grouping,
+    limits::{
+        DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
+    },
+    parse::{Decap, Scope},
+    rtt::{Method, Rules},
+};
+
+use crate::kernel::{Error, features::Without};
+
+/// What is fixed when the programs are loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Which events are reported.
+    pub emit: Emit,
+    /// What groups there are.
+    pub grouping: Grouping,
+    /// How many are told apart.
+    pub max_groups: u32,
+    /// Whether some prefixes are left out.
+    pub excludes: bool,
+    /// How to measure, and how often to record.
+    pub rules: Rules,
+    /// Ports that DNS servers listen at; 0 is none.
+    pub dns_ports: [u16; MAX_DNS_PORTS],
+    /// Flows per address family.
+    pub max_flows: u32,
+    /// Of those, how many need not have been answered by anybody.
+    pub max_unanswered: u32,
+    /// DNS queries per address family that may wait.
+    pub max_queries: u32,
+    /// The tunnels of which the inside is measured.
+    pub decap: Decap,
+    /// Whether the programs log what they do.
+    pub log: bool,
+    /// Series that pinned maps have room for, where there are any.
+    pub max_series: Option<u32>,
+    /// What not to use of what the kernel has.
+    pub without: Without,
+}
+
+impl LoadOptions {
+    /// Every sample of every flow, in one group.
+    pub const DEFAULT: Self = Self {
+        rules: Rules::UNLIMITED,
+        dns_ports: Scope::ALL.dns_ports,
+        max_flows: DEFAULT_MAX_FLOWS,
+        max_unanswered: DEFAULT_MAX_FLOWS / UNANSWERED_SHARE,
+        max_queries: MAX_QUERIES,
+        decap: Decap::NONE,
+        emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
+        grouping: Grouping::NONE,
+        max_groups: 1,
+        excludes: false,
+        log: false,
+        max_series: None,
+        without: Without::NOTHING,
+    };
+
+    /// Series that there is room for.
+    pub(super) fn max_series(&self) -> u32 {
+        self.max_series.unwrap_or_else(|| self.series_wanted())
+    }
+
+    /// Flows for each CPU and address family that nobody need have answered.
+    pub(super) fn unanswered_per_cpu(&self) -> Result<u32, Error> {
+        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
+        Ok((self.max_unanswered / cpus).max(1))
+    }
+
+    /// Whether DNS is measured.
+    pub(super) fn has_dns(&self) -> bool {
+        self.rules.methods.has(Method::Dns)
+    }
+
+    /// Series that there should be room for.
+    pub(in crate::kernel) fn series_wanted(&self) -> u32 {
+        let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
+        RESERVED_SERIES + of_groups
+    }
+}

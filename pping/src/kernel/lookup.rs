@@ -1,0 +1,71 @@
+//! The programs and maps of a loaded object by their names.
+
+use aya::{
+    Ebpf,
+    maps::{Map, MapData},
+    programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
+};
+use pping_common::abi::Direction;
+
+use crate::kernel::Error;
+
+/// The name of the tc program for a direction.
+pub(super) fn tc_program(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Ingress => "pping_ingress",
+        Direction::Egress => "pping_egress",
+    }
+}
+
+/// One of the two tc programs.
+pub fn classifier<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
+    program_mut(programs, name)
+}
+
+/// The XDP program.
+pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
+    program_mut(programs, "pping_xdp")
+}
+
+/// One of the two sweeps, by [`Sweeper::program`].
+pub fn sweep_program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut RawTracePoint, Error> {
+    program_mut(programs, name)
+}
+
+/// A program to have a look at, or to run.
+pub(super) fn program<'a, P>(programs: &'a Ebpf, name: &str) -> Result<&'a P, Error>
+where
+    &'a P: TryFrom<&'a Program, Error = ProgramError>,
+{
+    programs
+        .program(name)
+        .ok_or_else(|| refused(name, "it is not part of this build"))?
+        .try_into()
+        .map_err(|error| refused(name, error))
+}
+
+fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+where
+    &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
+{
+    programs
+        .program_mut(name)
+        .ok_or_else(|| refused(name, "it is not part of this build"))?
+        .try_into()
+        .map_err(|error| refused(name, error))
+}
+
+pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<Map, Error> {
+    programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
+}
+
+pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Load { what: what.to_owned(), source: source.into() }
+}
+
+pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
+    match take_map(programs, name)? {
+        Map::Array(map) => Ok(map),
+        _ => Err(Error::Load { what: name.to_owned(), source: "it is no array".into() }),
+    }
+}

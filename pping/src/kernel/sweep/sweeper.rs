@@ -1,0 +1,259 @@
+//! What goes through the flows and the queries.
+
+use aya::{
+    Ebpf, Pod,
+    maps::{HashMap, MapData, MapError},
+    programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
+};
+use pping_common::{
+    abi::SweepRequest,
+    dns::{Query, QueryKey, is_unanswered},
+    flow::{Ipv4, Ipv6},
+    limits::{
+        CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
+        UNANSWERED_IDLE_SECONDS,
+    },
+    table::{Bucket, Slot, idle},
+};
+
+use super::lap::Lap;
+use crate::kernel::{
+    Error, clock,
+    lookup::{self, array},
+    memory::{Array, Elements},
+    series::SeriesTable,
+};
+
+/// A map of queries.
+type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
+
+/// How many flows of a family a sweep comes to for what they sent, or a few more: the others have to wait for the next. A million
+/// that all send would take half of each second.
+pub const SHARE: usize = 1 << 16;
+
+/// Buckets that are mapped at a time: a megabyte of them.
+const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
+
+/// What to come to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// The flows that sent something, or [a share](SHARE) of them, those that may have been idle too long, and the queries that
+    /// have waited too long.
+    Due,
+    /// The same, without a limit.
+    AllDue,
+    /// All.
+    All,
+}
+
+/// What goes through the flows and the queries: a program that is told of many at a time (Linux 5.13), or one that is sent to
+/// each of them. To the kernel each of its runs is a test run, and needs no packet.
+pub struct Sweeper {
+    pub(in crate::kernel) walks: bool,
+    has_dns: bool,
+    request: Elements<SweepRequest>,
+    due: Elements<u64>,
+    tables: [Table; 2],
+}
+
+/// A family's flows.
+struct Table {
+    /// What an request to them is.
+    kind: u32,
+    /// Where they are.
+    index: Array<Bucket>,
+    /// How far they were come to.
+    lap: Lap,
+}
+
+impl Sweeper {
+    /// Takes the maps by which the program is told.
+    ///
+    /// # Errors
+    /// When they are not to be had.
+    pub(in crate::kernel) fn new(
+        programs: &mut Ebpf,
+        walks: bool,
+        has_dns: bool,
+        buckets: u32,
+    ) -> Result<Self, Error> {
+        let mut table = |kind, map| {
+            let index = Array::of(array(programs, map)?, buckets as usize);
+            Ok::<_, Error>(Table { kind, index, lap: Lap::default() })
+        };
+        Ok(Self {
+            tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
+            walks,
+            has_dns,
+            request: Elements::of(array(programs, "SWEEP_REQUEST")?, 1)?,
+            due: Elements::of(array(programs, "DUE")?, MAX_DUE as usize)?,
+        })
+    }
+
+    /// The name of the program.
+    pub fn program(&self) -> &'static str {
+        if self.walks { "pping_sweep" } else { "pping_sweep_one" }
+    }
+
+    pub(super) fn sweep(&mut self, programs: &Ebpf, series: &SeriesTable, of: Of) -> Result<(), Error> {
+        let of = if series.is_cutting_off() { Of::All } else { of };
+        self.run(programs, NOTHING)?;
+        if of != Of::All && series.has_lapsed() {
+            // It was too late to begin one.
+            return Ok(());
+        }
+        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
+        let sweep = unsafe { (*self.request.first()).sweep };
+        for table in 0..self.tables.len() {
+            self.tables[table].lap = self.visit(programs, &self.tables[table], sweep, of)?;
+        }
+        if !self.has_dns {
+            return Ok(());
+        }
+        if self.walks {
+            let kinds = [SweepRequest::QUERY_V4, SweepRequest::QUERY_V6];
+            return kinds
+                .into_iter()
+                .try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
+        }
+        let (v4, v6) = (SweepRequest::QUERY_V4, SweepRequest::QUERY_V6);
+        self.visit_queries(programs, "QUERIES_V4", of, |key| SweepRequest {
+            kind: v4,
+            query_v4: key,
+            ..NOTHING
+        })?;
+        self.visit_queries(programs, "QUERIES_V6", of, |key| SweepRequest {
+            kind: v6,
+            query_v6: key,
+            ..NOTHING
+        })
+    }
+
+    /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.
+    fn visit(&self, programs: &Ebpf, table: &Table, sweep: u32, of: Of) -> Result<Lap, Error> {
+        let &Table { kind, ref index, mut lap } = table;
+        let reach = lap.reach(sweep);
+        let mut share = if of == Of::Due { SHARE } else { usize::MAX };
+        let (first, mut next, mut noted) = (lap.next, lap.next, 0);
+        for start in (0..index.len()).step_by(BUCKETS) {
+            let buckets = index.part(start..start + BUCKETS)?;
+            for (number, bucket) in (start..).zip(buckets.iter()) {
+                // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and look again at what is told them.
+                let bucket = unsafe { bucket.read_volatile() };
+                let has_turn = number >= first && share > 0 || of != Of::Due;
+                for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
+                    let idle = idle(sweep, seen);
+                    let is_fresh = has_turn && idle <= reach;
+                    if tag == 0 || !is_fresh && !may_be_over(idle) && of != Of::All {
+                        continue;
+                    }
+                    share = share.saturating_sub(usize::from(is_fresh));
+                    self.note(programs, kind, Slot::new(number as u32, way), &mut noted)?;
+                }
+                if has_turn {
+                    next = number + 1;
+                }
+            }
+        }
+        if noted > 0 {
+            self.run(programs, SweepRequest { kind, due: noted as u32, ..NOTHING })?;
+        }
+        lap.come_to(next, index.len());
+        Ok(lap)
+    }
+
+    /// Notes a flow for the next run of the program, and runs it once there are enough.
+    fn note(&self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
+        if !self.walks {
+            return self.run(programs, SweepRequest { kind, due: slot.0, ..NOTHING });
+        }
+        if let Some(due) = self.due.get(*noted) {
+            // SAFETY: inside the mapping, which the program reads only while it is run here.
+            unsafe { due.write_volatile(u64::from(slot.0)) };
+            *noted += 1;
+        }
+        if *noted == self.due.len() {
+            self.run(programs, SweepRequest { kind, due: *noted as u32, ..NOTHING })?;
+            *noted = 0;
+        }
+        Ok(())
+    }
+
+    /// Sends the program to the queries that have waited too long, or to all of them.
+    fn visit_queries<A>(
+        &self,
+        programs: &Ebpf,
+        map: &str,
+        of: Of,
+        request: impl Fn(QueryKey<A>) -> SweepRequest,
+    ) -> Result<(), Error>
+    where
+        QueryKey<A>: Pod,
+    {
+        let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
+        let queries = Queries::<A>::try_from(map)?;
+        let now = clock::monotonic()?;
+        // Answers come all the time, and from a query that is gone the kernel goes on from the first: so there may be no end
+        // to them.
+        let found: Vec<_> = queries
+            .iter()
+            .take(MAX_QUERIES as usize)
+            .filter_map(Result::ok)
+            .filter(|(_, query)| of == Of::All || is_unanswered(query.since(), now))
+            .collect();
+        found.into_iter().try_for_each(|(key, _)| self.run(programs, request(key)))
+    }
+
+    fn run(&self, programs: &Ebpf, request: SweepRequest) -> Result<(), Error> {
+        let name = self.program();
+        // SAFETY: the mapping of one `SweepRequest`, which the program reads only while it is run here.
+        unsafe { self.request.first().write_volatile(request) };
+        lookup::program::<RawTracePoint>(programs, name)?
+            .test_run(RawTracePointRunOptions::new())
+            .map(drop)
+            .map_err(|error| lookup::refused(&format!("a run of {name}"), error))
+    }
+}
+
+/// Whether, for a flow that has been idle for so many sweeps, one of the times is over after which flows are deleted. Twice, as
+/// somebody may be in the way the first time.
+fn may_be_over(idle: u32) -> bool {
+    const RETRIES: u32 = 2;
+    const LIMITS: [u32; 3] = [CLOSED_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS, QUIC_IDLE_SECONDS];
+    let is_over = |seconds: u32| idle > seconds / SWEEP_INTERVAL_SECONDS;
+    is_over(IDLE_SECONDS) || LIMITS.iter().any(|&limit| is_over(limit) && !is_over(limit + RETRIES))
+}
+
+const NOTHING: SweepRequest = SweepRequest {
+    kind: SweepRequest::BEGIN,
+    due: 0,
+    sweep: 0,
+    reserved: 0,
+    query_v4: QueryKey {
+        client: Ipv4::ZERO,
+        server: Ipv4::ZERO,
+        client_port: 0,
+        server_port: 0,
+        id: 0,
+        interface: 0,
+    },
+    query_v6: QueryKey {
+        client: Ipv6::ZERO,
+        server: Ipv6::ZERO,
+        client_port: 0,
+        server_port: 0,
+        id: 0,
+        interface: 0,
+    },
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_looked_at_when_it_may_have_ended() {
+        let due: Vec<_> = (0..=IDLE_SECONDS + 3).filter(|&idle| may_be_over(idle)).collect();
+        assert_eq!(due, [11, 12, 31, 32, 61, 62, 301, 302, 303]);
+    }
+}

@@ -1,0 +1,22 @@
+//! What every format has.
+
+use crate::{
+    output::{Batch, Framing},
+    records::Record,
+};
+
+/// A format of records.
+pub trait Encoder: Send {
+    /// Appends a record to `out`; nothing if the format does not have such records.
+    fn encode(&mut self, record: &Record, out: &mut Vec<u8>);
+
+    /// What a file needs around its records.
+    fn framing(&self) -> Framing {
+        Framing::LINES
+    }
+
+    /// Adds a record to a batch.
+    fn append(&mut self, record: &Record, batch: &mut Batch) {
+        batch.push(self.framing(), |out| self.encode(record, out));
+    }
+}
