@@ -3,9 +3,14 @@
 tshark dissects each packet by itself, and only the protocols below: the layers are those in the bytes, not those that
 a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
 field that several layers have is listed in the same order, so the fields of the first IP header come first.
+
+Where PPING_DISSECTED names a folder, what tshark says of a capture is kept there, for the next who asks.
 """
 
+import contextlib
+import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 
@@ -16,6 +21,8 @@ import capture_quic
 import capture_tcp
 from capture_layers import EXTENSIONS, LINKS, measured_header
 from rules_base import Packet
+
+FOLDER = "PPING_DISSECTED"
 
 ABOVE_IP = {"tcp", "udp", "icmp", "icmpv6", "gre", "vxlan", "geneve", "gtp", "dns"}
 KNOWN = LINKS | EXTENSIONS | ABOVE_IP | {"frame", "ip", "ipv6", "data"}
@@ -66,36 +73,63 @@ class Line:
 
 def read(file, decap=()):
     """Yields the packets of a capture, looking into the given kinds of tunnels."""
-    command = ["tshark", "-n", "-r", file, "-T", "fields", "-E", "separator=/t", "-E", "occurrence=a"]
-    command += ["-d", "udp.port==8472,vxlan"]
+    folder = os.environ.get(FOLDER)
+    with contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory() as folder:
+        with open(dissected(file, folder), encoding="utf-8") as lines:
+            for text in lines:
+                packet = packet_of(Line(text), decap)
+                if packet is not None:
+                    yield packet
+
+
+def dissected(file, folder):
+    """A file in the folder with a line for each packet of a capture, and what tshark says of it."""
+    command = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-d", "udp.port==8472,vxlan"]
     for preference in PREFERENCES:
         command += ["-o", preference]
     for field in FIELDS:
         command += ["-e", field]
+    with open(file, "rb") as capture:
+        content = hashlib.sha256(capture.read())
+    # Another tshark may say something else.
+    tshark = os.stat(shutil.which("tshark") or "tshark")
+    content.update(repr((command, tshark.st_size, tshark.st_mtime_ns)).encode())
     with tempfile.TemporaryDirectory() as configuration:
         environment = os.environ | {"WIRESHARK_CONFIG_DIR": configuration}
-        with open(os.path.join(configuration, "disabled_protos"), "w", encoding="ascii") as disabled:
-            disabled.writelines(f"{protocol}\n" for protocol in unknown_protocols(environment))
-        # What tshark has to say besides (that it runs as root, say) matters only if it fails.
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-        ) as tshark:
-            for text in tshark.stdout:
-                packet = packet_of(Line(text), decap)
-                if packet is not None:
-                    yield packet
-            complaint = tshark.stderr.read()
-    # In a capture that is cut short in the middle of a packet those before it are fine.
-    if tshark.returncode != 0 and "cut short" not in complaint:
-        raise SystemExit(f"tshark failed on {file}: {complaint.strip()}")
+
+        def dissect(lines):
+            disabled = made_once(folder, "disabled_protos", lambda names: unknown_protocols(environment, names))
+            shutil.copy(disabled, configuration)
+            # What tshark has to say besides (that it runs as root, say) matters only if it fails. In a capture that is cut
+            # short in the middle of a packet those before it are fine.
+            ended = subprocess.run(
+                ["tshark", "-n", "-r", file, *command], stdout=lines, stderr=subprocess.PIPE, env=environment
+            )
+            complaint = ended.stderr.decode(errors="replace")
+            if ended.returncode != 0 and "cut short" not in complaint:
+                raise SystemExit(f"tshark failed on {file}: {complaint.strip()}")
+
+        return made_once(folder, content.hexdigest(), dissect)
 
 
-def unknown_protocols(environment):
-    """The filter names of all protocols of tshark that this file does not speak of."""
+def made_once(folder, name, make):
+    """A file in the folder, made by whoever is the first to want it."""
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as made:
+            make(made)
+        os.replace(made.name, path)
+    return path
+
+
+def unknown_protocols(environment, names):
+    """Writes the filter names of all protocols of tshark that this file does not speak of."""
     command = ["tshark", "-G", "protocols"]
     listing = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    names = {line.split("\t")[2] for line in listing.stdout.splitlines()}
-    return sorted(name for name in names if name not in KNOWN and not name.startswith("ipv6.routing."))
+    found = {line.split("\t")[2] for line in listing.stdout.splitlines()}
+    for name in sorted(found):
+        if name not in KNOWN and not name.startswith("ipv6.routing."):
+            names.write(f"{name}\n".encode("ascii"))
 
 
 def packet_of(line, decap):

@@ -1,6 +1,6 @@
 //! DNS in captures: which queries are pending, for how long by the time of the packets, and what is counted.
 
-use std::{fs::File, process::Command};
+use std::fs::File;
 
 use pping::{
     capture::{Capture, Packet, decompress},
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{
     captures::captures,
     made::{MILLISECOND, SECOND, START},
-    samples::WITNESS,
+    samples::witness,
 };
 use crate::frames::{Ip, UDP, dns, echo, v4, v6};
 
@@ -234,7 +234,7 @@ fn counts(capture: &File) -> Value {
 #[test]
 fn foreign_captures_count_what_the_witness_counts() {
     for capture in captures() {
-        let output = Command::new("python3").args([WITNESS, "--dns"]).arg(&capture).output().unwrap();
+        let output = witness().arg("--dns").arg(&capture).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(counts(&File::open(&capture).unwrap()), expected, "{}", capture.display());

@@ -15,6 +15,7 @@ use super::{
     captures::captures,
     generate,
     program::{Temporary, pping, stderr},
+    samples::keep_dissected,
 };
 
 const WITNESSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
@@ -39,14 +40,11 @@ fn records(capture: &Path, arguments: &str) -> String {
 /// Checks records with a script, and returns what it counted.
 #[track_caller]
 fn judge(interpreter: &Path, script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
-    let mut child = Command::new(interpreter)
-        .arg(format!("{WITNESSES}/{script}"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut judge = Command::new(interpreter);
+    judge.arg(format!("{WITNESSES}/{script}")).args(arguments);
+    keep_dissected(&mut judge);
+    let mut child =
+        judge.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(records.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{what}: {}", stderr(&output));
