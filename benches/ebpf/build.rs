@@ -2,14 +2,17 @@
 
 #[cfg(feature = "compiled")]
 fn main() -> Result<(), pping_ebpf_build::Error> {
+    use pping_ebpf_build::{Programs, Variant};
+
     for source in ["../../pping-common/src", "../../pping-ebpf"] {
         println!("cargo::rerun-if-changed={source}");
     }
-    pping_ebpf_build::compile(&pping_ebpf_build::Programs {
+    pping_ebpf_build::compile(&Programs {
         package_dir: ".",
         package: "pping-bench-programs",
         binary: "pping-baseline",
         features: &["pping-bench-programs/kernel"],
+        variants: &[Variant::FAST_PATH, Variant::ADD_ONLY],
     })
 }
 

@@ -7,12 +7,7 @@ pub mod exchange;
 #[cfg(feature = "compiled")]
 pub static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
-/// Without the fast path, for kernels before Linux 6.6.
-#[cfg(feature = "compiled")]
-pub static BASELINE_SLOW_PATH: &[u8] =
-    aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-slow-path"));
-
-/// Without atomic instructions that return the old value, for kernels before Linux 5.12.
+/// Without the fast path and atomic instructions that return the old value, for kernels before those.
 #[cfg(feature = "compiled")]
 pub static BASELINE_ADD_ONLY: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));

@@ -90,18 +90,21 @@ pub fn remap(folder: &Path, name: &str) -> String {
 }
 
 /// What a binary is compiled as.
-struct Variant {
+pub struct Variant {
     /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binary.
     feature: &'static str,
     /// What that adds to its name.
     suffix: &'static str,
 }
 
-const VARIANTS: [Variant; 3] = [
-    Variant { feature: "fast-path", suffix: "" },
-    Variant { feature: "slow-path", suffix: "-slow-path" },
-    Variant { feature: "add-only", suffix: "-add-only" },
-];
+impl Variant {
+    /// For the newest kernels.
+    pub const FAST_PATH: Self = Self { feature: "fast-path", suffix: "" };
+    /// For those before Linux 6.6.
+    pub const SLOW_PATH: Self = Self { feature: "slow-path", suffix: "-slow-path" };
+    /// For those before Linux 5.12, and others.
+    pub const ADD_ONLY: Self = Self { feature: "add-only", suffix: "-add-only" };
+}
 
 /// A binary for the kernel.
 pub struct Programs {
@@ -113,16 +116,22 @@ pub struct Programs {
     pub binary: &'static str,
     /// Features of the package that it takes.
     pub features: &'static [&'static str],
+    /// What it is compiled as.
+    pub variants: &'static [Variant],
 }
 
 impl Programs {
     /// The programs that the agent loads.
-    pub const PPING: Self =
-        Self { package_dir: "../pping-ebpf", package: "pping-ebpf", binary: "pping-programs", features: &[] };
+    pub const PPING: Self = Self {
+        package_dir: "../pping-ebpf",
+        package: "pping-ebpf",
+        binary: "pping-programs",
+        features: &[],
+        variants: &[Variant::FAST_PATH, Variant::SLOW_PATH, Variant::ADD_ONLY],
+    };
 }
 
-/// Compiles a binary into `OUT_DIR`, once for the newest kernels and once each for those before Linux 6.6 (`-slow-path`) and before
-/// Linux 5.12 (`-add-only`). For build scripts.
+/// Compiles a binary into `OUT_DIR`, once for each variant, whose suffix its name gets. For build scripts.
 ///
 /// # Errors
 /// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
@@ -139,10 +148,11 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
     let target_dir = marked.unwrap_or(&out_dir).join("bpf");
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
     thread::scope(|scope| {
-        let variants = VARIANTS.map(|variant| {
+        let compile = |variant: &'static Variant| {
             let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);
-            scope.spawn(move || compile_variant(toolchain, programs, arch, &variant, &target_dir, out_dir))
-        });
+            scope.spawn(move || compile_variant(toolchain, programs, arch, variant, &target_dir, out_dir))
+        };
+        let variants: Vec<_> = programs.variants.iter().map(compile).collect();
         variants
             .into_iter()
             .try_for_each(|variant| variant.join().unwrap_or_else(|panic| resume_unwind(panic)))
@@ -159,7 +169,7 @@ fn compile_variant(
     target_dir: &Path,
     out_dir: &Path,
 ) -> Result<(), Error> {
-    let &Programs { package_dir, package, binary, features } = programs;
+    let &Programs { package_dir, package, binary, features, .. } = programs;
     let variant_feature = format!("pping-ebpf/{}", variant.feature);
     let output = toolchain
         .command("cargo")

@@ -5,10 +5,11 @@ use std::{thread, time::Duration};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use pping::kernel::{
     drain::{Event, drain},
+    features::{Feature, Without},
     interfaces::Link,
     load::{self, LoadOptions},
 };
-use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY, BASELINE_SLOW_PATH};
+use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{
     abi::{Counters, Lost},
     limits::UNANSWERED_IDLE_SECONDS,
@@ -71,12 +72,13 @@ fn flows_without_room_are_counted_and_others_measured() {
 fn unread_events_are_counted() {
     /// More than the ring holds.
     const SAMPLES: u32 = 60_000;
-    let object = match (features::has_fetch(), features::has_tcx()) {
-        (false, _) => BASELINE_ADD_ONLY,
-        (true, false) => BASELINE_SLOW_PATH,
-        (true, true) => BASELINE,
+    let (object, without) = if features::has_tcx() {
+        (BASELINE, Without::NOTHING)
+    } else {
+        (BASELINE_ADD_ONLY, Without::these(&[Feature::Fetch]))
     };
-    let mut kernel = load::open(object, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
+    let mut kernel =
+        load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let interface_id = loopback.register(&mut kernel).unwrap();
     let program: &mut SchedClassifier =
