@@ -4,33 +4,24 @@ use std::{fmt, io};
 
 use caps::Capability;
 use pping_common::abi::Direction;
-use rtnetlink::Handle;
 
 use super::{privileges, report::Check};
 use crate::{
     config::Ingress,
     kernel::{
         attach::AttachPoint,
+        bpf,
         features::{Feature, Features},
-        inspect::{
-            links::Interface,
-            programs::Names,
-            tc::{self, Filter},
-            xdp::Drivers,
-        },
+        inspect::{links::Interface, programs::Names, xdp::Drivers},
+        traffic_control::{FIRST_OF_KERNEL, Filter, TrafficControl},
     },
 };
 
 /// How the names of pping's own programs and filters begin.
 const OWN: &str = "pping_";
 
-/// The kernel numbers filters without a priority from here downwards (`tcf_chain_tp_insert_unique` and `tcf_auto_prio` in
-/// `net/sched/cls_api.c`).
-const FIRST_OF_KERNEL: u16 = 0x8000;
-
 /// What is looked up once for all interfaces.
 pub(super) struct Attached {
-    kernel: Handle,
     names: Names,
     drivers: io::Result<Option<Drivers>>,
     /// Whether the kernel has TCX, if that is known.
@@ -46,12 +37,12 @@ enum Native {
 }
 
 impl Attached {
-    pub(super) fn new(kernel: Handle, features: Option<Features>) -> Self {
+    pub(super) fn new(features: Option<Features>) -> Self {
         // Without the capability, the kernel would refuse a thousand times.
         let names =
             if privileges::has(Capability::CAP_SYS_ADMIN) { Names::of_all() } else { Names::default() };
         let has_tcx = features.map(|features| features.has(Feature::Tcx));
-        Self { kernel, names, drivers: Drivers::ask(), has_tcx }
+        Self { names, drivers: Drivers::ask(), has_tcx }
     }
 
     /// XDP on an interface.
@@ -95,28 +86,11 @@ impl Attached {
     }
 
     /// tc on an interface.
-    pub(super) async fn tc(&self, interface: &Interface) -> Check {
-        match self.at_tc(interface).await {
+    pub(super) fn tc(&self, interface: &Interface) -> Check {
+        match at_tc(interface.link.ifindex) {
             Ok(at) => self.judge(&at),
             Err(error) => Check::unknown("tc", error.to_string()),
         }
-    }
-
-    async fn at_tc(&self, interface: &Interface) -> Result<AtTc, crate::kernel::Error> {
-        let ifindex = interface.link.ifindex;
-        let mut at = AtTc {
-            // A kernel without TCX has room for this or for clsact.
-            ingress_only: tc::has_ingress_only(&self.kernel, ifindex).await?,
-            ..AtTc::default()
-        };
-        for direction in Direction::ALL {
-            match tc::tcx(ifindex, direction) {
-                Ok(ids) => at.tcx.push((direction, ids)),
-                Err(error) => at.unseen = Some(error),
-            }
-            at.filters.push((direction, tc::filters(&self.kernel, ifindex, direction).await?));
-        }
-        Ok(at)
     }
 
     fn judge(&self, at: &AtTc) -> Check {
@@ -170,11 +144,11 @@ impl Attached {
         }
         for (direction, filters) in &at.filters {
             for filter in filters {
-                let is_own = filter.name.as_deref().is_some_and(|name| name.starts_with(OWN));
+                let is_own = filter.name.starts_with(OWN);
                 // TCX runs before any filter, and pping's own filters before others without a priority.
                 let list = match self.has_tcx {
                     _ if is_own => &mut order.own,
-                    Some(false) if filter.priority < FIRST_OF_KERNEL => &mut order.before,
+                    Some(false) if filter.priority() < FIRST_OF_KERNEL => &mut order.before,
                     _ => &mut order.after,
                 };
                 list.push(format!("{} (filter, {})", self.filter(filter), direction.name()));
@@ -193,12 +167,31 @@ impl Attached {
     }
 
     fn filter(&self, filter: &Filter) -> String {
-        match (&filter.name, filter.id) {
-            (Some(name), Some(id)) => format!("{name} id {id} pref {}", filter.priority),
-            (None, Some(id)) => format!("{} pref {}", self.program(id), filter.priority),
-            (_, None) => format!("{} pref {}", filter.kind, filter.priority),
-        }
+        let Filter { kind, name, program, .. } = filter;
+        let what = match program {
+            Some(id) if name.is_empty() => self.program(*id),
+            Some(id) => format!("{name} id {id}"),
+            None => kind.clone(),
+        };
+        format!("{what} pref {}", filter.priority())
     }
+}
+
+/// Looks at what is attached at tc.
+fn at_tc(ifindex: u32) -> io::Result<AtTc> {
+    let mut control = TrafficControl::connect()?;
+    // A kernel without TCX has room for this or for clsact.
+    let mut at = AtTc { ingress_only: control.has_ingress_only(ifindex)?, ..AtTc::default() };
+    for direction in Direction::ALL {
+        match bpf::tcx(ifindex, direction) {
+            Ok(ids) => at.tcx.push((direction, ids)),
+            Err(error) => at.unseen = Some(error),
+        }
+        let mut filters = control.filters(ifindex, direction)?;
+        filters.retain(|filter| !filter.is_head());
+        at.filters.push((direction, filters));
+    }
+    Ok(at)
 }
 
 /// What is attached at tc.

@@ -22,7 +22,7 @@ use crate::{
     Error,
     cli::CheckArguments,
     config::{self, Arguments, Config, Loader},
-    kernel::inspect,
+    kernel::{inspect::links, interfaces::Netlink},
     set_verbosity,
 };
 
@@ -80,15 +80,14 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.push(kernel::clock());
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
 
-    let kernel = inspect::connect()?;
-    let (interfaces, absent) = interface::chosen(live, inspect::links::links(&kernel).await?)?;
+    let (interfaces, absent) = interface::chosen(live, links::links(&Netlink::connect()?).await?)?;
     checks.extend(absent);
-    let attached = attached::Attached::new(kernel, found);
+    let attached = attached::Attached::new(found);
     for interface in &interfaces {
         let name = interface.link.name.as_str();
         let mut of_interface = vec![interface::interface(interface)];
         of_interface.push(attached.xdp(interface, live.ingress));
-        of_interface.push(attached.tc(interface).await);
+        of_interface.push(attached.tc(interface));
         of_interface.extend(offloads::offloads(name, live.ingress));
         checks.extend(of_interface.into_iter().map(|check| check.of(name)));
     }

@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const PROG_LOAD: libc::c_long = 5;
 const OBJ_PIN: libc::c_long = 6;
 const OBJ_GET: libc::c_long = 7;
+const PROG_QUERY: libc::c_long = 16;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_DETACH: libc::c_long = 34;
 
@@ -21,6 +22,8 @@ const SCHED_CLS: u32 = 3;
 // Of `enum bpf_attach_type`.
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
+/// Programs that are asked for; the kernel takes no more at a hook (`BPF_MPROG_MAX`).
+const MAX_PROGRAMS: usize = 64;
 /// `BPF_F_BEFORE`: with nobody to be before, before all.
 const BEFORE: u32 = 1 << 3;
 
@@ -64,6 +67,23 @@ struct LinkDetach {
     link_fd: u32,
 }
 
+/// What the kernel takes and answers: this part of `union bpf_attr`, whole, since it writes its last field (`revision`).
+#[repr(C)]
+#[derive(Default)]
+struct ProgQuery {
+    target_ifindex: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    prog_ids: u64,
+    count: u32,
+    reserved: u32,
+    prog_attach_flags: u64,
+    link_ids: u64,
+    link_attach_flags: u64,
+    revision: u64,
+}
+
 /// Lifts the limit of locked memory, if this process may: before Linux 5.11 programs and maps count as such, and those of
 /// other processes of the same user as well.
 pub(super) fn lift_memory_limit() {
@@ -105,13 +125,33 @@ pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direc
     make(LINK_CREATE, &target)
 }
 
+/// The ids of the programs that are attached by TCX, in the order in which they run.
+///
+/// # Errors
+/// What the kernel says, as without `CAP_NET_ADMIN`. One that has no TCX has no programs.
+pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
+    let mut ids = [0_u32; MAX_PROGRAMS];
+    let mut query = ProgQuery {
+        target_ifindex: ifindex,
+        attach_type: attach_type(direction),
+        prog_ids: ids.as_mut_ptr() as u64,
+        count: ids.len() as u32,
+        ..ProgQuery::default()
+    };
+    match call(PROG_QUERY, &raw mut query) {
+        Ok(_) => Ok(ids.into_iter().take(query.count as usize).collect()),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Pins what a descriptor is of.
 ///
 /// # Errors
 /// What the kernel says.
 pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     let object = Object { pathname: path.as_ptr() as u64, bpf_fd: object.as_raw_fd() as u32, file_flags: 0 };
-    call(OBJ_PIN, &object).map(drop)
+    call(OBJ_PIN, &raw const object).map(drop)
 }
 
 /// Opens what is pinned.
@@ -127,10 +167,11 @@ pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
 /// # Errors
 /// What the kernel says, as when the interface is gone already.
 pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
-    call(LINK_DETACH, &LinkDetach { link_fd: link.as_raw_fd() as u32 }).map(drop)
+    let link = LinkDetach { link_fd: link.as_raw_fd() as u32 };
+    call(LINK_DETACH, &raw const link).map(drop)
 }
 
-pub(super) fn attach_type(direction: Direction) -> u32 {
+fn attach_type(direction: Direction) -> u32 {
     match direction {
         Direction::Ingress => TCX_INGRESS,
         Direction::Egress => TCX_EGRESS,
@@ -139,13 +180,13 @@ pub(super) fn attach_type(direction: Direction) -> u32 {
 
 /// Calls a command that makes a descriptor.
 fn make<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    let descriptor = call(command, attributes)?;
+    let descriptor = call(command, &raw const *attributes)?;
     // SAFETY: the kernel has just made this descriptor, for nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-fn call<T>(command: libc::c_long, attributes: &T) -> io::Result<i32> {
+fn call<T>(command: libc::c_long, attributes: *const T) -> io::Result<i32> {
     // SAFETY: the attributes are as long as is said, and what they point to lives as long as the caller's.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *attributes, size_of::<T>()) };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }

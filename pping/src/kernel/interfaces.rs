@@ -116,8 +116,13 @@ impl Netlink {
     /// # Errors
     /// When the kernel does not say.
     pub async fn links(&self) -> Result<Vec<Link>, Error> {
+        self.links_by(link).await
+    }
+
+    /// What is made of the message about each interface there is.
+    pub(super) async fn links_by<T>(&self, make: fn(&LinkMessage) -> Option<T>) -> Result<Vec<T>, Error> {
         let links = self.handle.link().get().execute();
-        Ok(links.try_filter_map(|message| async move { Ok(link(&message)) }).try_collect().await?)
+        Ok(links.try_filter_map(|message| ready(Ok(make(&message)))).try_collect().await?)
     }
 
     /// The addresses of this host, IPv4 mapped into IPv6.

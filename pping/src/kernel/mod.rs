@@ -1,7 +1,7 @@
 //! Everything that talks to the kernel.
 
 pub mod attach;
-mod bpf;
+pub(crate) mod bpf;
 pub mod clock;
 pub mod counters;
 mod detach;
@@ -18,10 +18,12 @@ pub mod lookup;
 mod memory;
 mod objects;
 pub mod pins;
+mod rtnetlink;
 pub mod runs;
 pub mod selection;
 pub mod series;
 mod signals;
 pub mod sweep;
+pub(crate) mod traffic_control;
 
 pub use error::Error;

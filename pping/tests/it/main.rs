@@ -15,5 +15,6 @@ mod end_to_end;
 mod frames;
 #[cfg(feature = "live")]
 mod kernel;
+mod python;
 mod replay;
 mod schemas;

@@ -6,7 +6,6 @@ mod attachment;
 mod clsact;
 mod ingress;
 mod pinned;
-mod rtnetlink;
 mod target;
 mod tc;
 mod xdp;

@@ -1,27 +1,21 @@
 //! XDP.
 
-use ::rtnetlink::{
-    packet_core::{Emitable as _, NLM_F_ACK, parse_u32},
-    packet_route::{
-        RouteNetlinkMessage,
-        link::{LinkHeader, LinkMessage},
-    },
-};
 use aya::{
-    programs::{ProgramError, ProgramInfo, XdpMode, loaded_programs},
+    programs::{ProgramError, XdpMode},
     sys::SyscallError,
 };
 
 use pping_common::abi::Direction;
 
-use super::{
-    AttachPoint,
-    attachment::AttachedLink,
-    pinned::pin,
-    rtnetlink::{Rtnetlink, attribute},
-    target::Target,
+use super::{AttachPoint, attachment::AttachedLink, pinned::pin, target::Target};
+use crate::kernel::{
+    Error,
+    error::innermost,
+    inspect::{links, programs},
+    interfaces::Link,
+    load::Kernel,
+    lookup,
 };
-use crate::kernel::{Error, error::innermost, interfaces::Link, load::Kernel, lookup};
 
 /// Why a program is not attached.
 pub(super) enum Refused {
@@ -79,36 +73,11 @@ pub(super) fn is_busy(error: &ProgramError) -> bool {
 
 /// Says who has the attach point, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
 pub(super) fn describe_occupant(link: &Link) -> String {
-    let program = program_at(link.ifindex).map(|number| {
-        let name = loaded_programs().flatten().find(|program| program.id() == number);
-        let name = name
-            .as_ref()
-            .and_then(ProgramInfo::name_as_str)
-            .map(|name| format!("{name}, "))
-            .unwrap_or_default();
-        format!(" ({name}id {number})")
+    let program = links::xdp_program(link.ifindex).map(|id| {
+        let name = programs::name(id).map(|name| format!("{name}, ")).unwrap_or_default();
+        format!(" ({name}id {id})")
     });
     format!("another XDP program is attached there{}", program.unwrap_or_default())
-}
-
-/// The number of the XDP program of an interface.
-fn program_at(ifindex: u32) -> Option<u32> {
-    // Of linux/if_link.h.
-    const IFLA_XDP: u16 = 43;
-    const IFLA_XDP_PROG_ID: u16 = 4;
-    let mut message = LinkMessage::default();
-    message.header.index = ifindex;
-    let mut number = None;
-    Rtnetlink::connect()
-        .and_then(|mut rtnetlink| {
-            rtnetlink.request(RouteNetlinkMessage::GetLink(message), NLM_F_ACK, |answer| {
-                let attributes = answer.get(LinkHeader::default().buffer_len()..).unwrap_or_default();
-                let found = attribute(attributes, IFLA_XDP).and_then(|xdp| attribute(xdp, IFLA_XDP_PROG_ID));
-                number = found.and_then(|found| parse_u32(found).ok()).or(number);
-            })
-        })
-        .ok()?;
-    number
 }
 
 fn xdp_error(link: &Link, error: &ProgramError) -> Error {

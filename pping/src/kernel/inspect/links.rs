@@ -1,13 +1,19 @@
 //! Interfaces, with more than measuring needs to know of them.
 
-use futures_util::TryStreamExt as _;
 use rtnetlink::{
-    Handle,
-    packet_route::link::{LinkAttribute, LinkFlags, LinkMessage, LinkXdp, XdpAttached},
+    packet_core::{Emitable as _, NLM_F_ACK, parse_u32},
+    packet_route::{
+        RouteNetlinkMessage,
+        link::{LinkAttribute, LinkFlags, LinkHeader, LinkMessage, LinkXdp, XdpAttached},
+    },
 };
 
-use super::super::interfaces::{self, Link};
-use crate::kernel::{Error, attach::AttachPoint};
+use crate::kernel::{
+    Error,
+    attach::AttachPoint,
+    interfaces::{self, Link, Netlink},
+    rtnetlink::{Rtnetlink, attribute},
+};
 
 /// An interface.
 #[derive(Clone, Debug)]
@@ -26,9 +32,28 @@ pub(crate) struct Interface {
 ///
 /// # Errors
 /// When the kernel does not say.
-pub(crate) async fn links(handle: &Handle) -> Result<Vec<Interface>, Error> {
-    let links = handle.link().get().execute();
-    Ok(links.try_filter_map(|message| async move { Ok(interface(&message)) }).try_collect().await?)
+pub(crate) async fn links(netlink: &Netlink) -> Result<Vec<Interface>, Error> {
+    netlink.links_by(interface).await
+}
+
+/// The id of the XDP program of an interface; one of them, where it has several.
+pub(crate) fn xdp_program(ifindex: u32) -> Option<u32> {
+    // Of linux/if_link.h.
+    const IFLA_XDP: u16 = 43;
+    const IFLA_XDP_PROG_ID: u16 = 4;
+    let mut message = LinkMessage::default();
+    message.header.index = ifindex;
+    let mut id = None;
+    Rtnetlink::connect()
+        .and_then(|mut rtnetlink| {
+            rtnetlink.request(RouteNetlinkMessage::GetLink(message), NLM_F_ACK, |answer| {
+                let attributes = answer.get(LinkHeader::default().buffer_len()..).unwrap_or_default();
+                let found = attribute(attributes, IFLA_XDP).and_then(|xdp| attribute(xdp, IFLA_XDP_PROG_ID));
+                id = found.and_then(|found| parse_u32(found).ok()).or(id);
+            })
+        })
+        .ok()?;
+    id
 }
 
 fn interface(message: &LinkMessage) -> Option<Interface> {

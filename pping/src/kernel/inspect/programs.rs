@@ -1,4 +1,4 @@
-//! The names of programs that others loaded.
+//! The names of programs, of whoever loaded them.
 
 use std::collections::HashMap;
 
@@ -19,4 +19,10 @@ impl Names {
     pub(crate) fn get(&self, id: u32) -> Option<&str> {
         self.0.get(&id).map(String::as_str)
     }
+}
+
+/// The name of one program, if it is known.
+pub(crate) fn name(id: u32) -> Option<String> {
+    let program = aya::programs::loaded_programs().flatten().find(|program| program.id() == id)?;
+    program.name_as_str().map(ToOwned::to_owned)
 }

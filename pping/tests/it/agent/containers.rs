@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -14,6 +14,7 @@ use super::{
     http::{PORT, is_ready, scrape},
     monitor::{ENDING, PPING, endless_ping, ok, repository, tool, topology, wait_until},
 };
+use crate::python::python_with;
 
 const CAPABILITIES: [&str; 3] = ["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"];
 
@@ -160,23 +161,13 @@ fn the_configuration_in_the_manifest_is_valid() {
     assert!(manifest.contains(&format!("image: localhost/pping:{}\n", env!("CARGO_PKG_VERSION"))));
 }
 
-/// A Python with the package `kubernetes-validate`: from `cargo xtask setup --tests`, or the machine's.
-fn python() -> Option<PathBuf> {
-    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
-    [named, Some("python3".into())].into_iter().flatten().find(|python| {
-        let import =
-            Command::new(python).args(["-c", "import kubernetes_validate"]).stderr(Stdio::null()).status();
-        import.is_ok_and(|status| status.success())
-    })
-}
-
 #[test]
 fn the_manifest_validates_against_the_schemas_of_kubernetes() {
     const VALIDATE: &str = "import kubernetes_validate as k, sys, yaml\n\
         for document in yaml.safe_load_all(open(sys.argv[1])):\n  \
           for version in ('1.27', k.latest_version()):\n    \
             k.validate(document, version, strict=True)\n    print(document['kind'], version)\n";
-    let Some(python) = python() else {
+    let Some(python) = python_with("kubernetes_validate") else {
         eprintln!(
             "NOT TESTED: no python3 here has the package kubernetes-validate; `cargo xtask setup --tests` gets it"
         );

@@ -1,11 +1,6 @@
 //! Connections of a real QUIC stack, with and without a spinning spin bit.
 
-use std::{
-    env, fs,
-    path::PathBuf,
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
 use pping_lab::{Process, Topology, run};
 
@@ -15,6 +10,7 @@ use super::{
     topology,
     watch::{Seen, Watch},
 };
+use crate::python::python_with;
 
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/end_to_end/quic/peer.py");
 const PORT: u16 = 4433;
@@ -44,24 +40,13 @@ impl Spin {
     }
 }
 
-/// A Python with the package `aioquic`: from `cargo xtask setup --tests`, or the machine's.
-fn python() -> PathBuf {
-    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
-    let mut pythons = [named, Some("python3".into())].into_iter().flatten();
-    let python = pythons.find(|python| {
-        let import = Command::new(python).args(["-c", "import aioquic"]).stderr(Stdio::null()).status();
-        import.is_ok_and(|status| status.success())
-    });
-    python.unwrap_or_else(|| {
+/// What is seen of connections between two ends, on which both witnesses agree.
+fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
+    let python = python_with("aioquic").unwrap_or_else(|| {
         panic!(
             "neither PPING_PYTHON nor python3 is a Python with the package aioquic; `cargo xtask setup --tests` gets it"
         )
-    })
-}
-
-/// What is seen of connections between two ends, on which both witnesses agree.
-fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
-    let python = python();
+    });
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let rcgen::CertifiedKey { cert, signing_key } =

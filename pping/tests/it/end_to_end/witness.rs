@@ -1,12 +1,13 @@
 //! The samples in a capture, as `witness/expected_samples.py` finds them.
 
-use std::{path::Path, process::Command};
+use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{ok, records::Tuple};
+use crate::python::witness;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
+const SCRIPT: &str = "expected_samples.py";
 
 /// A sample that the capture justifies; times are in ns since the epoch.
 #[derive(Clone, Debug, Deserialize)]
@@ -19,14 +20,14 @@ pub(super) struct Expected {
     pub(super) matched_at: u64,
 }
 
-/// The samples of a capture if `slots` recordings of a direction may be pending, with these tunnels parsed.
+/// The samples of a capture if `pending` recordings of a direction may be pending, with these tunnels parsed.
 pub(super) fn expected_samples(capture: &Path, pending: u32, decap: &str) -> Vec<Expected> {
     let arguments = [format!("--pending={pending}"), format!("--decap={decap}")];
-    let lines = ok(pping_lab::run(Command::new("python3").arg(SCRIPT).args(arguments).arg(capture)));
+    let lines = ok(pping_lab::run(witness(SCRIPT).args(arguments).arg(capture)));
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
 fn the_witness_knows_the_rules() {
-    ok(pping_lab::run(Command::new("python3").args([SCRIPT, "--self-test"])));
+    ok(pping_lab::run(witness(SCRIPT).arg("--self-test")));
 }

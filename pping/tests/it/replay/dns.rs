@@ -20,9 +20,11 @@ use serde_json::{Value, json};
 use super::{
     captures::captures,
     made::{MILLISECOND, SECOND, START},
-    samples::witness,
 };
-use crate::frames::{Ip, UDP, dns, echo, v4, v6};
+use crate::{
+    frames::{Ip, UDP, dns, echo, v4, v6},
+    python::witness,
+};
 
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
@@ -234,7 +236,7 @@ fn counts(capture: &File) -> Value {
 #[test]
 fn foreign_captures_count_what_the_witness_counts() {
     for capture in captures() {
-        let output = witness().arg("--dns").arg(&capture).output().unwrap();
+        let output = witness("expected_samples.py").arg("--dns").arg(&capture).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(counts(&File::open(&capture).unwrap()), expected, "{}", capture.display());

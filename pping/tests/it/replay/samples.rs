@@ -1,12 +1,13 @@
 //! The samples of a capture: those that pping finds, and those that the witness expects.
 
-use std::{fs, net::IpAddr, path::Path, process::Command};
+use std::{net::IpAddr, path::Path, process::Command};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::python::witness;
+
 const PPING: &str = env!("CARGO_BIN_EXE_pping");
-const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness/expected_samples.py");
 
 /// A sample, as pping and the witness write it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -79,26 +80,13 @@ pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The witness.
-pub(super) fn witness() -> Command {
-    let mut python = Command::new("python3");
-    keep_dissected(python.arg(WITNESS));
-    python
-}
-
-/// Many tests ask scripts of the witness about the same captures, so tshark dissects each capture once.
-pub(super) fn keep_dissected(script: &mut Command) {
-    let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/dissected");
-    fs::create_dir_all(folder).unwrap();
-    script.env("PPING_DISSECTED", folder);
-}
-
 /// The samples that the witness expects of a capture.
 #[track_caller]
 pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
-    let output = witness().args(arguments).arg(capture).output().unwrap_or_else(|error| {
-        panic!("this test needs python3 and tshark, which `cargo xtask setup --tests` installs: {error}")
-    });
+    let output =
+        witness("expected_samples.py").args(arguments).arg(capture).output().unwrap_or_else(|error| {
+            panic!("this test needs python3 and tshark, which `cargo xtask setup --tests` installs: {error}")
+        });
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     parse(&String::from_utf8_lossy(&output.stdout))
 }

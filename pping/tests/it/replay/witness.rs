@@ -2,11 +2,10 @@
 
 use std::{
     collections::HashSet,
-    env,
     fs::{self, File},
     io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
 };
 
 use pping::capture::{Capture, decompress};
@@ -15,10 +14,8 @@ use super::{
     captures::captures,
     generate,
     program::{Temporary, pping, stderr},
-    samples::keep_dissected,
 };
-
-const WITNESSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
+use crate::python::{python_with, witness};
 
 /// Groups of several kinds, and intervals.
 const AGGREGATIONS: [&str; 4] = [
@@ -39,20 +36,15 @@ fn records(capture: &Path, arguments: &str) -> String {
 
 /// Checks records with a script, and returns what it counted.
 #[track_caller]
-fn judge(interpreter: &Path, script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
-    let mut judge = Command::new(interpreter);
-    judge.arg(format!("{WITNESSES}/{script}")).args(arguments);
-    keep_dissected(&mut judge);
+fn judge(script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
+    let mut judge = witness(script);
+    judge.args(arguments);
     let mut child =
         judge.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(records.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{what}: {}", stderr(&output));
     String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
-}
-
-fn python() -> &'static Path {
-    Path::new("python3")
 }
 
 /// The golden captures, one for each set of samples, and the foreign ones.
@@ -89,7 +81,7 @@ fn aggregates_agree_with_the_samples_beside_them() {
         for aggregation in AGGREGATIONS {
             let records = records(&capture, &format!("{aggregation} --with-samples"));
             let what = format!("{} {aggregation}", capture.display());
-            samples += judge(python(), "aggregates.py", &["aggregates"], &records, &what);
+            samples += judge("aggregates.py", &["aggregates"], &records, &what);
             intervals += records.lines().filter(|line| line.contains("\"histogram\"")).count();
         }
     }
@@ -104,7 +96,7 @@ fn flow_summaries_agree_with_their_samples() {
     let mut samples = 0;
     for (capture, _file) in all_captures() {
         let records = records(&capture, "--flow-summary --with-samples");
-        samples += judge(python(), "aggregates.py", &["summaries"], &records, &capture.display().to_string());
+        samples += judge("aggregates.py", &["summaries"], &records, &capture.display().to_string());
     }
     assert!(samples > 100, "{samples} samples are too few to tell");
 }
@@ -116,7 +108,7 @@ fn flows_have_the_traffic_that_tshark_finds() {
     for capture in &captures {
         let records = records(capture, "--flow-summary");
         let name = capture.display().to_string();
-        directions += judge(python(), "traffic.py", &[&name], &records, &name);
+        directions += judge("traffic.py", &[&name], &records, &name);
     }
     assert!(captures.is_empty() || directions > 10, "{directions} directions of flows are too few to tell");
 }
@@ -127,29 +119,19 @@ fn the_witness_times_dns_as_tshark_does() {
     let mut samples = 0;
     for capture in &captures {
         let name = capture.display().to_string();
-        samples += judge(python(), "dns_time.py", &[&name], "", &name);
+        samples += judge("dns_time.py", &[&name], "", &name);
     }
     assert!(captures.is_empty() || samples > 200, "{samples} samples are too few to tell");
 }
 
-/// A Python with the package `hdrhistogram`: from `cargo xtask setup --tests`, which `PPING_PYTHON` names, or the
-/// machine's.
-fn python_with_hdrhistogram() -> Option<PathBuf> {
-    let named = env::var_os("PPING_PYTHON").map(PathBuf::from);
-    [named, Some(python().to_owned())].into_iter().flatten().find(|python| {
-        let import = Command::new(python).args(["-c", "import hdrh"]).stderr(Stdio::null()).status();
-        import.is_ok_and(|status| status.success())
-    })
-}
-
 #[test]
 fn hdrhistogram_tools_read_the_same_as_in_the_records() {
-    let Some(python) = python_with_hdrhistogram() else {
+    if python_with("hdrh").is_none() {
         eprintln!(
             "NOT TESTED: no python3 here has the package hdrhistogram; `cargo xtask setup --tests` gets it"
         );
         return;
-    };
+    }
     let mut intervals = 0;
     for (capture, _file) in all_captures() {
         let directory = tempfile::tempdir().unwrap();
@@ -159,7 +141,7 @@ fn hdrhistogram_tools_read_the_same_as_in_the_records() {
         let (log, groups) = (log.display().to_string(), groups.display().to_string());
         let arguments = format!("--aggregate 100ms --groups {groups} --hdr-log {log}");
         let records = records(&capture, &arguments);
-        intervals += judge(&python, "hdr_log.py", &[&log], &records, &capture.display().to_string());
+        intervals += judge("hdr_log.py", &[&log], &records, &capture.display().to_string());
     }
     assert!(intervals > 50, "{intervals} intervals are too few to tell");
 }

@@ -7,8 +7,8 @@ use pping_common::abi::Direction;
 use super::{
     name::Name,
     run::{Run, Turn},
-    traffic_control::{TrafficControl, is_gone},
 };
+use crate::kernel::traffic_control::{TrafficControl, is_gone};
 
 /// What was removed from an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,6 @@
 pub mod leftovers;
 mod name;
 pub(super) mod run;
-mod traffic_control;
 
 use std::{
     io,
@@ -20,13 +19,12 @@ use pping_common::abi::Direction;
 use self::{
     name::Name,
     run::{Owner, Sign, Turn},
-    traffic_control::{TrafficControl, is_gone},
 };
-use crate::kernel::{error::innermost, interfaces::Link};
-
-/// The kernel gives priorities from here on (`tc_new_tfilter` of `net/sched/cls_api.c`), so whoever has a lower one gave it by
-/// hand, and comes first.
-const FIRST_OF_KERNEL: u16 = 0x8000;
+use crate::kernel::{
+    error::innermost,
+    interfaces::Link,
+    traffic_control::{FIRST_OF_KERNEL, TrafficControl, is_gone},
+};
 
 /// A filter of this run. Dropping it removes it, and the discipline, if pping made it and nobody else uses it.
 pub(super) struct Filter {

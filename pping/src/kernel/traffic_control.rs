@@ -1,4 +1,4 @@
-//! Queueing disciplines and filters of tc, by rtnetlink: as much as clsact takes.
+//! Queueing disciplines and filters of tc, by rtnetlink: as much as clsact takes, and what others have there.
 
 use std::{
     io,
@@ -7,7 +7,9 @@ use std::{
 
 use pping_common::abi::Direction;
 use rtnetlink::{
-    packet_core::{Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, parse_string},
+    packet_core::{
+        Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, parse_string, parse_u32,
+    },
     packet_route::{
         RouteNetlinkMessage,
         tc::{
@@ -16,7 +18,7 @@ use rtnetlink::{
     },
 };
 
-use crate::kernel::attach::rtnetlink::{Rtnetlink, attribute};
+use super::rtnetlink::{Rtnetlink, attribute};
 
 const CLSACT: &str = "clsact";
 
@@ -27,33 +29,47 @@ const CLSACT_HANDLE: TcHandle = TcHandle { major: 0xffff, minor: 0 };
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_ID: u16 = 11;
 
-/// A filter, whoever made it. One without a handle is the head of a list.
+/// The lowest priority that the kernel gives (`tc_new_tfilter` of `net/sched/cls_api.c`): one with a lower was given it by hand, and
+/// comes first.
+pub(crate) const FIRST_OF_KERNEL: u16 = 0x8000;
+
+/// A filter, whoever made it.
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
-    /// What it is called; nothing, where it is none of BPF.
-    pub(super) name: String,
+pub(crate) struct Filter {
+    /// What it does, as in `bpf` or `u32`.
+    pub(crate) kind: String,
+    /// What its program is called; nothing, where it is none of BPF.
+    pub(crate) name: String,
+    /// The id of its program.
+    pub(crate) program: Option<u32>,
     handle: TcHandle,
     /// Its priority, and the protocol.
     info: u32,
 }
 
 impl Filter {
+    /// Whether it is the head of the list of filters of a priority, of which the kernel tells first.
+    pub(crate) fn is_head(&self) -> bool {
+        u32::from(self.handle) == 0
+    }
+
     /// Filters of lower ones come first.
-    pub(super) fn priority(&self) -> u16 {
+    pub(crate) fn priority(&self) -> u16 {
         TcHandle::from(self.info).major
     }
 }
 
 /// A connection to the kernel's traffic control.
-pub(super) struct TrafficControl(Rtnetlink);
+pub(crate) struct TrafficControl(Rtnetlink);
 
 impl TrafficControl {
     /// Connects.
     ///
     /// # Errors
     /// When there is no socket to be had.
-    pub(super) fn connect() -> io::Result<Self> {
+    pub(crate) fn connect() -> io::Result<Self> {
         Rtnetlink::connect().map(Self)
     }
 
@@ -73,21 +89,32 @@ impl TrafficControl {
             }
             added => return added.map(|()| true),
         }
-        let mut message = clsact(ifindex);
-        message.attributes.clear();
-        let mut kind = None;
-        let request = RouteNetlinkMessage::GetQueueDiscipline(message);
-        // Before Linux 5.18 it is not said to who asks, but for an echo.
-        self.0.request(request, NLM_F_ECHO | NLM_F_ACK, |answer| {
-            kind = text(answer, TCA_KIND).or(kind.take());
-        })?;
-        if kind.as_deref() == Some("ingress") {
+        if self.has_ingress_only(ifindex)? {
             return Err(io::Error::other(
                 "it has an ingress queueing discipline, which leaves no room for the one that sees both directions; \
                  whoever made it can use clsact in its place (tc qdisc show)",
             ));
         }
         Ok(false)
+    }
+
+    /// Whether there is a queueing discipline of kind `ingress`, which takes the place of clsact and has no egress.
+    ///
+    /// # Errors
+    /// What the kernel says. That there is no discipline is none.
+    pub(crate) fn has_ingress_only(&mut self, ifindex: u32) -> io::Result<bool> {
+        let mut message = clsact(ifindex);
+        message.attributes.clear();
+        let mut kind = None;
+        let request = RouteNetlinkMessage::GetQueueDiscipline(message);
+        // Before Linux 5.18 it is not said to who asks, but for an echo.
+        let answered = self.0.request(request, NLM_F_ECHO | NLM_F_ACK, |answer| {
+            kind = text(answer, TCA_KIND).or(kind.take());
+        });
+        match answered {
+            Err(error) if is_gone(&error) => Ok(false),
+            answered => answered.map(|()| kind.as_deref() == Some("ingress")),
+        }
     }
 
     /// Removes the clsact discipline of an interface, and all filters with it.
@@ -128,7 +155,7 @@ impl TrafficControl {
     ///
     /// # Errors
     /// What the kernel says. That there is no such interface, or no discipline, is none.
-    pub(super) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
+    pub(crate) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, direction));
         self.0.request(request, NLM_F_DUMP, |answer| found.extend(filter(answer)))?;
@@ -174,11 +201,16 @@ fn filters(ifindex: u32, direction: Direction) -> TcMessage {
 /// Reads no more of a filter than is needed: what kinds of filters there are, and what they have, is up to the kernel.
 fn filter(answer: &[u8]) -> Option<Filter> {
     let header = TcHeader::parse(answer).ok()?;
-    let is_bpf = text(answer, TCA_KIND).as_deref() == Some(TcFilterBpf::KIND);
-    let options = attribute(answer.get(header.buffer_len()..)?, TCA_OPTIONS).filter(|_| is_bpf);
-    let name =
-        options.and_then(|options| attribute(options, TCA_BPF_NAME)).and_then(|it| parse_string(it).ok());
-    Some(Filter { name: name.unwrap_or_default(), handle: header.handle, info: header.info })
+    let kind = text(answer, TCA_KIND).unwrap_or_default();
+    let options = attribute(answer.get(header.buffer_len()..)?, TCA_OPTIONS);
+    let option = |number| attribute(options.filter(|_| kind == TcFilterBpf::KIND)?, number);
+    Some(Filter {
+        name: option(TCA_BPF_NAME).and_then(|it| parse_string(it).ok()).unwrap_or_default(),
+        program: option(TCA_BPF_ID).and_then(|it| parse_u32(it).ok()),
+        handle: header.handle,
+        info: header.info,
+        kind,
+    })
 }
 
 /// What an attribute that is a word says.

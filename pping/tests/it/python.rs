@@ -1,0 +1,34 @@
+//! Python: the witness is written in it, and peers of tests are.
+
+#![expect(
+    clippy::panic,
+    reason = "helpers of tests; clippy only knows the functions that are tests themselves"
+)]
+
+use std::{env, fs, path::PathBuf, process::Command};
+
+const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
+
+/// What runs scripts: the Python that `cargo xtask setup --tests` made, which `PPING_PYTHON` names, or the machine's.
+pub(crate) fn python() -> PathBuf {
+    env::var_os("PPING_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
+}
+
+/// The same, if it has a package.
+pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
+    let import = format!("import {package}");
+    let has_package =
+        Command::new(python()).args(["-c", &import]).output().is_ok_and(|it| it.status.success());
+    has_package.then(python)
+}
+
+/// A script of the witness. Many tests ask about the same captures, so tshark dissects each once.
+pub(crate) fn witness(script: &str) -> Command {
+    let dissected = concat!(env!("CARGO_TARGET_TMPDIR"), "/dissected");
+    if let Err(error) = fs::create_dir_all(dissected) {
+        panic!("{dissected}: {error}");
+    }
+    let mut command = Command::new(python());
+    command.arg(format!("{WITNESS}/{script}")).env("PPING_DISSECTED", dissected);
+    command
+}
