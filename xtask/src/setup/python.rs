@@ -44,7 +44,7 @@ pub(super) fn environment_for(name: &str) -> PathBuf {
 pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
     let directory = environment_for(name);
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+    let install = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"];
     command::run(
         Command::new(directory.join("bin/python3")).args(install).args(packages).stdout(io::stderr()),
     )
