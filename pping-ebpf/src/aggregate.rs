@@ -230,7 +230,7 @@ fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
         None => unused(control)?,
     };
     let series = maps::series(index)?;
-    // SAFETY: a map value, valid for the program's run, and nobody else's before it can be found.
+    // SAFETY: a map value, valid for the program's run, and no other program finds it yet.
     let used = unsafe {
         (&raw mut (*series).key).write(*key);
         &raw mut (*series).used

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
-/// of one that was asked for anew it knows nothing.
+/// of one that was asked for again it knows nothing.
 pub struct Linear {
     start: usize,
     end: usize,

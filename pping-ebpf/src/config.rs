@@ -100,7 +100,7 @@ pub(crate) fn lease() -> u64 {
 #[unsafe(no_mangle)]
 static UNANSWERED: Global<u32> = Global::new(1);
 
-/// Flows for each CPU and address family that nobody need have answered; not 0.
+/// Unanswered flows for each CPU and address family; not 0.
 #[inline(always)]
 pub(crate) fn unanswered() -> u32 {
     UNANSWERED.load()

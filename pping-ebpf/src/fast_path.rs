@@ -34,7 +34,7 @@ pub(crate) enum Handled {
     Done,
 }
 
-/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none. Read the packet anew after this: the verifier
+/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none. Read the packet again after this: the verifier
 /// would follow all that comes next once for each thing found out about `packet`.
 #[inline(always)]
 pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet: &Linear) -> bool {

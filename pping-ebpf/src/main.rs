@@ -38,7 +38,7 @@ pub fn pping_egress(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-/// Deletes idle flows and queries that nobody answers. Never attached: the agent has it run once per map and sweep. A raw
+/// Deletes idle flows and unanswered queries. Never attached: the agent has it run once per map and sweep. A raw
 /// tracepoint, since the kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep, unless
 /// ksoftirqd has them.
 #[raw_tracepoint]

@@ -149,7 +149,7 @@ pub(crate) fn insert<A: Flows>(
     let made = if let Some(entry) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(entry)
     } else if first_bucket.way(candidates.tag).is_some() || second_bucket.way(candidates.tag).is_some() {
-        // One in four thousand million: they could not be told apart.
+        // One in four thousand million: the two could not be distinguished.
         Inserted::Full
     } else if is_second && !sync::lock_rare(second_busy) {
         Inserted::Contended

@@ -1,4 +1,4 @@
-//! What the service manager is told, where there is one that listens (`sd_notify(3)`).
+//! Notifications to the service manager, if one listens (`sd_notify(3)`).
 
 use std::{
     cell::Cell,
@@ -49,7 +49,7 @@ impl Notify {
     }
 
     /// The ring was drained and the kernel's maps were swept. A manager that hears nothing of it for too long starts
-    /// pping anew.
+    /// pping again.
     pub(crate) fn alive(&self) {
         let Some(interval) = self.interval else { return };
         let now = Instant::now();

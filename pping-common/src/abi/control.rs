@@ -14,10 +14,10 @@ pub struct Control {
     pub epoch: u32,
     /// The lowest index of a series that was never used. The programs count it up.
     pub unused: u32,
-    /// [`Control::OVER`] or [`Control::ANEW`] to have the next sweep report and delete all flows; else 0.
+    /// [`Control::OVER`] or [`Control::RESTART`] to have the next sweep report and delete all flows; else 0.
     pub cut_off: u32,
     /// How many rotations the agent has committed to its ledger: all, or all but the last.
-    pub booked: u32,
+    pub committed: u32,
     /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
     pub lease_end: u64,
     /// Not 0 once a sweep found that it had run out.
@@ -26,14 +26,14 @@ pub struct Control {
     pub reserved: u32,
 }
 
-layout!(Control { phase, generation, epoch, unused, cut_off, booked, lease_end, lapsed, reserved });
+layout!(Control { phase, generation, epoch, unused, cut_off, committed, lease_end, lapsed, reserved });
 
 impl Control {
     /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.
     pub const OVER: u32 = 1;
 
     /// Cuts flows off since packets were missed: all of them, whether the ring has room or not.
-    pub const ANEW: u32 = 2;
+    pub const RESTART: u32 = 2;
 }
 
 const _: () = assert!(size_of::<Control>() == 40);

@@ -47,7 +47,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Where an option may begin: up to the next power of two, as the verifier is told.
+    /// Where an option may begin: up to the next power of two, as the verifier knows it.
     pub(super) const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
     /// Bytes of the longest that is read.
     pub(super) const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;

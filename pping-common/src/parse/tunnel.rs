@@ -13,7 +13,7 @@ const GRE: u8 = 47;
 
 const UDP_HEADER: usize = 8;
 const VXLAN_PORT: u16 = 4789;
-/// What Linux used before there was a standard, and still does unless told otherwise.
+/// The port that Linux used before there was a standard, and still uses by default.
 const VXLAN_LINUX_PORT: u16 = 8472;
 const GENEVE_PORT: u16 = 6081;
 const GTP_U_PORT: u16 = 2152;

@@ -37,7 +37,7 @@
 //!     is believed: with the 7th edge if nothing is wrong, and else up to the 16th in a row. Of sides that grease the bit,
 //!     one of them or both, few get so far, and not for long.
 //! 11. An edge ends an interval if the last edge of its direction has a time. That is a sample if the flow is believed by now,
-//!     the interval is at least half the measure that there was before, and at most [`LONGEST`], since nobody sent anything
+//!     the interval is at least half the measure that there was before, and at most [`LONGEST`], since neither end sent anything
 //!     for a while then. The identifier is the value. The part beyond the sender of the edge is the time since the last edge
 //!     of the other direction.
 //! 12. The measure is the last interval in units of 1024 ns, rounded down. But if there was one, it goes no further than to

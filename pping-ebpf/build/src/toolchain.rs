@@ -52,7 +52,7 @@ impl Toolchain {
         command
     }
 
-    /// What cargo has to be told beside the target so that there is a core library for it.
+    /// The options with which cargo gets a core library for the target.
     pub fn cargo_arguments(self) -> &'static [&'static str] {
         match self {
             Self::Linked | Self::Current => &[],

@@ -1,4 +1,4 @@
-//! What the agent is told.
+//! The events for the agent.
 
 use aya_ebpf::{macros::map, maps::RingBuf};
 use pping_common::limits::RING_BYTES;

@@ -1,6 +1,6 @@
 //! Without atomic instructions that say what was there before: Linux 5.10 and 5.11.
 //!
-//! A lock counts who wants it. Whoever adds 1 and then finds 1 has it: to all who come later it is more, until it is given
+//! A lock counts the CPUs that want it. The one that adds 1 and then finds 1 has it: later ones find more, until it is given
 //! back. When two come at once both find 2, take back what they added, and try again. On x86 an addition is a full barrier;
 //! on other machines of that time what is written under the lock may be seen late.
 
@@ -45,7 +45,7 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
     }
     for (number, value) in numbers {
         if is_less((number, value)) {
-            // SAFETY: as above, and nobody else raises it.
+            // SAFETY: as above, and no other CPU raises it.
             unsafe { number.write_volatile(value) };
         }
     }

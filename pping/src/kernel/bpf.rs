@@ -1,4 +1,4 @@
-//! What of bpf(2) the library has no words for.
+//! The commands of bpf(2) that aya does not offer.
 
 use std::{
     ffi::CStr,
@@ -24,7 +24,7 @@ const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
 /// Programs that are asked for; the kernel takes no more at a hook (`BPF_MPROG_MAX`).
 const MAX_PROGRAMS: usize = 64;
-/// `BPF_F_BEFORE`: with nobody to be before, before all.
+/// `BPF_F_BEFORE`: before all others, as no program is named to be before.
 const BEFORE: u32 = 1 << 3;
 
 /// An instruction, `struct bpf_insn`.
@@ -38,7 +38,7 @@ pub(super) struct Instruction {
     pub(super) immediate: i32,
 }
 
-/// What these commands take, the beginning of their part of `union bpf_attr`.
+/// The beginning of a command's part of `union bpf_attr`.
 #[repr(C)]
 struct ProgLoad {
     prog_type: u32,
@@ -110,8 +110,8 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
     )
 }
 
-/// Attaches a tc program to an interface by a link, as the first in the row. By its number: an interface that went away can
-/// have left its name to another by now.
+/// Attaches a tc program to an interface by a link, before all others. By the interface's number: another may have got its name by
+/// now.
 ///
 /// # Errors
 /// What the kernel says.
@@ -181,7 +181,7 @@ fn attach_type(direction: Direction) -> u32 {
 /// Calls a command that makes a descriptor.
 fn make<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
     let descriptor = call(command, &raw const *attributes)?;
-    // SAFETY: the kernel has just made this descriptor, for nobody else.
+    // SAFETY: the kernel has just made this descriptor, and only this call knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 

@@ -27,7 +27,7 @@ pub fn ticks(seconds: u64) -> io::Result<u64> {
 }
 
 /// The distance from `CLOCK_MONOTONIC`, which the kernel programs read, to the Unix epoch. It drifts as
-/// NTP slews the wall clock, so take it anew for every batch of events.
+/// NTP slews the wall clock, so take it again for every batch of events.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     /// Nanoseconds since the epoch at monotonic time 0.
@@ -46,7 +46,7 @@ impl WallClock {
             let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
             let after = monotonic()?;
             attempt += 1;
-            // When the process was put aside between the two clocks, they are not of the same time.
+            // If another process ran between the two readings, they are not of the same time.
             if after - before <= CLOSE || attempt == ATTEMPTS {
                 return Ok(Self { offset: wall.saturating_sub(before.midpoint(after)) });
             }
@@ -75,7 +75,7 @@ pub fn wall() -> io::Result<u64> {
 /// When the operating system has no such clock.
 pub(super) fn monotonic() -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place for the answer.
+    // SAFETY: `time` is valid to write to.
     if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {
         return Err(io::Error::last_os_error());
     }

@@ -20,7 +20,7 @@ use pping_common::{
 /// it.
 const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 
-/// The table of interfaces, and who has which id.
+/// The table of interfaces and their ids.
 pub struct InterfaceIds {
     table: Array<MapData, Interface>,
     notes: Array<MapData, InterfaceName>,
@@ -44,7 +44,7 @@ pub struct Taken {
 }
 
 impl InterfaceIds {
-    /// Takes the maps, and finds in them who has which id.
+    /// Takes the maps, and reads from them which interface has which id.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -76,8 +76,8 @@ impl InterfaceIds {
         (0..).zip(&self.owners).filter_map(|(id, owner)| Some((id, &owner.as_ref()?.name)))
     }
 
-    /// Chooses the id of an interface: the one it had, one that nobody had, or that of the one that is gone for
-    /// longest; `None` when all are in use.
+    /// Chooses the id of an interface: the one it had, an unused one, or that of the interface that has been gone for longest;
+    /// `None` when all are in use.
     pub(super) fn choose(&self, name: &str) -> Option<Taken> {
         if let Some(id) = self.of(name) {
             return Some(Taken { id, is_second_hand: false });
@@ -114,7 +114,7 @@ impl InterfaceIds {
             }
         }
         let Some(entry) = free else { return Ok(false) };
-        // Who has the id is known before anything is counted for it.
+        // The name is written first, so that an id with counts always has a name.
         self.notes.set(u32::from(id), note(name), 0)?;
         self.table.set(entry, Interface { ifindex, id, link_type: link_type as u16 }, 0)?;
         self.owners[usize::from(id)] = Some(Owner { name: name.into(), gone: None });

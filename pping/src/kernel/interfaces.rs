@@ -61,7 +61,7 @@ impl Change {
 pub struct Netlink {
     handle: Handle,
     changes: Changes,
-    /// Whether something may have changed without a word.
+    /// Whether changes may have been lost.
     has_missed: bool,
 }
 
@@ -83,14 +83,14 @@ impl Netlink {
         Ok(Self { handle, changes: Box::pin(changes), has_missed: false })
     }
 
-    /// The next changes: all that are there, since one look at how things are now is enough for many of them.
+    /// The next changes, merged: one look at the present state is enough for many of them.
     pub async fn changed(&mut self) -> Change {
-        // Whoever waits for this may be called away in between, and come back.
+        // The caller may drop this future between two awaits, and call again.
         while !self.has_missed {
             if let Some(change) = self.changes.next().await {
                 return self.and_more(change);
             }
-            // The socket failed. What was said meanwhile is lost, so everything may have changed.
+            // The socket failed. Messages may have been lost, so everything may have changed.
             tracing::warn!("the kernel's routing socket failed; connecting again");
             match Self::connect() {
                 Ok(netlink) => *self = netlink,
@@ -224,7 +224,7 @@ fn change(payload: &NetlinkPayload<RouteNetlinkMessage>) -> Option<Change> {
         NetlinkPayload::InnerMessage(
             RouteNetlinkMessage::NewAddress(_) | RouteNetlinkMessage::DelAddress(_),
         ) => Some(Change { links: false, addresses: true }),
-        // There was more than the socket could hold, and nobody knows what.
+        // The socket's buffer overflowed: any change may have been lost.
         NetlinkPayload::Overrun(_) => Some(Change::EVERYTHING),
         _ => None,
     }

@@ -9,7 +9,7 @@ use pping_common::{group::LabelKey, parse::IpAddress};
 /// Prefixes in the kernel.
 pub type Prefixes = LpmTrie<MapData, LabelKey, u32>;
 
-/// Sets of prefixes are told apart by so many bits.
+/// Bits of the number of a set of prefixes.
 const GENERATIONS: u32 = 1 << 24;
 
 /// The set of prefixes after this one.

@@ -21,14 +21,14 @@ impl LedgerMap {
 
     /// Reads an entry; `None` past the end.
     pub fn read(&self, index: usize) -> Option<LedgerEntry> {
-        // SAFETY: inside the mapping, which nobody but the holder of `self` writes to.
+        // SAFETY: inside the mapping, which only the holder of `self` writes to.
         self.0.get(index).map(|entry| unsafe { entry.read_volatile() })
     }
 
     /// Changes an entry. What was written before is in the map first, should this process be killed.
     pub fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry)) {
         if let Some(entry) = self.0.get(index) {
-            // SAFETY: inside the mapping, which nobody but the holder of `self` accesses.
+            // SAFETY: inside the mapping, which only the holder of `self` accesses.
             change(unsafe { &mut *entry });
             fence(Ordering::SeqCst);
         }

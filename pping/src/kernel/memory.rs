@@ -81,7 +81,7 @@ pub(super) struct Elements<T> {
     len: usize,
     mapping: NonNull<libc::c_void>,
     bytes: usize,
-    /// Kept open, where nobody else does.
+    /// Keeps the map open, if nothing else does.
     _map: Option<MapData>,
 }
 
@@ -142,7 +142,7 @@ impl<T> Elements<T> {
 
 impl<T> Drop for Elements<T> {
     fn drop(&mut self) {
-        // SAFETY: mapped by `map`, and nobody has a pointer that outlives this.
+        // SAFETY: mapped by `map`, and no pointer outlives this.
         unsafe { libc::munmap(self.mapping.as_ptr(), self.bytes) };
     }
 }

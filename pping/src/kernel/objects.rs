@@ -19,18 +19,18 @@ pub(super) fn fitting(features: Features) -> &'static [u8] {
     }
 }
 
-/// Gives back what loading took, which is as much as the agent has otherwise: aya reads all types of the kernel, and the C library
-/// would keep that for later. Nor is the object read any more.
+/// Returns the memory that loading took, which would double the agent's: aya reads all types of the kernel, and the C library
+/// would keep that memory for later. The object is not read any more either.
 pub(super) fn give_back_memory(object: &'static [u8]) {
     // SAFETY: it takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let whole_pages = object.as_ptr() as usize..object.as_ptr() as usize + object.len();
     let (start, end) = (whole_pages.start.next_multiple_of(page), whole_pages.end / page * page);
     if start < end {
-        // SAFETY: pages of the program file that nobody can write to, which the kernel reads again should anybody look.
+        // SAFETY: read-only pages of the program file, which the kernel reads again on the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
-    // SAFETY: it touches nothing but what nobody uses.
+    // SAFETY: it touches free memory only.
     #[cfg(target_env = "gnu")]
     unsafe {
         libc::malloc_trim(0);

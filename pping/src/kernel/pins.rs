@@ -87,7 +87,7 @@ impl Pins {
                 && pinned != *wanted
             {
                 tracing::warn!(
-                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, and keep it; to begin anew with \
+                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, and keep it; to start over with \
                      others, stop pping and run `pping unpin {0}`",
                     self.directory.display()
                 );
@@ -98,7 +98,7 @@ impl Pins {
         let has_room = options.max_series.is_none_or(|pinned| pinned >= options.series_wanted());
         if !has_room {
             tracing::warn!(
-                "the maps pinned in {} were made without groups, and have little room for them; to begin anew with \
+                "the maps pinned in {} were made without groups, and have little room for them; to start over with \
                  more, stop pping and run `pping unpin {0}`",
                 self.directory.display()
             );
@@ -132,7 +132,7 @@ impl Pins {
             let is_of_maps = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("maps-"));
             if is_of_maps && path != self.maps {
                 tracing::warn!(
-                    "{}: pinned by a pping of another version, whose layout is another; counters began anew",
+                    "{}: pinned by a pping of another version, with another layout; counters start again from zero",
                     path.display()
                 );
                 remove_all(&path)?;
@@ -166,7 +166,7 @@ pub fn unpin(directory: &Path) -> Result<(), Error> {
     let _lock = lock(directory, false)?;
     for path in entries(directory)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Programs go when their links have gone, and maps when nobody uses them.
+        // The kernel frees programs with their last link, and maps with their last user.
         if name == "links" || name == "programs" || name.starts_with("maps-") {
             remove_all(&path)?;
         }

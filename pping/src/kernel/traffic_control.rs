@@ -35,7 +35,7 @@ const TCA_BPF_ID: u16 = 11;
 /// comes first.
 pub(crate) const FIRST_OF_KERNEL: u16 = 0x8000;
 
-/// A filter, whoever made it.
+/// A filter of pping or of another program.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
     /// What it does, as in `bpf` or `u32`.
@@ -92,7 +92,7 @@ impl TrafficControl {
         if self.has_ingress_only(ifindex)? {
             return Err(io::Error::other(
                 "it has an ingress queueing discipline, which leaves no room for the one that sees both directions; \
-                 whoever made it can use clsact in its place (tc qdisc show)",
+                 replace it by clsact (tc qdisc show)",
             ));
         }
         Ok(false)
@@ -137,7 +137,7 @@ impl TrafficControl {
         name: &str,
     ) -> io::Result<()> {
         let mut message = filters(ifindex, direction);
-        // No priority and no handle: the kernel takes those that nobody has.
+        // Without a priority and a handle the kernel chooses unused ones.
         message.header.info = u32::from((libc::ETH_P_ALL as u16).to_be());
         message.attributes = vec![
             TcAttribute::Kind(TcFilterBpf::KIND.to_owned()),

@@ -7,7 +7,7 @@ const SETBACK: u64 = 60 * SECOND;
 
 /// Counts the seconds that flows are idle by: those since the first packet, as the newest one tells them.
 ///
-/// A packet that is more than a minute older than the newest begins to count anew from itself, and the seconds
+/// A packet that is more than a minute older than the newest starts the count again from itself, and the seconds
 /// before stay counted: captures that were put one after the other in the wrong order do not stop the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleClock {

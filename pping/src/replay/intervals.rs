@@ -21,7 +21,7 @@ use crate::{
 /// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
-/// Which interval it is, and what is told of it.
+/// An interval, and what is reported of it.
 ///
 /// Packets that come a little late count for the present interval. One that is more than a minute older than the newest
 /// ends it, and the next begins at its time.

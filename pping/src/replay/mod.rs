@@ -92,7 +92,7 @@ pub(crate) async fn run(
         tokio::select! {
             done = &mut reading => break done,
             () = &mut shutdown, if !is_stopping => is_stopping = true,
-            // The writer ended: by an error, or since nobody reads any more.
+            // The writer ended: by an error, or since its reader is gone.
             reason = &mut ended, if !has_ended => {
                 has_ended = true;
                 if let Ok(reason) = reason {
@@ -212,7 +212,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Writes down what is still to be told at the end.
+    /// Writes the records of the end.
     fn finish(&mut self, capture: &Capture<impl io::Read>) -> Result<(), Error> {
         let records = self.intervals.finish(&mut self.engine, |id| capture.interface_name(id));
         self.record(capture);

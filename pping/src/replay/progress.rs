@@ -15,7 +15,7 @@ use crate::config::Config;
 /// Who waits less needs no telling.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often the line is written anew.
+/// How often the line is rewritten.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Back to the start of the line, and nothing on it.
@@ -82,7 +82,7 @@ fn line(read: u64, len: Option<u64>, packets: u64, seconds: f64) -> String {
     }
 }
 
-/// Whoever has closed the terminal does not want to know.
+/// A closed terminal needs no progress.
 fn say(text: &str) {
     let mut stderr = io::stderr();
     stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()).ok();

@@ -203,7 +203,7 @@ mod tests {
             assert_eq!(queries.ask(key(number), 0, at(u64::from(number))), 0);
         }
         assert_eq!(queries.give_up(at(TIMEOUT - 1)), 0);
-        assert_eq!(queries.ask(key(0), 0, at(TIMEOUT)), 1, "it waits anew");
+        assert_eq!(queries.ask(key(0), 0, at(TIMEOUT)), 1, "it is pending again");
         assert_eq!(queries.ask(key(2), 0, at(TIMEOUT + 1)), 0, "it is void, and waits from then");
         assert!(queries.answer(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
         assert_eq!(queries.give_up(at(TIMEOUT + 5)), 1);

@@ -1,4 +1,4 @@
-//! What is attached to an interface, and as long as it lives.
+//! What is attached to an interface.
 
 use std::{
     os::fd::OwnedFd,
@@ -17,7 +17,7 @@ pub struct Attachment {
     pub(super) links: [AttachedLink; 2],
 }
 
-/// One of its links.
+/// What keeps one program attached.
 pub(super) enum AttachedLink {
     Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
     Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),

@@ -53,7 +53,7 @@ pub(super) fn attach_ingress(
     };
     match (attach_xdp(kernel, target, mode), others.first()) {
         (Ok(attached), _) => Ok(attached),
-        // Native and generic XDP are one attach point to the kernel: whoever has the one has the other.
+        // Native and generic XDP are one attach point to the kernel: a program at the one occupies the other.
         (Err(Refused::ByKernel(error)), Some(next)) if !(next.is_xdp() && is_busy(&error)) => {
             if !next.is_xdp() {
                 let reason = if is_busy(&error) {

@@ -62,7 +62,7 @@ pub(super) fn attach_xdp(
     Ok((attach_point, AttachedLink::Pinned(path)))
 }
 
-/// Whether somebody else has the attach point.
+/// Whether another program occupies the attach point.
 pub(super) fn is_busy(error: &ProgramError) -> bool {
     matches!(
         error,
@@ -71,7 +71,7 @@ pub(super) fn is_busy(error: &ProgramError) -> bool {
     )
 }
 
-/// Says who has the attach point, as far as the kernel tells: a name takes `CAP_SYS_ADMIN`.
+/// Names the program that occupies the attach point, as far as the kernel reports it: a name takes `CAP_SYS_ADMIN`.
 pub(super) fn describe_occupant(link: &Link) -> String {
     let program = links::xdp_program(link.ifindex).map(|id| {
         let name = programs::name(id).map(|name| format!("{name}, ")).unwrap_or_default();
@@ -83,7 +83,7 @@ pub(super) fn describe_occupant(link: &Link) -> String {
 fn xdp_error(link: &Link, error: &ProgramError) -> Error {
     let reason = if is_busy(error) {
         format!(
-            "{}, and pping replaces nobody; use --ingress tc, or --ingress auto to have it chosen (who it is: ip link \
+            "{}, and pping does not replace it; use --ingress tc, or --ingress auto to have it chosen (who it is: ip link \
              show, bpftool net)",
             describe_occupant(link)
         )

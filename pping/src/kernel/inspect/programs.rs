@@ -1,13 +1,13 @@
-//! The names of programs, of whoever loaded them.
+//! The names of loaded programs, pping's own and others'.
 
 use std::collections::HashMap;
 
-/// Names of programs by their ids, as far as the kernel lets us look.
+/// Names of programs by their ids, as far as the kernel reports them.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<u32, String>);
 
 impl Names {
-    /// Asks for the names of all programs there are. Without `CAP_SYS_ADMIN` there are none.
+    /// Asks for the names of all programs. Without `CAP_SYS_ADMIN` the kernel reports none.
     pub(crate) fn of_all() -> Self {
         // A program may be gone before it was looked at.
         let programs = aya::programs::loaded_programs().filter_map(Result::ok);

@@ -16,23 +16,23 @@ use crate::kernel::{
 pub struct Kernel {
     /// The programs.
     pub programs: Ebpf,
-    /// What they report.
+    /// The ring of their events.
     pub events: RingBuf<MapData>,
-    /// What they count, by interface id.
+    /// Their counters, by interface id.
     pub counters: PerCpuArray<MapData, Counters>,
     /// The interfaces they watch.
     pub interface_ids: InterfaceIds,
-    /// The addresses that they take for this host's.
+    /// The addresses of this host.
     pub local_addresses: HashMap<MapData, [u8; 16], u8>,
-    /// What they aggregate.
+    /// Their series.
     pub series: SeriesTable,
-    /// The labels of prefixes, until somebody takes them to look after.
+    /// The labels of prefixes, until the groups take them.
     pub labels: Option<Prefixes>,
-    /// The prefixes that they leave out.
+    /// The excluded prefixes.
     pub excluded: Prefixes,
-    /// What has been told in metrics, where maps are pinned, until somebody takes it to keep it.
+    /// The counts that metrics have exposed, where maps are pinned, until the metrics take them.
     pub ledger: Option<LedgerMap>,
-    /// What goes through the flows.
+    /// The sweep.
     pub sweeper: Sweeper,
     /// What the kernel can do.
     pub features: Features,

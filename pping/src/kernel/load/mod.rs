@@ -78,7 +78,7 @@ pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> 
     Ok(kernel)
 }
 
-/// Loads them side by side: what takes long of a start is the verifier, who goes through one program on one CPU.
+/// Loads them side by side: the verifier takes the most time of a start, and verifies one program on one CPU.
 fn load_packet_programs(programs: &mut Ebpf, with_xdp: bool) -> Result<(), Error> {
     thread::scope(|scope| {
         let verified: Vec<_> = programs
@@ -137,7 +137,7 @@ fn open_with(
     pins: Option<&Pins>,
     features: Features,
 ) -> Result<Kernel, Error> {
-    // Links end with the agent, or are meant to outlive it; filters need to be told.
+    // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
     let log_level: u8 = if options.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (options.max_series(), u32::from(options.excludes));
@@ -213,7 +213,7 @@ fn open_with(
     })
 }
 
-/// Says what the flow tables are like, unless they are pinned and in use.
+/// Writes down the sizes of the flow tables, unless these are pinned and in use.
 fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
     let name = "TABLES";
     let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;
@@ -222,7 +222,7 @@ fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
         if tables.get(&family, 0)?.buckets != 0 {
             continue;
         }
-        // A secret of the standard library's, which is good enough to keep from whoever sends packets.
+        // A random number of the standard library: senders of packets must not be able to guess buckets.
         let seed = RandomState::new().build_hasher().finish();
         let table = Table { seed, ..Table::of(max_flows) };
         tables.set(family, table, 0)?;

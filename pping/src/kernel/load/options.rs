@@ -19,7 +19,7 @@ pub struct LoadOptions {
     pub emit: Emit,
     /// What groups there are.
     pub grouping: Grouping,
-    /// How many are told apart.
+    /// The highest number of groups.
     pub max_groups: u32,
     /// Whether some prefixes are left out.
     pub excludes: bool,
@@ -29,9 +29,9 @@ pub struct LoadOptions {
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
-    /// Of those, how many need not have been answered by anybody.
+    /// How many of those may be unanswered.
     pub max_unanswered: u32,
-    /// DNS queries per address family that may wait.
+    /// DNS queries per address family that may be pending.
     pub max_queries: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
@@ -66,7 +66,7 @@ impl LoadOptions {
         self.max_series.unwrap_or_else(|| self.series_wanted())
     }
 
-    /// Flows for each CPU and address family that nobody need have answered.
+    /// Unanswered flows for each CPU and address family.
     pub(super) fn unanswered_per_cpu(&self) -> Result<u32, Error> {
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
         Ok((self.max_unanswered / cpus).max(1))

@@ -17,7 +17,7 @@ impl SeriesTable {
 
     /// How many of them are committed: all, or all but the last.
     pub fn committed(&self) -> u32 {
-        self.number(offset_of!(Control, booked)).load(Ordering::Relaxed)
+        self.number(offset_of!(Control, committed)).load(Ordering::Relaxed)
     }
 
     /// Makes each flow look for its series again, as there may be room now where there was none.
@@ -25,7 +25,7 @@ impl SeriesTable {
         self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::ANEW`] say, until it is told 0.
+    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::RESTART`] say, until this is 0 again.
     pub fn cut_off(&self, how: u32) {
         self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
     }

@@ -1,17 +1,17 @@
-//! What the kernel programs aggregate, and how an interval of it is taken.
+//! What the kernel programs aggregate, and how the agent takes an interval of it.
 //!
 //! Each series has two tallies. The programs write to the one that [`Control::phase`] says; the other is the agent's. To
 //! take an interval the agent changes the phase, waits until every program that may have seen the old one is done, and
-//! reads and empties the tally that nobody writes to any more. So each sample is in exactly one interval, whole: its
+//! reads and empties the tally that no program writes to any more. So each sample is in exactly one interval, whole: its
 //! count, its sum, and the extremes. No program waits, and none takes a lock.
 //!
-//! A series that had nothing for a while gives its index to another in three turns. It is taken out of the index, so that
+//! A series without samples for a while gives up its index in three steps. It is taken out of the index, so that
 //! no program finds it any more; then its `life` is counted up, so that what flows remember of it is void; then what was
 //! still written to it is reported, and its index is free. Between two of these there is a change of phase, and so no
 //! program that is still at an earlier step.
 //!
-//! What is handed over is emptied only when the caller says that it is booked. Where the maps are pinned, an agent may be
-//! killed at any time in between, and the next one finds in them what is not booked yet.
+//! A tally is emptied only when the caller has committed it. Where the maps are pinned, an agent may be killed at any time in
+//! between, and the next one finds in them what is not committed yet.
 
 mod control;
 mod shared;
@@ -53,8 +53,8 @@ struct Slot {
 enum Stage {
     /// It had something in the last interval, or nothing for so many.
     Idle(u32),
-    /// It stays, whatever comes.
-    Kept,
+    /// It has its index for ever.
+    Permanent,
     /// No program finds it any more.
     Unlinked,
     /// Nor does any flow remember it.
@@ -156,7 +156,7 @@ impl SeriesTable {
                     if let Some(series) = self.series.get(index as usize)? {
                         used(series).store(1, Ordering::Release);
                     }
-                    self.occupy(index as usize, Slot { key, stage: Stage::Kept });
+                    self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
                     continue;
                 }
                 let index = self.new_index();
@@ -164,11 +164,11 @@ impl SeriesTable {
                     .series
                     .get(index as usize)?
                     .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
-                // SAFETY: inside the mapping, and nobody else's before it can be found.
+                // SAFETY: inside the mapping, and no program finds it yet.
                 unsafe { (&raw mut (*series).key).write_volatile(key) };
                 self.index.insert(key, index, 0)?;
                 used(series).store(1, Ordering::Release);
-                self.occupy(index as usize, Slot { key, stage: Stage::Kept });
+                self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
             }
         }
         Ok(())
@@ -180,7 +180,7 @@ impl SeriesTable {
     /// When the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
-            if matches!(slot.stage, Stage::Kept | Stage::Idle(_)) {
+            if matches!(slot.stage, Stage::Permanent | Stage::Idle(_)) {
                 self.index.remove(&slot.key).or_else(absent_is_fine)?;
                 slot.stage = Stage::Unlinked;
             }
@@ -214,7 +214,7 @@ impl SeriesTable {
                 self.taken.push(index);
             }
             slot.stage = match slot.stage {
-                Stage::Kept => Stage::Kept,
+                Stage::Permanent => Stage::Permanent,
                 Stage::Idle(intervals) => Stage::Idle(if was_empty { intervals + 1 } else { 0 }),
                 Stage::Unlinked => {
                     life(series).fetch_add(1, Ordering::SeqCst);
@@ -241,7 +241,7 @@ impl SeriesTable {
     /// When a map cannot be written, or the memory of a series not be mapped.
     pub fn commit(&mut self) -> Result<Vec<SeriesKey>, Error> {
         let rotations = self.rotations();
-        self.number(offset_of!(Control, booked)).store(rotations, Ordering::SeqCst);
+        self.number(offset_of!(Control, committed)).store(rotations, Ordering::SeqCst);
         let ended = rotations.wrapping_sub(1);
         for index in mem::take(&mut self.taken) {
             if let Some(series) = self.series.get(index)? {
@@ -273,7 +273,7 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Forgets groups that were told apart but got no series, as there was no room for one.
+    /// Forgets groups that were entered but got no series, as there was no room for one.
     ///
     /// # Errors
     /// When a map cannot be read or written.
@@ -341,7 +341,7 @@ impl SeriesTable {
             *members -= 1;
             if *members == 0 {
                 self.members.remove(&key.group);
-                // Whoever came in between is told apart all the same: only the bound is off by one for a while.
+                // A group that came in between keeps its entry: the limit is off by one for a while.
                 self.groups.remove(&key.group).or_else(absent_is_fine)?;
             }
         }

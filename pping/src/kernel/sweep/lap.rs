@@ -11,7 +11,7 @@ pub(super) struct Lap {
     pub(super) next: usize,
     /// The sweep that began this lap.
     began: Option<u32>,
-    /// The one that began the lap before; none in the first, when nobody knows what is left from a run before this one.
+    /// The sweep that began the previous lap; none in the first lap, when flows of an earlier run may be left.
     before: Option<u32>,
 }
 

@@ -35,10 +35,10 @@ fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
     }
     tracing::warn!(
         "this process got no CPU for longer than the {LEASE_SECONDS} s after which its programs take it for dead: what \
-         passed meanwhile was not measured, and all flows begin anew"
+         passed meanwhile was not measured, and all flows start over"
     );
     // What waits for its echo may have been echoed unseen.
-    series.cut_off(Control::ANEW);
+    series.cut_off(Control::RESTART);
     sweeper.sweep(programs, series, of)?;
     series.cut_off(0);
     series.begin_lease();

@@ -1,4 +1,4 @@
-//! What goes through the flows and the queries.
+//! The runs of the sweep program.
 
 use aya::{
     Ebpf, Pod,
@@ -46,8 +46,8 @@ pub(super) enum Of {
     All,
 }
 
-/// What goes through the flows and the queries: a program that is told of many at a time (Linux 5.13), or one that is sent to
-/// each of them. To the kernel each of its runs is a test run, and needs no packet.
+/// Runs the sweep program: for many flows and queries at a time (Linux 5.13), or once for each of them. To the kernel each run is
+/// a test run, and needs no packet.
 pub struct Sweeper {
     pub(in crate::kernel) walks: bool,
     has_dns: bool,
@@ -58,16 +58,16 @@ pub struct Sweeper {
 
 /// A family's flows.
 struct Table {
-    /// What an request to them is.
+    /// The kind of requests for them.
     kind: u32,
-    /// Where they are.
+    /// Its buckets.
     index: Array<Bucket>,
-    /// How far they were come to.
+    /// How far the sweeps have come.
     lap: Lap,
 }
 
 impl Sweeper {
-    /// Takes the maps by which the program is told.
+    /// Takes the maps through which the program gets its requests.
     ///
     /// # Errors
     /// When they are not to be had.
@@ -138,7 +138,7 @@ impl Sweeper {
         for start in (0..index.len()).step_by(BUCKETS) {
             let buckets = index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
-                // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and look again at what is told them.
+                // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and check again what they are asked.
                 let bucket = unsafe { bucket.read_volatile() };
                 let has_turn = number >= first && share > 0 || of != Of::Due;
                 for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
@@ -216,7 +216,7 @@ impl Sweeper {
 }
 
 /// Whether, for a flow that has been idle for so many sweeps, one of the times is over after which flows are deleted. Twice, as
-/// somebody may be in the way the first time.
+/// another CPU may hold the bucket the first time.
 fn may_be_over(idle: u32) -> bool {
     const RETRIES: u32 = 2;
     const LIMITS: [u32; 3] = [CLOSED_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS, QUIC_IDLE_SECONDS];

@@ -94,7 +94,7 @@ fn recordings_from_before_an_expired_lease_are_not_matched() {
     ok(pping.signal(Signal::SIGSTOP));
     thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
     ok(pping.signal(Signal::SIGCONT));
-    ok(pping.wait_for_output("all flows begin anew", PATIENCE));
+    ok(pping.wait_for_output("all flows start over", PATIENCE));
     ok(across.wait_timeout(PATIENCE));
     let mut undisturbed = ping_held(&topology, held);
     ok(undisturbed.wait_timeout(PATIENCE));

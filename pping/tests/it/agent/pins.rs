@@ -188,10 +188,11 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     let other = pins.pins().join("maps-0123456789abcdef");
     fs::rename(ours, &other).unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
-    wait_until("the warning is printed", || ok(agent.stderr()).contains("counters began anew"));
+    wait_until("the warning is printed", || ok(agent.stderr()).contains("counters start again from zero"));
     let said = ok(agent.stderr());
     assert!(
-        said.contains("pinned by a pping of another version") && said.contains("counters began anew"),
+        said.contains("pinned by a pping of another version")
+            && said.contains("counters start again from zero"),
         "{said}"
     );
     wait_until("the old maps are gone", || maps("maps-") == [ours.clone()]);

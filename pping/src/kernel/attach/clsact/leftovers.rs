@@ -6,7 +6,7 @@ use pping_common::abi::Direction;
 
 use super::{
     name::Name,
-    run::{Run, Turn},
+    run::{FilterLock, Run},
 };
 use crate::kernel::traffic_control::{TrafficControl, is_gone};
 
@@ -21,10 +21,10 @@ pub struct Removed {
 /// The clsact discipline on which filters were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Discipline {
-    /// Nobody knows of one that pping made.
+    /// No filter says that pping made it.
     #[default]
     Others,
-    /// pping made it, and somebody still uses it.
+    /// pping made it, and other filters still use it.
     Stays,
     /// pping made it, and it was removed.
     Removed,
@@ -55,7 +55,7 @@ impl fmt::Display for Removed {
     }
 }
 
-/// Removes the filters of runs that are not alive any more, and the discipline that one of them made if nobody uses it.
+/// Removes the filters of runs that are not alive any more, and the discipline that one of them made unless other filters use it.
 ///
 /// # Errors
 /// What the kernel says. That the interface is gone is none.
@@ -63,7 +63,7 @@ pub fn remove(ifindex: u32) -> io::Result<Removed> {
     let mut removed = Removed::default();
     let mut control = TrafficControl::connect()?;
     let mut has_discipline = false;
-    let _turn = Turn::take();
+    let _lock = FilterLock::acquire();
     for direction in Direction::ALL {
         for filter in control.filters(ifindex, direction)? {
             let Some(name) = Name::parse(&filter.name).filter(|name| !name.run.is_alive()) else { continue };

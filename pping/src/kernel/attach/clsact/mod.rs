@@ -1,7 +1,7 @@
 //! tc by filters on a clsact queueing discipline, for kernels without TCX.
 //!
-//! Nothing of it goes by itself when the process does. So it is marked with who made it, for a later one to tell what is of
-//! no use any more from what another still measures with.
+//! A filter stays when its process ends. So its name says which run made it, and a later run can remove what a killed one left
+//! without touching what another still measures with.
 
 pub mod leftovers;
 mod name;
@@ -18,7 +18,7 @@ use pping_common::abi::Direction;
 
 use self::{
     name::Name,
-    run::{Owner, Sign, Turn},
+    run::{FilterLock, Owner, Run, RunSocket},
 };
 use crate::kernel::{
     error::innermost,
@@ -26,12 +26,12 @@ use crate::kernel::{
     traffic_control::{FIRST_OF_KERNEL, TrafficControl, is_gone},
 };
 
-/// A filter of this run. Dropping it removes it, and the discipline, if pping made it and nobody else uses it.
+/// A filter of this run. Dropping it removes it, and the discipline too, if pping made that and no other filter uses it.
 pub(super) struct Filter {
     interface: String,
     ifindex: u32,
     name: Name,
-    _sign: Arc<Sign>,
+    _socket: Arc<RunSocket>,
 }
 
 impl Filter {
@@ -46,24 +46,25 @@ impl Filter {
         owner: &mut Owner,
         has_discipline: bool,
     ) -> io::Result<Self> {
-        let sign = owner.sign()?;
+        let socket = owner.socket()?;
         let program = program.fd().map_err(|error| io::Error::other(innermost(&error)))?;
         let mut control = TrafficControl::connect()?;
-        let _turn = Turn::take();
+        let _lock = FilterLock::acquire();
         let is_made = control.add_clsact(link.ifindex)?;
-        let added = add(&mut control, program.as_fd(), link, direction, &sign, is_made || has_discipline);
+        let added =
+            add(&mut control, program.as_fd(), link, direction, socket.run, is_made || has_discipline);
         if added.is_err() && is_made {
             remove_unused_discipline(&mut control, link.ifindex).ok();
         }
-        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name: added?, _sign: sign })
+        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name: added?, _socket: socket })
     }
 
     fn remove(&self) -> io::Result<()> {
         let mut control = TrafficControl::connect()?;
-        let _turn = Turn::take();
+        let _lock = FilterLock::acquire();
         let (name, direction) = (self.name.to_string(), self.name.direction);
         let filters = control.filters(self.ifindex, direction)?;
-        // Without it the discipline is another one, of which nothing is known.
+        // Without the filter the discipline is another one, made by another program.
         let Some(filter) = filters.iter().find(|filter| filter.name == name) else { return Ok(()) };
         match control.remove_filter(self.ifindex, direction, filter) {
             Err(error) if is_gone(&error) => return Ok(()),
@@ -92,7 +93,7 @@ fn add(
     program: BorrowedFd<'_>,
     link: &Link,
     direction: Direction,
-    sign: &Sign,
+    run: Run,
     has_discipline: bool,
 ) -> io::Result<Name> {
     let mut names = Vec::new();
@@ -104,7 +105,7 @@ fn add(
         }
     }
     let has_discipline = has_discipline || names.iter().any(|name| name.has_discipline);
-    let name = Name { direction, run: sign.run, has_discipline };
+    let name = Name { direction, run, has_discipline };
     control.add_filter(link.ifindex, direction, program, &name.to_string())?;
     if !is_first {
         tracing::info!(

@@ -15,13 +15,12 @@ const DISCIPLINE: &str = "+qdisc";
 pub(super) struct Name {
     pub(super) direction: Direction,
     pub(super) run: Run,
-    /// Whether the discipline is there for pping, be it that this run made it or one before it: the last one of pping to
-    /// go takes it away.
+    /// Whether this run of pping or one before it made the discipline: the last filter of pping to go removes it.
     pub(super) has_discipline: bool,
 }
 
 impl Name {
-    /// Reads what `Display` writes. Others call their filters something else.
+    /// Reads what `Display` writes; `None` for the filters of other programs.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (program, rest) = text.split_once('/')?;
         let direction =

@@ -1,9 +1,9 @@
-//! Who made a filter, and whether that one is still there.
+//! Which run of pping made a filter, and whether its process is still alive.
 //!
-//! A filter outlives a process that is killed. So the process holds a socket for as long as it lives, whose name the filter
-//! has in its own: `pping_ingress/RUN`. The socket's name is an abstract one (unix(7)). Those live in the network
-//! namespace, as interfaces do, and so are the same in every container that has the interfaces; they take no privilege and
-//! no file, and vanish with the process that holds them.
+//! A filter outlives a process that is killed. So the process holds a socket for as long as it lives, and the name of the filter
+//! contains that of the socket: `pping_ingress/RUN`. The socket has an abstract name (unix(7)). Such names belong to the network
+//! namespace, as interfaces do, so every container that has the interfaces sees them. They take no privilege and no file, and
+//! vanish with the process.
 
 use std::{
     fmt,
@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The number of a run, which no other has.
+/// The unique number of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Run(u64);
 
@@ -35,7 +35,7 @@ impl Run {
         u64::from_str_radix(text, 16).ok().filter(|_| is_number).map(Self)
     }
 
-    /// Whether its process lives. In doubt it does.
+    /// True if its process is alive, or if that cannot be found out.
     pub(super) fn is_alive(self) -> bool {
         let called = UnixDatagram::unbound().and_then(|socket| socket.connect_addr(&self.address()?));
         !called.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
@@ -52,59 +52,59 @@ impl fmt::Display for Run {
     }
 }
 
-/// This run, as others see it: alive for as long as this is.
+/// The socket by which others see that this run is alive.
 #[derive(Debug)]
-pub(super) struct Sign {
+pub(super) struct RunSocket {
     pub(super) run: Run,
     _socket: UnixDatagram,
 }
 
-impl Sign {
+impl RunSocket {
     fn new() -> io::Result<Self> {
         let run = Run::new();
         Ok(Self { run, _socket: UnixDatagram::bind_addr(&run.address()?)? })
     }
 }
 
-/// What shows that this run is alive, once something is made that others have to know that of.
+/// The owner of filters: it opens its [`RunSocket`] with the first one.
 #[derive(Debug, Default)]
-pub struct Owner(Option<Arc<Sign>>);
+pub struct Owner(Option<Arc<RunSocket>>);
 
 impl Owner {
-    /// Shows it from now on.
+    /// The socket.
     ///
     /// # Errors
-    /// When there is no socket to be had.
-    pub(super) fn sign(&mut self) -> io::Result<Arc<Sign>> {
-        let sign = match self.0.take() {
-            Some(sign) => sign,
-            None => Arc::new(Sign::new()?),
+    /// When the socket cannot be opened.
+    pub(super) fn socket(&mut self) -> io::Result<Arc<RunSocket>> {
+        let socket = match self.0.take() {
+            Some(socket) => socket,
+            None => Arc::new(RunSocket::new()?),
         };
-        Ok(Arc::clone(self.0.insert(sign)))
+        Ok(Arc::clone(self.0.insert(socket)))
     }
 }
 
-/// How long to wait for a turn. Whoever holds it has it for some system calls, and anybody can hold it out of spite.
-const TURN_TIMEOUT: Duration = Duration::from_secs(2);
-const TURN_INTERVAL: Duration = Duration::from_millis(2);
+/// How long to wait for the lock. A pping holds it for a few system calls, but any process can hold it out of spite.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Keeps others of pping from changing filters: one that ends would else take the discipline from under one that starts.
-/// It is over when this is dropped.
-pub(super) struct Turn {
+/// The lock of filters between processes of pping: one that ends would else remove the discipline that one that starts relies on.
+/// Dropping it unlocks.
+pub(super) struct FilterLock {
     _socket: Option<UnixDatagram>,
 }
 
-impl Turn {
-    /// Waits for it, if not for ever.
-    pub(super) fn take() -> Self {
+impl FilterLock {
+    /// Waits for the lock. After [`LOCK_TIMEOUT`] filters are changed without it.
+    pub(super) fn acquire() -> Self {
         let begun = Instant::now();
-        let bind = || UnixDatagram::bind_addr(&SocketAddr::from_abstract_name("pping/turn")?);
+        let bind = || UnixDatagram::bind_addr(&SocketAddr::from_abstract_name("pping/filters")?);
         loop {
             match bind() {
-                Err(error) if error.kind() == ErrorKind::AddrInUse && begun.elapsed() < TURN_TIMEOUT => {
-                    thread::sleep(TURN_INTERVAL);
+                Err(error) if error.kind() == ErrorKind::AddrInUse && begun.elapsed() < LOCK_TIMEOUT => {
+                    thread::sleep(LOCK_INTERVAL);
                 }
-                taken => return Self { _socket: taken.ok() },
+                bound => return Self { _socket: bound.ok() },
             }
         }
     }
@@ -115,15 +115,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_alive_until_its_sign_is_gone() {
+    fn a_run_is_alive_until_its_socket_is_closed() {
         let mut owner = Owner::default();
-        let sign = owner.sign().unwrap();
-        let run = sign.run;
-        assert_eq!(owner.sign().unwrap().run, run);
+        let socket = owner.socket().unwrap();
+        let run = socket.run;
+        assert_eq!(owner.socket().unwrap().run, run);
         assert!(run.is_alive());
         drop(owner);
         assert!(run.is_alive(), "something still needs it");
-        drop(sign);
+        drop(socket);
         assert!(!run.is_alive());
     }
 
