@@ -98,7 +98,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
         twin.packet(direction, &frame, number as u64);
     }
     let (mut reported, began) = (Vec::new(), Instant::now());
-    while reported.len() < twin.events.len() && began.elapsed() < Duration::from_secs(5) {
+    while reported.len() < twin.events.len() && began.elapsed() < Duration::from_mins(1) {
         reported.extend(events(&mut kernel));
     }
     let expected = timeless(&twin.events);

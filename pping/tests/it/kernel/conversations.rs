@@ -68,10 +68,11 @@ fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event
 
 #[test]
 fn conversations_match_as_in_user_space() {
+    let mut rig = Rig::new();
     for ingress in [Program::Xdp, Program::Ingress] {
         for temper in [Temper::Calm, Temper::Wild] {
             for seed in 1..=4 {
-                let mut rig = Rig::new();
+                rig.start_over();
                 let reported = talk(&mut rig, seed, temper, ingress);
                 let samples = samples(&reported);
                 assert!(samples.len() > PACKETS / 6, "only {} samples", samples.len());

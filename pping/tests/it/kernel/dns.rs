@@ -68,9 +68,10 @@ fn ids(rig: &mut Rig, what: &str) -> Vec<u32> {
 #[test]
 fn a_response_gives_the_time_since_its_query() {
     for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
         for pair in Pair::both() {
             for ingress in [Program::Xdp, Program::Ingress] {
-                let mut rig = Rig::with(settings, LinkType::Ethernet);
+                rig.start_over();
                 pair.ask(&mut rig, 7);
                 let pause = Duration::from_millis(3);
                 thread::sleep(pause);

