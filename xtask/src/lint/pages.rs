@@ -25,7 +25,8 @@ pub(super) fn check() -> Result<()> {
             .args(pages)
             .current_dir(repository),
     )?;
-    citations(&files)
+    citations(&files)?;
+    code_names(&files)
 }
 
 fn is_kept(file: &str) -> bool {
@@ -87,6 +88,39 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
         })
 }
 
+/// Fails if a page links a Rust file for a name that the file does not contain: `` `name` ([file](path)) ``.
+fn code_names(files: &[String]) -> Result<()> {
+    let mut wrong = Vec::new();
+    for page in files.iter().filter(|file| extension(file) == Some("md") && !is_kept(file)) {
+        let folder = environment::repository().join(page).parent().map(Path::to_owned).unwrap_or_default();
+        let text = fs::read_to_string(environment::repository().join(page))?;
+        for (name, path) in linked_names(&text.split_whitespace().collect::<Vec<_>>().join(" ")) {
+            let code = fs::read_to_string(folder.join(path))
+                .with_context(|| format!("{page} links {path} for `{name}`"))?;
+            if code.split(|character| !is_of_identifier(character)).all(|word| word != name) {
+                wrong.push(format!("{page}: {path} has no `{name}`"));
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "code that is named and is not there:\n  {}", wrong.join("\n  "));
+    Ok(())
+}
+
+/// The last part of each name that a link to a Rust file follows, with the file.
+fn linked_names(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices("` ([").filter_map(|(end, _)| {
+        let code = text[..end].rsplit('`').next()?;
+        let path = text[end..].split_once("](")?.1.split(')').next()?;
+        let path = path.split('#').next().filter(|path| extension(path) == Some("rs"))?;
+        let name = code.rsplit("::").next().filter(|name| name.chars().all(is_of_identifier))?;
+        Some((name, path))
+    })
+}
+
+fn is_of_identifier(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
 /// Whether a file is there, from the root, from the file that names it, or as the end of a path.
 fn is_there(cited: &str, file: &str, known: &BTreeSet<&str>) -> bool {
     if NOT_HERE.iter().any(|name| cited.ends_with(name)) {
@@ -109,6 +143,12 @@ mod tests {
         let line =
             "// See docs/methods.md#tcp-ts, `parse/mod.rs` and (kernel.rs); not *.md, /etc/a.md or README.";
         assert_eq!(cited(line).collect::<Vec<_>>(), ["docs/methods.md", "parse/mod.rs", "kernel.rs"]);
+    }
+
+    #[test]
+    fn the_name_before_a_link_is_found() {
+        let text = "Then `a`, `Flow::step` ([step.rs](../flow/step.rs)), and `b` ([page](page.md)).";
+        assert_eq!(linked_names(text).collect::<Vec<_>>(), [("step", "../flow/step.rs")]);
     }
 
     #[test]
