@@ -27,7 +27,7 @@ use crate::{
 /// Concurrent connections.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
 
-/// How often each is measured.
+/// The number of measurements of each.
 const ROUNDS: u32 = 41;
 
 /// Packets in each measurement, which take some 20 ms.

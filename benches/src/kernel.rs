@@ -1,4 +1,4 @@
-//! What a packet costs in the kernel.
+//! The cost of a packet in the kernel.
 //!
 //! Each program is run by `BPF_PROG_TEST_RUN` on one packet many times, and the kernel says how long a run took. An
 //! empty program is measured in every round just before and subtracted, because the machine is shared and its speed

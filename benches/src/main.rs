@@ -1,4 +1,4 @@
-//! What pping costs: `cargo xtask bench`.
+//! The cost of pping: `cargo xtask bench`.
 #![expect(clippy::print_stdout, reason = "the tables are what this program is for")]
 
 mod agent;

@@ -37,7 +37,7 @@ const FLOWS: u32 = 1_024;
 /// Events that are certain to fit the ring.
 const EVENTS: u32 = 16_384;
 
-/// How often each is measured.
+/// The number of measurements of each.
 const ROUNDS: u32 = 61;
 
 /// What is done with events.

@@ -35,7 +35,7 @@ use crate::{
     sweep::{FLOWS, send, with_room},
 };
 
-/// How often each is measured.
+/// The number of measurements of each.
 const ROUNDS: usize = 7;
 
 /// For how long, where the work does not end by itself.

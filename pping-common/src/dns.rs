@@ -8,7 +8,7 @@ use crate::{
     parse::{Address, Frame, Ipv4, Ipv6},
 };
 
-/// How long a query is pending, ns.
+/// The time for which a query is pending, ns.
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
 /// The key of a query, which its response has too.

@@ -2,10 +2,10 @@
 
 use crate::{layout::layout, parse::IpAddress};
 
-/// What stands for a class of service where groups do not tell them apart.
+/// In place of a class of service, where groups do not distinguish them.
 const ANY_DSCP: u8 = u8::MAX;
 
-/// How flow directions are grouped. Fixed when the programs are loaded.
+/// The grouping of flow directions. Fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Grouping {
@@ -98,13 +98,13 @@ const LABEL: u8 = 254;
 /// In place of a length: the prefix does not matter.
 const ANY: u8 = 255;
 
-/// What a group is.
+/// The kind of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
     /// Everything, where there are no groups.
     All,
-    /// What there was no room for.
+    /// The group of others, for which there was no room.
     Other,
     /// A group.
     Group,
@@ -125,7 +125,7 @@ pub struct GroupKey {
 
 layout!(GroupKey { source, destination, source_len, destination_len, dscp, kind, reserved });
 
-/// What the hosts of a group at one end of a flow share.
+/// The common property of a group's hosts at one end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// Nothing that matters.
@@ -156,12 +156,12 @@ impl GroupKey {
     /// The group `other`, for flows whose own group has no room.
     pub const OTHER: Self = Self { kind: Kind::Other as u8, ..Self::ALL };
 
-    /// What the hosts that reply have in common.
+    /// The common property of the hosts that reply.
     pub fn source(&self) -> End {
         End::new(self.source, self.source_len)
     }
 
-    /// What the hosts whose packets are timed have in common.
+    /// The common property of the hosts whose packets are timed.
     pub fn destination(&self) -> End {
         End::new(self.destination, self.destination_len)
     }
@@ -184,7 +184,7 @@ impl End {
     }
 }
 
-/// What the label of an address is looked up by, beside the number of bits.
+/// The key of a label, beside the number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct LabelKey {

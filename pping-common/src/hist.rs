@@ -21,7 +21,7 @@ pub const OVERFLOW: usize = BINS - 1;
 /// The width of the narrowest bins, ns: an eighth of a microsecond.
 const UNIT: u64 = 125;
 
-/// What is beyond all octaves, in units.
+/// The first time beyond all octaves, in units.
 const BEYOND: u64 = (BINS_PER_OCTAVE as u64) << OCTAVES;
 
 /// The bin of a round-trip time in ns.
@@ -82,7 +82,7 @@ pub const fn lower_bound(bin: usize) -> u64 {
     ((BINS_PER_OCTAVE + part) as u64 * UNIT) << octave
 }
 
-/// What stands for all round-trip times of a bin, ns: its middle, which is within 6.25 % of each. For what is longer than
+/// The representative round-trip time of a bin, ns: its middle, which is within 6.25 % of each. For what is longer than
 /// all octaves it is the lower bound.
 pub const fn middle(bin: usize) -> u64 {
     if bin >= OVERFLOW { lower_bound(OVERFLOW) } else { lower_bound(bin).midpoint(upper_bound(bin)) }

@@ -4,13 +4,13 @@
 //! [`layout`] is not given does not compile. What it cannot see is a change of meaning that leaves the names as they are: give
 //! the field another name.
 
-/// What a type looks like in memory.
+/// A type's layout in memory.
 pub(crate) trait Layout {
     /// The fingerprint.
     const HASH: u64;
 }
 
-/// Where a hash begins (FNV-1a).
+/// The start value of a hash (FNV-1a).
 pub(crate) const START: u64 = 0xcbf2_9ce4_8422_2325;
 
 const PRIME: u64 = 0x0000_0100_0000_01b3;

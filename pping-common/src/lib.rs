@@ -1,4 +1,4 @@
-//! What pping's kernel programs and agent agree on.
+//! The common ground of pping's kernel programs and agent.
 //!
 //! The modules in the order in which a packet meets them, each of which uses only those before it:
 //!

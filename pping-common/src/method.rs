@@ -1,8 +1,8 @@
-//! How round-trip times are measured, and which of these ways are wanted.
+//! The methods of measuring round-trip times, and sets of them.
 
 use crate::layout::layout;
 
-/// How an RTT was measured.
+/// A method of measuring round-trip times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Method {

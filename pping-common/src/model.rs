@@ -20,16 +20,16 @@ pub type Sample = (Method, u32, u64);
 /// A pending identifier, and when it was recorded, ns.
 type Recorded = (u32, u64);
 
-/// What a packet gave.
+/// The outcome of a packet.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The samples, in the order of the passes.
     pub samples: Vec<Sample>,
-    /// How many identifiers were not recorded since all slots were taken.
+    /// Identifiers not recorded since all slots were taken.
     pub full: usize,
 }
 
-/// What a direction keeps, as far as the model has it too.
+/// The state of a direction, as far as the model has it too.
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
     pending: usize,
@@ -40,7 +40,7 @@ pub struct State {
     rtt: Option<(u64, u64)>,
 }
 
-/// What is known of the timestamps of a flow.
+/// The state of a flow's timestamps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Options {
     /// So many segments had none.
@@ -49,7 +49,7 @@ enum Options {
     Without,
 }
 
-/// What one side began its connection with.
+/// The first segment of one end.
 #[derive(Clone, Copy)]
 struct Leg {
     number: u32,
@@ -60,7 +60,7 @@ struct Leg {
     since: Option<u64>,
 }
 
-/// How far a segment goes.
+/// The advance of a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Moved,
@@ -93,7 +93,7 @@ pub struct Model {
 }
 
 impl Found {
-    /// What a flow found in a packet.
+    /// The outcome that a flow gave for a packet.
     pub fn of(outcome: &Outcome) -> Self {
         let all = [outcome.measured, outcome.second];
         let samples = all.iter().filter_map(Measured::sample);

@@ -41,7 +41,7 @@ impl SeriesKey {
     }
 }
 
-/// What the flows of a series sent in one direction.
+/// The traffic of a series in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Traffic {
@@ -67,7 +67,7 @@ impl Traffic {
     }
 }
 
-/// What was added to a series in an interval. All bytes are zero if nothing was.
+/// The samples and traffic of a series in one epoch. All bytes are zero if there was nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Tally {
@@ -138,9 +138,9 @@ impl Tally {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Series {
-    /// What it is of, once it is `used`.
+    /// The key, once the series is `used`.
     pub key: SeriesKey,
-    /// How many series had this index before. The agent writes it.
+    /// The number of series that had this index before. The agent writes it.
     pub life: u32,
     /// Not 0 from when the programs made it until the agent has freed it.
     pub used: u32,
@@ -198,7 +198,7 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 const LIFE_MASK: u32 = (1 << 12) - 1;
 const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 
-/// What decides on the series of a sample, besides what never changes in a flow.
+/// The properties that select the series of a sample, besides those that never change in a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Purpose(u64);

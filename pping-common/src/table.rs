@@ -23,7 +23,7 @@ const FLOWS_PER_BUCKET: u32 = 4;
 /// Buckets beside those, without which small tables would fill unevenly.
 const SPARE_BUCKETS: u32 = 8;
 
-/// How many buckets there are for so many flows.
+/// The number of buckets for so many flows.
 pub const fn buckets(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
 }
@@ -34,15 +34,15 @@ pub const fn buckets(flows: u32) -> u32 {
 pub struct Table {
     /// A secret, so that no sender can fill a bucket on purpose.
     pub seed: u64,
-    /// How many buckets there are; 0 before the table is used.
+    /// The number of buckets; 0 before the table is used.
     pub buckets: u32,
-    /// How many flows may be in it.
+    /// The highest number of flows.
     pub max_flows: u32,
     /// Keeps what changes away from what every packet reads.
     pub apart: [u64; 14],
-    /// How many flows are in it.
+    /// The number of flows.
     pub flows: u32,
-    /// How many entries were ever handed out.
+    /// The number of entries that were ever handed out.
     pub used: u32,
     /// Whether a CPU hands out another.
     pub busy: u32,
@@ -68,7 +68,7 @@ impl Table {
     }
 }
 
-/// What tells the slots of a bucket apart.
+/// The tag of a key, which distinguishes the slots of a bucket.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct Bucket {
@@ -94,7 +94,7 @@ impl Bucket {
         self.tags.iter().position(|&other| other == tag)
     }
 
-    /// How many slots are taken. Without a branch, for the verifier's sake: tags are odd.
+    /// The number of occupied slots. Without a branch, for the verifier's sake: tags are odd.
     #[inline(always)]
     pub fn taken(&self) -> u32 {
         self.tags.iter().map(|tag| tag & 1).sum()
@@ -114,7 +114,7 @@ pub fn idle(sweep: u32, seen: u16) -> u32 {
 pub struct Entry {
     /// The key, with zeroes behind a short one.
     pub key: [u64; 5],
-    /// What is kept of the flow.
+    /// The state of the flow.
     pub flow: Flow,
 }
 

@@ -1,4 +1,4 @@
-//! Adding samples, and what flows sent, to their series.
+//! Adding samples and traffic to their series.
 
 use pping_common::{
     abi::{
@@ -16,7 +16,7 @@ use crate::{
     sync,
 };
 
-/// Adds a sample of what `timed` sent.
+/// Adds a sample of a packet that `timed` sent.
 #[inline(always)]
 pub(crate) fn sample(
     flow: *mut Flow,
@@ -32,7 +32,7 @@ pub(crate) fn sample(
     }
 }
 
-/// The same of what belongs to no flow.
+/// The same without a flow.
 #[inline(always)]
 pub(crate) fn sample_without_flow(
     selector: &SeriesSelector,
@@ -68,7 +68,7 @@ fn take(series: *mut Series, tally: *mut Tally, target: &mut Target, rtt: u64) {
     sync::raise(series, [(max, rtt), (min_complement, !rtt)]);
 }
 
-/// Adds what both sides of a flow sent to the series of what `timed` sends.
+/// Adds the traffic of both endpoints to the series of `timed`.
 #[inline(always)]
 pub(crate) fn traffic(
     flow: *mut Flow,
@@ -97,8 +97,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
     sync::add(ce, traffic.ce);
 }
 
-/// The series and its tally that is written to at present. The flow remembers the index, so that all but the
-/// first sample find it without hashing.
+/// The series with its present tally. The flow remembers the index, so all but the first sample find it without hashing.
 #[inline(always)]
 fn tally(
     flow: *mut Flow,
@@ -108,7 +107,7 @@ fn tally(
     target: &mut Target,
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, epoch) = control()?;
-    // What `SeriesSelector::purpose` does. With a call of that the verifier goes through a third more instructions (6.18).
+    // The same as `SeriesSelector::purpose`. If that is called, 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp);
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
@@ -132,7 +131,7 @@ fn tally(
     Some((series, tally_of(series, phase)))
 }
 
-/// The same of what belongs to no flow.
+/// The same without a flow.
 #[inline(always)]
 fn tally_without_flow(
     selector: &SeriesSelector,
@@ -144,7 +143,7 @@ fn tally_without_flow(
     Some((series, tally_of(series, phase)))
 }
 
-/// What the agent sets, its phase and its epoch.
+/// The control, its phase and its epoch.
 #[inline(always)]
 fn control() -> Option<(*mut Control, u32, u32)> {
     let control = maps::control()?;
@@ -155,7 +154,7 @@ fn control() -> Option<(*mut Control, u32, u32)> {
     Some((control, phase, epoch))
 }
 
-/// The tally that is written to at present.
+/// The present tally of a series.
 #[inline(always)]
 fn tally_of(series: *mut Series, phase: u32) -> *mut Tally {
     // SAFETY: a map value, valid for the program's run, and inside the array.
@@ -181,7 +180,7 @@ fn find(
     maps::series(target.index)
 }
 
-/// The index of the series, which is made if there is room for it. Else it is that of the group of others.
+/// The index of a series, which is inserted if there is room; else that of the group of others.
 #[inline(always)]
 fn find_series(
     control: *mut Control,
@@ -210,12 +209,12 @@ fn find_series(
             return Some(index);
         }
     }
-    // The agent makes those without a group, and those of others, before it attaches the programs.
+    // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
     sync::add(&raw mut counters.unaggregated, 1);
     None
 }
 
-/// Whether a group has series of its own, as it has if there still is room for one.
+/// Whether a group has series of its own; enters it if there is room.
 #[inline(always)]
 fn is_admitted(group: &GroupKey) -> bool {
     // SAFETY: only whether there is an entry matters; its value is not read.
@@ -239,7 +238,7 @@ fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
         sync::publish(used, 1);
         return Some(index);
     }
-    // Another CPU was faster.
+    // Another CPU inserted it first.
     maps::give_free_series(index);
     maps::series_index(key)
 }

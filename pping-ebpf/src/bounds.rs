@@ -1,4 +1,4 @@
-//! Indices that the verifier believes.
+//! Indices with bounds that the verifier sees.
 
 use core::{arch::asm, hint::assert_unchecked};
 

@@ -14,8 +14,8 @@ use crate::{
     launder::{self, launder_index, launder_ptr},
 };
 
-/// The part of a packet that lies in one piece in memory, read in place. The verifier notes of each how much was found to be there;
-/// of one that was asked for again it knows nothing.
+/// The linear part of a packet, read in place. The verifier remembers of each packet pointer how many bytes were checked; of one that
+/// was loaded again it knows nothing.
 pub struct Linear {
     start: usize,
     end: usize,
@@ -36,7 +36,7 @@ impl Linear {
         Self { start, end, frame_len: end - start }
     }
 
-    /// The same, as if nothing had been read of it.
+    /// The same with pointers loaded again: the verifier knows nothing of what was read before.
     #[inline(always)]
     pub(crate) fn of_xdp_laundered(ctx: &XdpContext) -> Self {
         Self::of_md(launder_ptr(ctx.ctx))
@@ -60,7 +60,7 @@ impl Bytes for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
-        // Else the compiler would compute with the end of the packet, which the verifier does not let it.
+        // Otherwise the compiler computes with the end pointer of the packet, which the verifier rejects.
         if launder_index(at + N) > self.end {
             return None;
         }
@@ -113,12 +113,12 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
     bytes
 }
 
-/// All of a packet at tc. What does not lie in one piece is copied out: rare, and slow.
+/// All of a packet at tc. Bytes outside the linear part are copied: rare, and slow.
 pub(crate) struct Scattered<'a>(pub(crate) &'a TcContext);
 
 impl Scattered<'_> {
-    /// The part that lies in one piece, asked for each time: else what comes next would be followed once for what was read in place
-    /// and once more for what was copied.
+    /// The linear part, with pointers loaded each time: otherwise the verifier follows what comes next once for bytes read in place and
+    /// once more for copied ones.
     #[inline(always)]
     fn linear(&self) -> Linear {
         Linear::of_sk_buff(launder_ptr(self.0.skb.skb))
@@ -139,7 +139,7 @@ impl Bytes for Scattered<'_> {
         let bytes = buffer.as_mut_ptr().cast();
         // SAFETY: the helper writes `N` bytes to the buffer, or says that it did not.
         let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, bytes, N as u32) };
-        // SAFETY: they are there. Loaded as those of the first part are, so that it is one way again from here.
+        // SAFETY: the helper has written them. Loaded like those of the linear part, so that both ways are the same from here.
         (failed == 0).then(|| unsafe { load(bytes as usize) })
     }
 

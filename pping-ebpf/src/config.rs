@@ -55,7 +55,7 @@ pub(crate) fn decap() -> Decap {
 #[unsafe(no_mangle)]
 static EMIT: Global<Emit> = Global::new(Emit(Emit::SAMPLES.0 | Emit::FLOWS.0));
 
-/// Which events to tell the agent of.
+/// Which events to emit.
 #[inline(always)]
 pub(crate) fn emit() -> Emit {
     EMIT.load()
@@ -64,7 +64,7 @@ pub(crate) fn emit() -> Emit {
 #[unsafe(no_mangle)]
 static GROUPING: Global<Grouping> = Global::new(Grouping::NONE);
 
-/// What groups there are.
+/// How samples are grouped.
 #[inline(always)]
 pub(crate) fn grouping() -> Grouping {
     GROUPING.load()
@@ -91,7 +91,7 @@ pub(crate) fn excludes() -> bool {
 #[unsafe(no_mangle)]
 static LEASE: Global<u64> = Global::new(0);
 
-/// For how many ticks (`jiffies`) the agent's word is good; 0 where programs end with it.
+/// The lease in ticks (`jiffies`); 0 where programs end with the agent.
 #[inline(always)]
 pub(crate) fn lease() -> u64 {
     LEASE.load()

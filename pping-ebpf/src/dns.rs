@@ -2,7 +2,7 @@
 //!
 //! Another CPU may handle a message of the same key at the same time, and an entry of this kind of map is used again for another
 //! query as soon as it is removed. So what a CPU reads of an entry counts only if that CPU then removes the key. The one thing
-//! written in place makes a query void, which does no harm to a wrong one.
+//! written in place makes a query void, which does no harm if the entry is another query's by then.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
@@ -65,7 +65,7 @@ fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
     if A::queries().insert(key, &Query::asked(now), u64::from(BPF_NOEXIST)).is_err()
         && let Some(entry) = A::queries().get_ptr_mut(key)
     {
-        // Another CPU was faster, with the same query.
+        // Another CPU recorded the same query first.
         // SAFETY: as above.
         unsafe { entry.write_volatile(Query::asked_again(now)) };
     }
@@ -77,7 +77,7 @@ fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> O
     let entry = A::queries().get_ptr_mut(key)?;
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let query = unsafe { entry.read_volatile() };
-    // Of several CPUs one succeeds.
+    // Only one of several CPUs succeeds.
     A::queries().remove(key).ok()?;
     if is_unanswered(query.since(), now) {
         counters.dns_unanswered += 1;

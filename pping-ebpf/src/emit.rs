@@ -11,10 +11,10 @@ use pping_common::{
 
 use crate::{config, maps::EVENTS};
 
-/// Bytes that the largest event takes on the ring, with its header: within these the mark is passed.
+/// Bytes of the largest event on the ring, with its header: the mark is passed within these.
 const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 
-/// The packet that gives rise to an event.
+/// The packet that causes an event.
 pub(crate) struct Context<'a> {
     pub(crate) direction: Direction,
     pub(crate) interface_id: u16,
@@ -86,8 +86,8 @@ pub(crate) fn push<T: 'static>(event: impl FnOnce() -> T) -> bool {
     let Some(mut entry) = EVENTS.reserve::<T>(0) else { return false };
     entry.write(event());
     let waiting = EVENTS.query(u64::from(BPF_RB_AVAIL_DATA));
-    // Once, as the mark is passed: a wake-up costs more than twenty events. One that is missed, or does not
-    // help at once, is made up for by the agent's own look at the ring.
+    // Once, as the mark is passed: a wake-up costs more than twenty events. If one is missed, the agent's next look at the ring
+    // makes up for it.
     let wake = if (RING_WAKE_BYTES..RING_WAKE_BYTES + WAKE_WINDOW).contains(&waiting) {
         BPF_RB_FORCE_WAKEUP
     } else {

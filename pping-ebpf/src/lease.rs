@@ -8,7 +8,7 @@ use pping_common::abi::Control;
 
 use crate::{config, maps};
 
-/// A lease with less than this part of it left counts as run out when it is to be renewed: it might run out meanwhile.
+/// A lease with less than this part left counts as run out at its renewal, since it might run out meanwhile.
 const MARGIN: u64 = 16;
 
 /// Whether the lease is good, or there is none.
@@ -18,13 +18,13 @@ pub(crate) fn is_good() -> bool {
         || maps::control().is_some_and(|control| {
             // SAFETY: a map value, valid for the program's run, and a helper that only reads a clock.
             let (now, end) = unsafe { (bpf_jiffies64(), (&raw const (*control).lease_end).read_volatile()) };
-            // Before there was one, the end is 0: less 1 that is later than any time.
+            // Before the first lease the end is 0; minus 1 that is later than any time.
             now <= end.wrapping_sub(1)
         })
 }
 
-/// Renews it; `false` when it had run out. Packets may have passed unseen since, so what waits for its echo must not be
-/// matched any more: the agent deletes all flows before it begins another one.
+/// Renews the lease; `false` if it had run out. Packets may have passed unseen since, so pending timestamps must not be matched any
+/// more: the agent deletes all flows before it begins another lease.
 #[inline(always)]
 pub(crate) fn renew(control: *mut Control) -> bool {
     let lease = config::lease();

@@ -1,11 +1,11 @@
-//! The kernel half of pping. `main.rs` has the hooks; what they do is here, in the order of a packet's
-//! way: [`bytes`] reads it, [`fast_path`] counts common packets, [`observe`] counts and parses the others, [`track`] finds
+//! The kernel half of pping. `main.rs` has the programs that are attached; what they do is here, in the order in which a packet
+//! meets it: [`bytes`] reads it, [`fast_path`] counts common packets, [`observe`] counts and parses the others, [`track`] finds
 //! the flow in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its
 //! series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`lease`] ends all of it when
 //! the agent was killed and its programs were not. See docs/architecture.md, the life of a packet.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
-//! with one, its hook returns the verdict that means "as if I were not here".
+//! with one, its program returns the verdict that lets the packet go on (`TC_ACT_UNSPEC`, `XDP_PASS`).
 #![no_std]
 #![expect(internal_features, reason = "BPF's atomic instructions are reachable as intrinsics only")]
 #![expect(

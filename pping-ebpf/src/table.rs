@@ -13,13 +13,13 @@ use crate::{
     sync,
 };
 
-/// Words at the start of a flow that are not copied when it is made: its lock is there.
+/// Words at the start of a flow that are not copied when it is inserted: its lock is there.
 const LOCK: usize = 1;
 
-/// What a new flow starts as. It is too large for the stack of a BPF program.
+/// A new flow. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
 
-/// Where a key can be.
+/// The two candidate buckets of a key.
 #[inline(always)]
 pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
     let table = maps::table(A::FAMILY)?;
@@ -28,7 +28,7 @@ pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
     Some(Candidates::of(key, seed, buckets))
 }
 
-/// Finds a flow, and writes down where it is.
+/// Looks up a flow, and writes down its slot.
 #[inline(always)]
 pub(crate) fn lookup<A: Flows>(
     key: &FlowKey<A>,
@@ -51,7 +51,7 @@ fn lookup_in<A: Flows>(
     let bucket = A::index().get_ptr(number)?;
     // SAFETY: a map value, valid for the program's run.
     *slot = Slot::new(number, unsafe { &*bucket }.way(tag)?);
-    // So that what follows is verified once, and not for each way.
+    // Then the verifier follows what comes next once, not once per slot.
     launder(slot);
     let way = launder_index(slot.way());
     if way >= WAYS {
@@ -64,7 +64,7 @@ fn lookup_in<A: Flows>(
     has_key(entry, key).then_some(entry)
 }
 
-/// Finds a flow, and writes down that a packet of it came before this sweep, but not where it is.
+/// Looks up a flow and marks it as seen before this sweep, without writing down its slot.
 #[inline(always)]
 pub(crate) fn lookup_and_touch<A: Flows>(
     key: &FlowKey<A>,
@@ -81,8 +81,8 @@ fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep:
     // SAFETY: a map value, valid for the program's run.
     let entry = unsafe {
         let way = (*bucket).way(tag)?;
-        // Before the key is compared, after which the verifier need not tell the slots apart any more. The wrong flow, with the
-        // same tag by chance, would be seen for idle a little later.
+        // Before the key is compared, so that the verifier need not distinguish the slots afterwards. A wrong flow that has the
+        // same tag by chance expires a little later.
         touch_at(bucket, way, sweep);
         (*bucket).entries[way]
     };
@@ -90,7 +90,7 @@ fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep:
     has_key(entry, key).then_some(entry)
 }
 
-/// Whether a flow is this one.
+/// Whether an entry has this key.
 #[inline(always)]
 pub(crate) fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
     // SAFETY: a map value, valid for the program's run. A key that another CPU writes just now is not the one, or soon will be.
@@ -104,20 +104,20 @@ pub(crate) fn key_of<A>(entry: *const Entry) -> *const FlowKey<A> {
     entry.cast()
 }
 
-/// What became of a flow that was to be inserted.
+/// The outcome of an insertion.
 #[derive(Clone, Copy)]
 pub(crate) enum Inserted {
-    /// It is new.
+    /// The flow is new.
     New(*mut Entry),
-    /// Another CPU has just inserted it.
+    /// Another CPU has just inserted the flow.
     Existing(*mut Entry),
-    /// There is no room.
+    /// The table is full.
     Full,
-    /// Other CPUs are in the way.
+    /// Other CPUs hold the locks.
     Contended,
 }
 
-/// Inserts a flow, unless another CPU just did, and writes down where it is.
+/// Inserts a flow, unless another CPU just did, and writes down its slot.
 #[inline(always)]
 pub(crate) fn insert<A: Flows>(
     key: &FlowKey<A>,
@@ -144,7 +144,7 @@ pub(crate) fn insert<A: Flows>(
     }
     // SAFETY: as above.
     let (first_bucket, second_bucket) = unsafe { (&*first, &*second) };
-    // The other one, then, as it is emptier.
+    // The other bucket is emptier.
     let is_second = second_bucket.taken() < first_bucket.taken();
     let made = if let Some(entry) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(entry)
@@ -195,7 +195,7 @@ fn fill<A: Flows>(
     };
     // SAFETY: a map value, valid for the program's run.
     let busy = unsafe { &raw mut (*entry).flow.busy };
-    // Another CPU may still be busy with the flow that had this entry.
+    // Another CPU may still use the flow that had this entry.
     if !sync::lock_rare(busy) {
         release::<A>(occupant.entry);
         return Inserted::Contended;
@@ -217,8 +217,8 @@ fn fill<A: Flows>(
     Inserted::New(entry)
 }
 
-/// An entry that no flow has: the last that was given back, or else one that never was in use. `None` if there is none, or
-/// another CPU is in the way.
+/// A free entry: the last one given back, or else one that was never used. `None` if there is none, or another CPU holds the
+/// stack.
 #[inline(always)]
 fn allocate<A: Flows>(table: *mut Table) -> Option<u32> {
     if let Ok(Some(entry)) = A::free().pop() {
@@ -243,11 +243,11 @@ fn allocate<A: Flows>(table: *mut Table) -> Option<u32> {
 /// Gives an entry back.
 #[inline(always)]
 fn release<A: Flows>(entry: u32) {
-    // There is room for all of them, so this fails when other CPUs keep the stack, and the entry is lost.
+    // The stack has room for all entries, so this fails only if other CPUs hold it too long. Then the entry is lost.
     let _ = A::free().push(&entry, 0);
 }
 
-/// Writes down that a packet of the flow in a slot came before this sweep.
+/// Marks the flow in a slot as seen before this sweep.
 #[inline(always)]
 pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
     let Some(bucket) = A::index().get_ptr_mut(slot.bucket()) else { return };
@@ -271,7 +271,7 @@ unsafe fn touch_at(bucket: *mut Bucket, way: usize, sweep: u32) {
     }
 }
 
-/// What is in a slot, and before which sweep its last packet came, modulo 2^16.
+/// The occupant of a slot, and the sweep before which its last packet came, modulo 2^16.
 #[inline(always)]
 pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
     let bucket = A::index().get_ptr(slot.bucket())?;
@@ -286,13 +286,13 @@ pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
     })
 }
 
-/// Whether this is still in a slot.
+/// Whether a slot still has this occupant.
 #[inline(always)]
 pub(crate) fn is_present<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
     peek::<A>(slot).is_some_and(|(there, _)| there == occupant)
 }
 
-/// Locks the bucket of a slot, if this is still in it, until [`unlock`]. `None` when it is not, or other CPUs are in the way.
+/// Locks the bucket of a slot until [`unlock`], if the slot still has this occupant. `None` if not, or if other CPUs hold the lock.
 #[inline(always)]
 pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
     let bucket = A::index().get_ptr_mut(slot.bucket())?;
@@ -308,7 +308,7 @@ pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Buck
     None
 }
 
-/// Unlocks a bucket, and removes what is in the slot unless it `stays`.
+/// Unlocks a bucket, and removes the occupant of the slot unless it `stays`.
 #[inline(always)]
 pub(crate) fn unlock<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
     let way = launder_index(slot.way());

@@ -70,10 +70,10 @@ pub(crate) fn gain_no_more() -> std::io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// What attaching to interfaces that come takes. (Loading the programs takes `CAP_PERFMON` as well.)
+/// The capabilities for attaching to new interfaces. (Loading the programs takes `CAP_PERFMON` as well.)
 pub(crate) const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
-/// What opening files again takes, where they are others' and pping is root.
+/// The capability for opening files of other users again, where pping is root.
 pub(crate) const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
 
 /// Gives up all capabilities of the calling thread but these, and of threads that it starts from here on, for good: not

@@ -104,7 +104,7 @@ pub enum ConfigCommand {
     Show(Box<Arguments>),
 }
 
-/// What can be generated from the options.
+/// The texts that can be generated from the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Page {
     /// The man page pping(1)

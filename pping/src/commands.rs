@@ -1,4 +1,4 @@
-//! What pping does: measure, show and check its configuration, clean up, and write its documentation.
+//! The commands of pping: measure, show and check its configuration, clean up, and write its documentation.
 
 use std::{
     env,

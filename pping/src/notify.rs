@@ -9,7 +9,7 @@ use sd_notify::NotifyState;
 
 /// Tells the service manager how it goes. Without one (no `NOTIFY_SOCKET`) all of this does nothing.
 pub(crate) struct Notify {
-    /// How often to say that all is well, if anybody wants to know.
+    /// The interval of keep-alives, if the manager wants them.
     interval: Option<Duration>,
     /// When that was last said.
     said: Cell<Option<Instant>>,
@@ -43,7 +43,7 @@ impl Notify {
         self.send(&[NotifyState::Stopping, NotifyState::Status("detaching")]);
     }
 
-    /// What `systemctl status` is to show.
+    /// The status for `systemctl status`.
     pub(crate) fn status(&self, text: &str) {
         self.send(&[NotifyState::Status(&one_line(text))]);
     }

@@ -1,4 +1,4 @@
-//! What the kernel programs have counted so far, as plain values: `kernel` reads them, `metrics` serves them.
+//! The counters of the kernel programs so far, as plain values: `kernel` reads them, `metrics` serves them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ pub struct Snapshot {
 pub struct InterfaceCounters {
     /// The name of the interface.
     pub name: Arc<str>,
-    /// Where programs are or were attached, without duplicates: `tcx`, `xdp-native`.
+    /// The attach points of programs, present or last, without duplicates: `tcx`, `xdp-native`.
     pub attach_points: Vec<&'static str>,
     /// Whether the interface exists at present.
     pub is_up: bool,

@@ -39,7 +39,7 @@ pub struct Replayed {
     pub span: Duration,
     /// Packets that were skipped.
     pub skipped: Skipped,
-    /// Why it was not read to its end, if it was not.
+    /// The reason why it was not read to its end, if it was not.
     pub fault: Option<Error>,
 }
 

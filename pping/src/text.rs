@@ -31,7 +31,7 @@ pub(crate) enum ReadError {
 }
 
 impl ReadError {
-    /// What to say at the position of a byte that is not UTF-8.
+    /// The message at the position of a byte that is not UTF-8.
     pub(crate) const NOT_UTF8: &str = "this is not UTF-8; save the file as UTF-8";
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn target_directory() -> PathBuf {
 /// Cargo, at the root of the repository. Under rustup it is of the toolchain that runs this chore, which
 /// rustup notes in `RUSTUP_TOOLCHAIN`.
 ///
-/// It is not told what cargo says of this package to whom it runs: build scripts that look at that (ring's does) would run again,
-/// and all that depends on them be compiled again, whenever a chore follows cargo by itself or the other way round.
+/// Without the variables that cargo sets about this package for what it runs: build scripts that look at them (ring's does) would run
+/// again, with all that depends on them, whenever a chore follows a plain cargo or the other way round.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(repository());
@@ -59,7 +59,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))
 }
 
-/// Starts this chore anew with a longer `PATH`, unless it is complete already.
+/// Starts this chore again with a longer `PATH`, unless it is complete already.
 ///
 /// The directories of [`SYSTEM_DIRECTORIES`] and the one `cargo install` fills go last, so that they add
 /// programs but replace none. Doing it once for the whole process means that what a chore finds is what

@@ -55,7 +55,7 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     fs::write(file(), note).with_context(|| format!("cannot write {PASSED}"))
 }
 
-/// Says when all of it last passed, for whoever is about to release something.
+/// Says when all of it last passed, which a release needs to know.
 pub(crate) fn last_passed() -> String {
     let Ok(note) = fs::read_to_string(file()) else {
         return "`cargo xtask everything` has not passed yet: do not release this".to_owned();

@@ -1,12 +1,12 @@
-//! What the agent tells the kernel programs while they run.
+//! The agent's control of the kernel programs while they run.
 
 use crate::layout::layout;
 
-/// What the agent tells the programs while they run.
+/// The agent's control of the programs while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// How many rotations the agent has made. The lowest bit says which of the two tallies of a series the programs write to.
+    /// The number of rotations so far. The lowest bit selects which of the two tallies of a series the programs write to.
     pub phase: u32,
     /// Which set of prefixes has the labels in force.
     pub generation: u32,
@@ -16,9 +16,9 @@ pub struct Control {
     pub unused: u32,
     /// [`Control::OVER`] or [`Control::RESTART`] to have the next sweep report and delete all flows; else 0.
     pub cut_off: u32,
-    /// How many rotations the agent has committed to its ledger: all, or all but the last.
+    /// The number of rotations committed to the ledger: all, or all but the last.
     pub committed: u32,
-    /// Where programs have a lease: the tick (`jiffies`) until which it is good, or 0 before there was one.
+    /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first.
     pub lease_end: u64,
     /// Not 0 once a sweep found that it had run out.
     pub lapsed: u32,

@@ -7,7 +7,7 @@ use crate::{
     parse::{Direction, Protocol, Vlan},
 };
 
-/// What an event is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum EventKind {
@@ -55,7 +55,7 @@ impl Emit {
     }
 }
 
-/// What happened to a flow direction.
+/// A change in the life of a flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FlowEventKind {
@@ -72,7 +72,7 @@ layout!(
     }
 );
 
-/// What caused it, in terms of the record's source and destination.
+/// The packet that caused it, in terms of the record's source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TriggeredBy {
@@ -219,7 +219,7 @@ pub struct FlowEvent {
 
 layout!(FlowEvent { kind, event, reason, triggered_by, reserved, timestamp, endpoints });
 
-/// What one endpoint of a flow sent, from beginning to end.
+/// The traffic and RTTs of one endpoint of a flow, from beginning to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Volume {
@@ -255,9 +255,9 @@ pub struct EndEvent {
     pub ended: u64,
     /// The flow; `destination` is the one that began it.
     pub endpoints: Endpoints,
-    /// What `destination` sent.
+    /// Sent by `destination`.
     pub sent: Volume,
-    /// What `source` sent.
+    /// Sent by `source`.
     pub received: Volume,
 }
 

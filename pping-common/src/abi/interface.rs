@@ -22,7 +22,7 @@ pub struct Interface {
 layout!(Interface { ifindex, id, link_type });
 
 impl Interface {
-    /// What its frames begin with.
+    /// The link type: the header at the start of a frame.
     #[inline(always)]
     pub fn link_type(&self) -> LinkType {
         if self.link_type == LinkType::Ip as u16 { LinkType::Ip } else { LinkType::Ethernet }

@@ -1,4 +1,4 @@
-//! The ledger: what an agent has reported in metrics so far, kept in a pinned map for its successor. The kernel programs do not
+//! The ledger: the counts that an agent has exposed in metrics so far, kept in a pinned map for its successor. The kernel programs do not
 //! use it.
 
 use crate::{layout::layout, series::Traffic};
@@ -19,18 +19,18 @@ pub struct LedgerEntry {
     pub is_labelled: u64,
     /// The label, padded with zeroes; empty if it is longer.
     pub label: [u8; LABEL_BYTES],
-    /// The last two balances. The newer one is void until its rotation is committed.
-    pub balances: [Balance; 2],
+    /// The last two totals. The newer one is void until its rotation is committed.
+    pub totals: [LedgerTotals; 2],
 }
 
-layout!(LedgerEntry { id, is_labelled, label, balances });
+layout!(LedgerEntry { id, is_labelled, label, totals });
 
-/// What was added to a series since it began.
+/// The sums of a series since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Balance {
-    /// How many rotations of [`super::Control::phase`] it includes; it is void while fewer are committed.
-    pub turn: u32,
+pub struct LedgerTotals {
+    /// The number of rotations of [`super::Control::phase`] that are included; void while fewer are committed.
+    pub epoch: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
     /// Samples no longer than 1 us, by octave above that, and longer than all of them; each in one.
@@ -41,18 +41,18 @@ pub struct Balance {
     pub traffic: [Traffic; 2],
 }
 
-layout!(Balance { turn, reserved, buckets, sum, traffic });
+layout!(LedgerTotals { epoch, reserved, buckets, sum, traffic });
 
 impl LedgerEntry {
     /// An entry that is not in use.
     pub const FREE: Self =
-        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_BYTES], balances: [Balance::ZERO; 2] };
+        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_BYTES], totals: [LedgerTotals::ZERO; 2] };
 }
 
-impl Balance {
+impl LedgerTotals {
     /// Nothing.
     pub const ZERO: Self = Self {
-        turn: 0,
+        epoch: 0,
         reserved: 0,
         buckets: [0; BUCKETS],
         sum: [0; 2],
@@ -61,7 +61,7 @@ impl Balance {
 }
 
 const _: () = {
-    assert!(size_of::<Balance>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<LedgerEntry>() == 24 + LABEL_BYTES + 2 * size_of::<Balance>());
-    assert!(core::mem::offset_of!(LedgerEntry, balances) == 24 + LABEL_BYTES);
+    assert!(size_of::<LedgerTotals>() == 8 + 8 * BUCKETS + 16 + 64);
+    assert!(size_of::<LedgerEntry>() == 24 + LABEL_BYTES + 2 * size_of::<LedgerTotals>());
+    assert!(core::mem::offset_of!(LedgerEntry, totals) == 24 + LABEL_BYTES);
 };

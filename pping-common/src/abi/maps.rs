@@ -31,7 +31,7 @@ const fn map<K: Layout, V: Layout>(name: &'static str, size: u32) -> PinnedMap {
     PinnedMap { name, layout: number(number(number(START, K::HASH), V::HASH), size as u64) }
 }
 
-/// What numbers in records and indexes of counters stand for.
+/// The enums whose numbers stand in maps.
 type Names = (Direction, Method, (Protocol, Untracked, (Lost, EventKind, (FlowEventKind, TriggeredBy))));
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a

@@ -19,7 +19,7 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, InterfaceName, entry};
-pub use ledger::{BUCKETS, Balance, LABEL_BYTES, LedgerEntry};
+pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerTotals};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use report::{FlowReporter, FlowState};
 pub use selector::SeriesSelector;
@@ -43,40 +43,17 @@ mod pod {
         table::Table,
     };
 
-    // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
-    unsafe impl aya::Pod for Counters {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Interface {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for InterfaceName {}
-    // SAFETY: `repr(C)`, `Copy`, no padding; only ever written from here, never read back.
-    unsafe impl aya::Pod for Rules {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Scope {}
-    // SAFETY: a number.
-    unsafe impl aya::Pod for Decap {}
-    // SAFETY: a number.
-    unsafe impl aya::Pod for Emit {}
-    // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.
-    unsafe impl aya::Pod for Grouping {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for GroupKey {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for LabelKey {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for SeriesKey {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for Control {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for FlowKey<Ipv4> {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for FlowKey<Ipv6> {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for QueryKey<Ipv4> {}
-    // SAFETY: as above.
-    unsafe impl aya::Pod for QueryKey<Ipv6> {}
-    // SAFETY: a number.
-    unsafe impl aya::Pod for Query {}
-    // SAFETY: as above: `repr(C)`, `Copy`, no padding, nothing but integers.
-    unsafe impl aya::Pod for Table {}
+    macro_rules! pod {
+        ($($type:ty),+ $(,)?) => {
+            $(
+                // SAFETY: `Copy`, and `repr(C)` or transparent, without padding. The types that are read back have integers only,
+                // of which every bit pattern is valid; `Rules` and `Scope` are written from here and never read back.
+                unsafe impl aya::Pod for $type {}
+            )+
+        };
+    }
+
+    pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
+    pod!(Query, Rules, Scope, SeriesKey, Table);
+    pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

@@ -1,4 +1,4 @@
-//! What kernel programs and replay report of a packet, and of a flow that ends.
+//! The reports of kernel programs and replay: of a packet, and of a flow that ends.
 
 use super::{EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume};
 use crate::{
@@ -117,7 +117,7 @@ impl RttEvent {
     }
 }
 
-/// What reports the events of flows.
+/// A receiver of the events of flows.
 pub trait FlowReporter {
     /// Makes an event, and reports it. Not before: the kernel programs make events in place, on the ring.
     fn report(&mut self, event: impl FnOnce() -> FlowEvent);

@@ -16,7 +16,7 @@ pub struct SeriesSelector {
     pub interface_id: u16,
     /// The [`Method`] as a number.
     pub method: u8,
-    /// Where echoes are seen, as the number of a [`super::Direction`], or [`SeriesKey::NO_DIRECTION`].
+    /// The number of the [`super::Direction`] that matches, or [`SeriesKey::NO_DIRECTION`].
     pub direction: u8,
     /// Differentiated services codepoint of the echoes.
     pub dscp: u8,
@@ -65,7 +65,7 @@ impl SeriesSelector {
         })
     }
 
-    /// What a flow direction's reference to the series is good for.
+    /// The purpose of a flow direction's reference to the series: it holds for no other.
     #[inline(always)]
     pub fn purpose(&self, grouping: Grouping, epoch: u32) -> Purpose {
         let dscp = if grouping.by_dscp == 0 { 0 } else { self.dscp };

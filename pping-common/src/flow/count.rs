@@ -1,9 +1,9 @@
-//! What a packet adds to the counters of its flow.
+//! Counting a packet for its flow.
 
 use super::{direction::FlowDirection, latest::Noted};
 use crate::parse::Transport;
 
-/// How a counter is added to. The kernel programs do it by atomic instructions.
+/// A way to add to a counter: the kernel programs use atomic instructions.
 pub trait Adder {
     /// Adds to a counter.
     fn add(counter: &mut u64, value: u64);

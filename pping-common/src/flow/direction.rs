@@ -1,4 +1,4 @@
-//! What is kept of one direction of a flow.
+//! The state of one flow direction.
 
 use super::{
     latest::{Latest, Noted},
@@ -14,7 +14,7 @@ use crate::{
 /// ECN codepoint of a packet that met congestion (RFC 3168, 5).
 const CE: u8 = 3;
 
-/// What is kept of the packets that one endpoint sends. What most packets touch is first, in a cache line: up to whether anything
+/// The state of one flow direction. The fields that most packets touch come first, in one cache line: up to whether anything
 /// waits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -27,15 +27,15 @@ pub struct FlowDirection {
     pub retransmissions: u32,
     /// Packets marked for congestion (RFC 3168, 5: CE).
     pub ce_packets: u32,
-    /// What the latest packets were like.
+    /// The state that the latest packets left.
     pub latest: Latest,
     /// The newest `TSval` seen, where `tsval_state` says that there is one.
     pub newest_tsval: u32,
-    /// What is known of `newest_tsval`.
+    /// The state of `newest_tsval`.
     pub tsval_state: TsvalState,
     /// Whether this direction is open.
     pub lifecycle: Lifecycle,
-    /// Why this direction counts as opened.
+    /// The reason why this direction counts as opened.
     pub opened_by: Reason,
     /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
     pub established: bool,
@@ -47,7 +47,7 @@ pub struct FlowDirection {
     pub opened_at: u64,
     /// The RTTs of what this endpoint sent.
     pub rtt: RttSummary,
-    /// Where the samples of what this endpoint sent are aggregated.
+    /// The series for samples of this endpoint's packets.
     pub series: SeriesRef,
     /// As much of `bytes` as is part of a series.
     pub folded_bytes: u64,
@@ -113,7 +113,7 @@ impl FlowDirection {
         spin: Spin::UNSEEN,
     };
 
-    /// What was sent since the last call; fewer than 2^32 packets, since they are counted modulo 2^32.
+    /// The traffic since the last call; fewer than 2^32 packets, since they are counted modulo 2^32.
     #[inline(always)]
     pub fn fold(&mut self) -> Traffic {
         let (packets, bytes) = (self.packets as u32, self.bytes);

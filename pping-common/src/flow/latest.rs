@@ -1,4 +1,4 @@
-//! What the latest packets of a flow direction were like.
+//! The latest packets of a flow direction: retransmitted, reordered, marked.
 
 use crate::{
     layout::layout,
@@ -6,7 +6,7 @@ use crate::{
     rtt::{Progress, is_newer},
 };
 
-/// What the latest packets of a direction were like. Every packet is compared with it, without a lock: where several CPUs
+/// The state that the latest packets of a direction left. Every packet is compared with it, without a lock: where several CPUs
 /// handle packets of one direction, a retransmission may be missed or seen where there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -25,10 +25,10 @@ pub struct Latest {
 
 layout!(Latest { sequence_end, has_sequence, direction, dscp, reserved });
 
-/// What a packet is counted as, besides a packet.
+/// The properties of a packet that counting showed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// How far the direction got with it.
+    /// How the packet advanced the direction.
     pub progress: Progress,
     /// Whether it is a retransmission.
     pub is_retransmission: bool,
@@ -42,7 +42,7 @@ impl Latest {
     /// Nothing was seen yet.
     pub const EMPTY: Self = Self { sequence_end: 0, has_sequence: false, direction: 0, dscp: 0, reserved: 0 };
 
-    /// How far a segment gets.
+    /// How a segment advances the direction.
     #[inline(always)]
     pub(super) fn progress(self, segment: &Segment) -> Progress {
         // The number of a RST need not be one of the connection.

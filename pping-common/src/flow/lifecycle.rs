@@ -3,7 +3,7 @@
 
 use crate::layout::layout;
 
-/// How far the life of a direction is.
+/// The stage of a flow direction's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Lifecycle {
@@ -26,7 +26,7 @@ layout!(
     }
 );
 
-/// Why a flow direction opened or closed.
+/// The reason why a flow direction opened or closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
@@ -59,20 +59,20 @@ impl Reason {
     /// The length of an array by reasons: how many there are, rounded up to a power of two.
     pub const COUNT: usize = 8;
 
-    /// Why a flow can open.
+    /// The reasons for opening.
     pub const OPENING: [Self; 3] = [Self::FirstObserved, Self::Syn, Self::SynAck];
 
-    /// Why a flow can close.
+    /// The reasons for closing.
     pub const CLOSING: [Self; 3] = [Self::Fin, Self::Rst, Self::Timeout];
 }
 
-/// What a packet changed in the life of its flow. Flat, as [`crate::parse::Frame`] is.
+/// The flow directions that a packet opened or closed. Flat, as [`crate::parse::Frame`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and the others are no state")]
 pub struct Changes {
     /// Whether the packet opened the reverse direction by answering.
     pub opened: bool,
-    /// What the first packet of that direction was.
+    /// The reason of the opening.
     pub opened_by: Reason,
     /// When it was sent, ns.
     pub opened_at: u64,
@@ -82,7 +82,7 @@ pub struct Changes {
     pub closed_forward: bool,
     /// Whether it closed the other one.
     pub closed_reverse: bool,
-    /// Why.
+    /// The reason of the closing.
     pub closed_by: Reason,
     /// Whether the flow as a whole closed with it: no direction is open any more.
     pub closed_last: bool,

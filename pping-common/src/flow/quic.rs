@@ -1,4 +1,4 @@
-//! What a QUIC packet does to its flow, by the rules of [`rtt::quic`](crate::rtt).
+//! QUIC packets and their flow, by the rules of [`rtt::quic`](crate::rtt).
 
 use super::{key::Endpoint, state::Flow};
 use crate::{

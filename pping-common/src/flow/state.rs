@@ -1,4 +1,4 @@
-//! What is kept of a flow between two packets.
+//! The state of a flow.
 
 use super::{
     direction::FlowDirection,
@@ -14,7 +14,7 @@ use crate::{
     series::SeriesKey,
 };
 
-/// What is kept of a flow. One entry serves both directions, so that a packet costs one lookup.
+/// The state of a flow. One entry serves both directions, so that a packet costs one lookup.
 ///
 /// The kernel programs update `packets`, `bytes`, what is beside them, `contended` and `latest` on their own, and the sweep
 /// `last_seen` and what begins with `folded`; everything else changes in [`Flow::step`] only, by one CPU at a time.
@@ -29,7 +29,7 @@ pub struct Flow {
     pub last_seen: u32,
     /// Which endpoint is an address of this host: bit 0 the low one, bit 1 the high one.
     pub local: u32,
-    /// Why the last direction closed.
+    /// The reason why the last direction closed.
     pub closed_by: Reason,
     /// Whether its segments carry timestamps.
     pub timestamps: TimestampOption,
@@ -39,13 +39,13 @@ pub struct Flow {
     pub connection: Connection,
     /// The version of the latest long header while it is not recognised.
     pub version: u32,
-    /// What the lower endpoint sends.
+    /// The direction of the lower endpoint's packets.
     pub low: FlowDirection,
     /// When the last direction closed, ns; 0 while one is open.
     pub closed_at: u64,
     /// Has the other direction begin a cache line as well.
     pub reserved: u64,
-    /// What the higher endpoint sends.
+    /// The direction of the higher endpoint's packets.
     pub high: FlowDirection,
 }
 
@@ -95,7 +95,7 @@ impl Flow {
         self.low.lifecycle == Lifecycle::Open || self.high.lifecycle == Lifecycle::Open
     }
 
-    /// What `endpoint` sends.
+    /// The direction of an endpoint's packets.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &FlowDirection {
         match endpoint {
@@ -122,7 +122,7 @@ impl Flow {
         self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
-    /// Where the samples of what `timed` sends are matched, as the number of a [`Direction`]: where the packets of the other
+    /// The number of the [`Direction`] in which samples of `timed` are matched: the one in which the packets of the other
     /// pass, or will when there are any.
     #[inline(always)]
     pub fn matched_at(&self, timed: Endpoint) -> u8 {

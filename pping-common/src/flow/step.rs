@@ -1,4 +1,4 @@
-//! What a packet does to its flow.
+//! The steps of a packet in its flow: effect, follow, plan, find, record.
 
 use super::{key::Endpoint, latest::Noted, lifecycle::Changes, quic, state::Flow, tcp, transitions};
 use crate::{
@@ -6,19 +6,19 @@ use crate::{
     rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Rules, icmp_echo},
 };
 
-/// What a packet did to its flow.
+/// The outcome of a packet in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it matched and recorded, in the first pass.
+    /// The matches and recordings of the first pass.
     pub measured: Measured,
     /// The same of the second pass, by sequence numbers.
     pub second: Measured,
-    /// What it opened and closed.
+    /// The directions that it opened and closed.
     pub changes: Changes,
 }
 
 impl Flow {
-    /// What [`Flow::step`] could do. Most packets end here, before a lock is taken or a clock is read.
+    /// The possible effect of [`Flow::step`]. Most packets have none and end here, before a lock is taken or a clock is read.
     #[inline(always)]
     pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
         let (forward, reverse) = self.both(from);

@@ -1,4 +1,4 @@
-//! What packets change in the life of a flow.
+//! Opening and closing of flows.
 
 use super::{
     direction::FlowDirection,

@@ -81,7 +81,7 @@ pub trait Address: Copy {
     /// Its family.
     const FAMILY: Family;
 
-    /// How an echo between such addresses is counted.
+    /// The protocol of an echo between such addresses.
     const ECHO: Protocol;
 
     /// The part of an address that is not the same for the whole family.
@@ -93,7 +93,7 @@ pub trait Address: Copy {
     /// Two addresses as they are in a key, in words of memory: the first [`Address::WORDS`].
     fn words(low: Self, high: Self) -> [u64; 4];
 
-    /// How many words two addresses have.
+    /// The number of words of two addresses.
     const WORDS: usize;
 }
 

@@ -1,4 +1,4 @@
-//! What a packet is counted as.
+//! The classes of packets: kinds, protocols, and reasons not to measure.
 
 use crate::layout::layout;
 
@@ -8,7 +8,7 @@ pub(super) const TCP: u8 = 6;
 pub(super) const UDP: u8 = 17;
 pub(super) const ICMPV6: u8 = 58;
 
-/// What a transport header is.
+/// The kind of a transport header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -18,7 +18,7 @@ pub enum Kind {
     Echo,
     /// A DNS message. It belongs to no flow.
     Dns,
-    /// What may be a QUIC packet.
+    /// A datagram that may be a QUIC packet.
     Quic,
 }
 
@@ -52,7 +52,7 @@ impl Direction {
     }
 }
 
-/// What a packet carries, as far as counting goes.
+/// The protocol that a packet is counted under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Protocol {
@@ -89,7 +89,7 @@ impl Protocol {
     pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
 }
 
-/// Why a packet's flow is not measured.
+/// The reason why a packet's flow is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Untracked {

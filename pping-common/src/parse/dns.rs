@@ -8,11 +8,11 @@ const HEADER: usize = 12;
 /// A DNS message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dns {
-    /// What a response has in common with its query.
+    /// The ID that a response has in common with its query.
     pub id: u16,
     /// A response, not a query.
     pub is_response: bool,
-    /// What a response says about how it went.
+    /// The response code.
     pub rcode: u8,
 }
 

@@ -22,7 +22,7 @@ const TCP_HEADER: usize = 20;
 const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
 /// Version 4, and a header of five words.
 const IPV4_START: u8 = 0x45;
-/// What IPv4 says of a fragment: its offset, in network order.
+/// The fragment offset of IPv4 and its flag for more, in network order.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 /// A header of 20 bytes, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of a byte.
 const WITHOUT_OPTIONS: u8 = (TCP_HEADER / 4) as u8;

@@ -23,9 +23,9 @@ pub struct Frame {
     pub destination: IpAddress,
     /// The transport header.
     pub transport: Transport,
-    /// Where the IP header begins, in bytes from the start of the frame.
+    /// The offset of the IP header, bytes from the start of the frame.
     pub(super) network_offset: u32,
-    /// Where the transport header begins.
+    /// The offset of the transport header.
     pub(super) transport_offset: u32,
     /// Bytes of transport header and payload, by the IP header.
     pub(super) transport_len: u32,
@@ -33,7 +33,7 @@ pub struct Frame {
     pub vlan: Vlan,
     /// The IP version.
     pub family: Family,
-    /// What to count it as.
+    /// The protocol to count the packet under.
     pub protocol: Protocol,
     /// The IP protocol number of what is behind the IP header and its extensions.
     pub(super) next_header: u8,
@@ -64,7 +64,7 @@ impl Frame {
         self.network_offset = offset as u32;
     }
 
-    /// Where the transport header is, so that the verifier knows how far that can be.
+    /// The offset of the transport header, with a bound that the verifier sees.
     #[inline(always)]
     pub(super) fn transport_offset<O: Bytes + ?Sized>(&self) -> usize {
         O::below::<MAX_OFFSET>(self.transport_offset as usize)

@@ -45,7 +45,7 @@ impl Frame {
     /// says which packets are measured.
     ///
     /// # Errors
-    /// Why the frame has no flow that can be measured. Fields that were found before are filled in.
+    /// The reason why the frame has no flow that can be measured. Fields that were found before are filled in.
     #[inline(always)]
     pub fn parse<O: Bytes + ?Sized>(
         &mut self,

@@ -34,20 +34,20 @@ pub(super) const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMEST
 #[repr(C, align(4))]
 pub(super) struct Options {
     bytes: [u8; Self::ROOM + Self::LONGEST],
-    /// How many bytes there are.
+    /// The number of bytes.
     len: u8,
-    /// How many of those were copied.
+    /// The number of those that were copied.
     pub(super) copied: u8,
-    /// How many of those were read.
+    /// The number of those that were read.
     looked_at: u8,
-    /// Where the last of a class is, plus one; 0 where there is none.
+    /// The position of the last of a class, plus one; 0 without any.
     pub(super) last: [u8; CLASSES],
     /// Whether one of a class is long enough for SACK.
     pub(super) has_long: [u8; CLASSES],
 }
 
 impl Options {
-    /// Where an option may begin: up to the next power of two, as the verifier knows it.
+    /// The highest offset of an option: up to the next power of two, as the verifier knows it.
     pub(super) const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
     /// Bytes of the longest that is read.
     pub(super) const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;

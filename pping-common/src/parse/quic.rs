@@ -27,7 +27,7 @@ const DRAFT_21: u32 = 0xff00_0015;
 /// The last one.
 const DRAFT_34: u32 = 0xff00_0022;
 
-/// What kind of packet it is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum QuicForm {
@@ -44,7 +44,7 @@ pub enum QuicForm {
 /// The first QUIC packet of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quic {
-    /// What kind it is.
+    /// The kind.
     pub form: QuicForm,
     /// The spin bit of a short header (RFC 9000, 17.4).
     pub spin: bool,

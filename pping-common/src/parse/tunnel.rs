@@ -55,7 +55,7 @@ impl Decap {
     }
 }
 
-/// What kind of tunnel a packet is, by the header behind its IP header.
+/// The kind of tunnel, by the header behind the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Tunnel {
@@ -117,7 +117,7 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
     })
 }
 
-/// What an ethertype inside a tunnel announces.
+/// The protocol of an ethertype inside a tunnel.
 #[inline(always)]
 fn inside<O: Bytes + ?Sized>(
     bytes: &O,

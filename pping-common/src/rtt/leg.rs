@@ -2,7 +2,7 @@
 
 use crate::layout::layout;
 
-/// How far a leg is.
+/// The stage of a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum LegState {
@@ -34,11 +34,11 @@ layout!(
 pub struct Leg {
     /// When the packet was seen, ns.
     pub(crate) since: u64,
-    /// What the reply names: the sequence number after the SYN, or a digest of the connection ID.
+    /// The identifier in the reply: the sequence number after the SYN, or a digest of the connection ID.
     pub(crate) number: u32,
     /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge too.
     pub(crate) payload: u16,
-    /// How far it is.
+    /// The stage.
     pub(crate) state: LegState,
     /// Fills up to a multiple of 8.
     pub(crate) reserved: u8,

@@ -55,7 +55,7 @@ impl Pending {
     pub const EMPTY: Self =
         Self { waiting: 0, identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
-    /// How many identifiers are pending.
+    /// The number of pending identifiers.
     pub fn waiting(&self) -> usize {
         self.times.iter().filter(|&&time| time != 0).count()
     }

@@ -20,7 +20,7 @@ pub struct MatchPlan {
     pub(crate) recorded_at: u64,
     /// When the other direction answered between the two, ns; 0 if unknown. Splits the RTT at this host.
     pub(crate) midpoint_at: u64,
-    /// How many of the sender's pending identifiers from `voided_from` on the packet makes ambiguous.
+    /// The number of the sender's identifiers from `voided_from` on that the packet makes ambiguous.
     pub(crate) voided_span: u64,
     /// The identifier of the sample.
     pub(crate) matched: u32,
@@ -38,7 +38,7 @@ pub struct MatchPlan {
     pub(crate) should_record: u32,
     /// Not 0 if the packet completed a leg of a handshake.
     pub(crate) completes_leg: u32,
-    /// How a sample is measured.
+    /// The method of a sample.
     pub(crate) method: Method,
     /// Fills up to a multiple of 8.
     reserved: [u8; 3],
@@ -70,7 +70,7 @@ impl MatchPlan {
     }
 }
 
-/// What a packet may change in its flow.
+/// The possible effect of a packet on its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.

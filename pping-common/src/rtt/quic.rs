@@ -64,16 +64,16 @@ const EARLY_SHARE: u64 = 8;
 
 /// The least trust that a recognised flow has.
 const LEAST: u8 = 1;
-/// What it has first.
+/// The trust of a new flow.
 const FIRST: u8 = 10;
-/// What it takes to be believed.
+/// The trust from which samples count.
 const BELIEVED: u8 = 16;
-/// The most.
+/// The highest trust.
 const MOST: u8 = 24;
-/// What an edge out of turn costs.
+/// The trust that an edge out of turn costs.
 const BREACH: u8 = 4;
 
-/// What is known of the spin bit of a direction.
+/// The state of the spin bit of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Spin {
@@ -153,7 +153,7 @@ impl Spin {
     }
 }
 
-/// What is known of a flow of UDP datagrams: 0 before it is recognised as QUIC, then how far its spin bits are trusted.
+/// The state of a flow of UDP datagrams: 0 before it is recognised as QUIC, then how far its spin bits are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Connection(u8);

@@ -1,4 +1,4 @@
-//! How often timestamps are recorded.
+//! The rules of measuring: methods, and limits of recording.
 
 use crate::{layout::layout, method::Methods};
 
@@ -71,7 +71,7 @@ impl Rules {
     }
 }
 
-/// What is known of the round-trip times of the packets that one endpoint sends.
+/// The round-trip times of the packets that one endpoint sends: lowest, smoothed, last recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RttSummary {

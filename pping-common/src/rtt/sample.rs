@@ -1,11 +1,11 @@
-//! What measuring a packet comes to.
+//! Samples, and the outcome of measuring a packet.
 
 use crate::method::Method;
 
 /// One round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// How it was measured.
+    /// The method.
     pub method: Method,
     /// The identifier that was echoed: a `TSval`, a sequence number, or what else the method has.
     pub identifier: u32,
@@ -15,7 +15,7 @@ pub struct Sample {
     pub side_rtt: u64,
 }
 
-/// What a packet matched and recorded. Flat, as [`crate::parse::Frame`] is.
+/// The outcome of measuring a packet: its sample, and whether recording failed. Flat, as [`crate::parse::Frame`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Whether it echoed a pending identifier.

@@ -17,7 +17,7 @@ use crate::{
 /// An acknowledgement covers sequence numbers less than this below it, modulo 2^32.
 pub(crate) const REACH: u32 = 1 << 31;
 
-/// What a packet means for the sequence numbers of its direction.
+/// The effect of a packet on the sequence numbers of its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Progress {

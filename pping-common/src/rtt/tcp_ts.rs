@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{layout::layout, parse::Segment};
 
-/// What is known of a direction's newest `TSval`.
+/// The state of a direction's newest `TSval`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TsvalState {

@@ -27,7 +27,7 @@ static INDEX_V4: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static INDEX_V6: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// Numbers of entries that are free again, the last one freed on top.
+/// A stack of free entries.
 #[map]
 static FREE_V4: Stack<u32> = Stack::with_max_entries(1, 0);
 
@@ -45,7 +45,7 @@ static RECENT_V4: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static RECENT_V6: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
 
-/// What is in a slot.
+/// The occupant of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Occupant {
@@ -59,9 +59,9 @@ pub(crate) struct Occupant {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RecentFlow {
-    /// Where it is.
+    /// Its slot.
     pub(crate) slot: Slot,
-    /// What is there, or was.
+    /// The occupant of the slot when the flow was inserted.
     pub(crate) occupant: Occupant,
 }
 
@@ -81,7 +81,7 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
     /// The buckets of their slots.
     fn index() -> &'static Array<Bucket>;
 
-    /// Numbers of entries that are free again.
+    /// The stack of free entries.
     fn free() -> &'static Stack<u32>;
 
     /// The DNS queries.

@@ -1,4 +1,4 @@
-//! The interfaces that are watched, what is counted of each, and the addresses that matter.
+//! The watched interfaces with their counters, local addresses, and excluded prefixes.
 
 use aya_ebpf::{
     macros::map,
@@ -21,15 +21,15 @@ static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(MAX_INTER
 #[map]
 static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(MAX_INTERFACES, 0);
 
-/// This host's addresses. Looked at once per flow.
+/// This host's addresses, looked up once per flow.
 #[map]
 static LOCAL_ADDRESSES: HashMap<[u8; 16], u8> = HashMap::with_max_entries(MAX_LOCAL_ADDRESSES, 0);
 
-/// The prefixes whose flows are not measured.
+/// The excluded prefixes.
 #[map]
 static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED_PREFIXES, 0);
 
-/// A monitored interface.
+/// The watched interface with this ifindex.
 #[inline(always)]
 pub(crate) fn interface(ifindex: u32) -> Option<Interface> {
     for probe in 0..INTERFACE_PROBES {
@@ -54,7 +54,7 @@ pub(crate) fn is_local(address: IpAddress) -> bool {
     address.is_loopback() || unsafe { LOCAL_ADDRESSES.get(address.to_bytes()) }.is_some()
 }
 
-/// Whether the flows of an address are not measured.
+/// Whether an address is excluded.
 #[inline(always)]
 pub(crate) fn is_excluded(address: IpAddress) -> bool {
     EXCLUDED.get(Key::new(LabelKey::BITS, LabelKey::new(0, address))).is_some()

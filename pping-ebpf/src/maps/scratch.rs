@@ -16,37 +16,37 @@ static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
 /// The packet that a CPU is busy with. In a map for the verifier's sake: see [`mod@crate::launder`].
 pub(crate) struct Scratch {
-    /// The packet, taken apart.
+    /// The parsed packet.
     pub(crate) frame: Frame,
-    /// Whether it could be.
+    /// The outcome of parsing.
     pub(crate) parsed: Result<(), Untracked>,
-    /// What it changed in the life of its flow.
+    /// What the packet opened or closed.
     pub(crate) changes: Changes,
-    /// What it is beside that: a retransmission, reordered, marked.
+    /// What counting the packet showed: retransmitted, reordered, marked.
     pub(crate) noted: Noted,
-    /// What it may change.
+    /// The packet's possible effect on its flow.
     pub(crate) effect: Effect,
-    /// What it matches and records, and how.
+    /// The packet's plan: what to match, what to record.
     pub(crate) plan: MatchPlan,
-    /// What it matched and recorded.
+    /// The outcome of the first pass.
     pub(crate) measured: Measured,
-    /// And by its sequence numbers, where it was measured by timestamps before.
+    /// The outcome of the second pass, by sequence numbers.
     pub(crate) second: Measured,
-    /// The state of its flow then.
+    /// The state of the flow for the event.
     pub(crate) state: FlowState,
-    /// The series of its sample.
+    /// The series of the sample.
     pub(crate) target: Target,
-    /// Who sent it.
+    /// The endpoint that sent the packet.
     pub(crate) from: Endpoint,
-    /// Where its flow is.
+    /// The slot of the flow.
     pub(crate) slot: Slot,
-    /// What is there.
+    /// The occupant of that slot.
     pub(crate) occupant: Occupant,
-    /// Where the last new flow was noted, by family.
+    /// The position of the last new flow in the ring of recent flows, by family.
     pub(crate) recent: [u32; 2],
 }
 
-/// Room for the packet that this CPU is busy with.
+/// The scratch space of this CPU.
 #[inline(always)]
 pub(crate) fn scratch() -> Option<&'static mut Scratch> {
     // SAFETY: this CPU's own, and softirqs are off while a packet is handled, so there is one user.

@@ -1,4 +1,4 @@
-//! What is aggregated: series and their groups.
+//! Series and their groups.
 
 use aya_ebpf::{
     bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
@@ -12,15 +12,15 @@ use pping_common::{
     parse::IpAddress,
 };
 
-/// What the agent sets while programs run. It writes to this and to the series by a mapping into its memory, without
-/// system calls.
+/// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
+/// calls.
 #[map]
 static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
 static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
 
-/// Sums of metrics that the agent keeps for the next one, where maps are pinned.
+/// The ledger of metrics, which the agent keeps for its successor where maps are pinned.
 #[map]
 static LEDGER: Array<LedgerEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
@@ -40,17 +40,17 @@ static GROUPS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
 #[map]
 static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
 
-/// The series that something is added to, in [`super::Scratch`].
+/// The series to add to, in [`super::Scratch`].
 pub(crate) struct Target {
     /// The series.
     pub(crate) key: SeriesKey,
     /// Its index, or [`pping_common::abi::RttEvent::NO_SERIES`].
     pub(crate) index: u32,
-    /// The bin of the sample, which has as many ways of coming about as there are octaves.
+    /// The bin of the sample. In memory, since the verifier would follow what comes next once per octave.
     pub(crate) bin: u32,
 }
 
-/// What the agent sets.
+/// The agent's control.
 #[inline(always)]
 pub(crate) fn control() -> Option<*mut Control> {
     CONTROL.get_ptr_mut(0)
@@ -82,7 +82,7 @@ pub(crate) fn has_group(group: &GroupKey) -> bool {
     unsafe { GROUPS.get(group) }.is_some()
 }
 
-/// Lets a group have series of its own; `false` when there are too many.
+/// Enters a group; `false` when there are too many.
 #[inline(always)]
 pub(crate) fn insert_group(group: &GroupKey) -> bool {
     // Another CPU may have been faster, so it need not be new.

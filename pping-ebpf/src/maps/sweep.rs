@@ -1,4 +1,4 @@
-//! What a sweep works with.
+//! The maps of the sweep.
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
@@ -12,17 +12,17 @@ use pping_common::{
 
 use super::series::Target;
 
-/// The packet that a CPU is busy with may interrupt the sweep, which so has a scratch space of its own.
+/// The scratch space of the sweep: a packet may interrupt it, and has its own.
 #[map]
 static SWEEP_SCRATCH: PerCpuArray<SweepScratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// The flow that a sweep is busy with.
+/// The flow that the sweep visits.
 pub(crate) struct SweepScratch {
-    /// What the low side sent since the last sweep.
+    /// Sent by the low endpoint since the last sweep.
     pub(crate) low: Traffic,
-    /// What the high side sent.
+    /// Sent by the high endpoint.
     pub(crate) high: Traffic,
-    /// What decides on the series of one of them.
+    /// The series selector of one of them.
     pub(crate) selector: SeriesSelector,
     /// That series.
     pub(crate) target: Target,
@@ -40,8 +40,8 @@ static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMA
 #[map]
 pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 
-/// What a sweep hands to its callbacks. Not on the stack: what one callback finds out about a value there holds for the next,
-/// which is then verified once more.
+/// The sweep's values for its callbacks. Not on the stack, where the verifier would carry what it knows of a value from one callback
+/// to the next, and verify that once more.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Sweep {
@@ -58,7 +58,7 @@ pub(crate) struct Sweep {
 #[map]
 static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
 
-/// Room for the flow that the sweep is busy with.
+/// The scratch space of the sweep.
 #[inline(always)]
 pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
     // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.

@@ -1,4 +1,4 @@
-//! Without atomic instructions that say what was there before: Linux 5.10 and 5.11.
+//! Without atomic instructions that return the old value: Linux 5.10 and 5.11.
 //!
 //! A lock counts the CPUs that want it. The one that adds 1 and then finds 1 has it: later ones find more, until it is given
 //! back. When two come at once both find 2, take back what they added, and try again. On x86 an addition is a full barrier;
@@ -20,13 +20,13 @@ pub(super) const ATTEMPTS: u32 = 12;
 /// Attempts to take a lock that is held for a moment only, and seldom.
 pub(super) const FEW_ATTEMPTS: u32 = 4;
 
-/// Nothing can be counted and read at once. The agent hands out all indexes itself.
+/// There is no addition that returns the old value: the agent hands out all indexes itself.
 #[inline(always)]
 pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
     None
 }
 
-/// Nothing can be replaced that another CPU may replace as well.
+/// There is no compare-and-exchange.
 #[inline(always)]
 pub(crate) fn replace(_: *mut u32, _: u32, _: u32) -> bool {
     false
@@ -39,7 +39,7 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
     let is_less = |(number, value): (*mut u64, u64)| unsafe { number.read_volatile() } < value;
     // SAFETY: as above.
     let busy = unsafe { &raw mut (*series).busy };
-    // Most samples are nowhere near.
+    // Most samples are far from the extremes.
     if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy) {
         return;
     }
@@ -87,7 +87,7 @@ fn give(busy: *mut u32) {
     add_32(busy, 1_u32.wrapping_neg());
 }
 
-/// Keeps the compiler from moving what is read or written over to the other side.
+/// A barrier for the compiler: it moves no read or write across.
 #[inline(always)]
 fn barrier(word: *mut u32) {
     // SAFETY: a move to itself. (Without any instruction its line would be that of the next one twice, which the kernel

@@ -1,4 +1,4 @@
-//! With atomic instructions that say what was there before (Linux 5.12).
+//! With atomic instructions that return the old value (Linux 5.12).
 
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
@@ -14,12 +14,12 @@ pub(super) const ATTEMPTS: u32 = 64;
 /// Attempts to take a lock that is held for a moment only, and seldom. Each costs the verifier.
 pub(super) const FEW_ATTEMPTS: u32 = 6;
 
-/// Attempts to raise a number. A value that is the highest of all for the moment is rare, and such a value at the same time
-/// on another CPU rarer still: then the lower one may be left out. More attempts cost the verifier.
+/// Attempts to raise a number. Two new extremes at the same time on two CPUs are rare; then the lower one may be left out. More
+/// attempts cost the verifier.
 const RAISES: u32 = 4;
 
-/// Adds 1 to a counter, and returns what it was before. Not relaxed: LLVM 22 makes of that the instruction that fetches
-/// nothing, and takes what was added for what was fetched.
+/// Adds 1 to a counter, and returns the old value. Not relaxed: for that LLVM 22 emits the instruction that returns nothing, and takes
+/// the addend for the old value.
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
 pub(crate) fn fetch_add_1(counter: *mut u32) -> Option<u32> {
@@ -60,7 +60,7 @@ fn raise_one(number: *mut u64, value: u64) {
     }
 }
 
-/// Replaces a number; `false` when another CPU was faster.
+/// Replaces a number; `false` if another CPU changed it first.
 #[inline(always)]
 pub(crate) fn replace(number: *mut u32, old: u32, new: u32) -> bool {
     // SAFETY: as above.

@@ -1,9 +1,8 @@
 //! Atomic instructions, and locks.
 //!
 //! `AtomicU32` lacks `swap` and `fetch_add` on this target, and the intrinsics compile to BPF's own
-//! instructions (`xchg`, `lock +=`). Before Linux 5.12 there is only the one that adds and says nothing of what was there;
-//! the verifier refuses the others even where a program does not come to them. So what needs them is here twice, with the
-//! feature `add-only` and without.
+//! instructions (`xchg`, `lock +=`). Before Linux 5.12 there is only an addition that returns nothing, and the verifier rejects the
+//! others even in code that never runs. So functions that need them are here twice, with the feature `add-only` and without.
 
 use pping_common::flow::Adder;
 

@@ -11,7 +11,7 @@ use crate::{
     metrics::{self, Fill},
 };
 
-/// How often groups that were refused are looked up again.
+/// The interval in which refused groups are looked up again.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Agent {

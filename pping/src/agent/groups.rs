@@ -29,7 +29,7 @@ pub(super) struct GroupsFile {
     task: Option<JoinHandle<Done>>,
 }
 
-/// What a task has done; it returns the map.
+/// The outcome of a task, with the map that it had.
 enum Done {
     /// The file was read, and its prefixes added beside those in force; or it had a mistake.
     Loaded(Prefixes, Box<Result<Loaded, Error>>),
@@ -48,7 +48,7 @@ impl GroupsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Its mistake.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let (labels, prefixes) = read(&path, Labels::default())?;
         Ok(Self { path, labels, prefixes, map: None, task: None })

@@ -17,13 +17,13 @@ use crate::kernel::{
     selection::Selection,
 };
 
-/// How often attaching is tried again where it failed, if no interface changes before.
+/// The interval in which failed attachments are tried again, unless an interface changes before.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The interfaces that are watched, and those that should be.
 pub(super) struct Interfaces {
     selection: Selection,
-    /// Where to attach at ingress, in order of preference.
+    /// The attach points for ingress, in order of preference.
     ingress: &'static [AttachPoint],
     owner: Owner,
     /// Each interface that is watched, or was until it went away.

@@ -131,7 +131,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     Ok((agent, Inputs { netlink, ring, hangup, output_ended }))
 }
 
-/// What the kernel programs are loaded with for this configuration.
+/// The load options for this configuration.
 ///
 /// # Errors
 /// [`Error::Usage`] if the environment excludes a feature that does not exist.

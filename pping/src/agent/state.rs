@@ -23,7 +23,7 @@ pub(super) struct Agent {
     /// Makes the configuration again.
     pub(super) loader: Loader,
     pub(super) kernel: Kernel,
-    /// Where programs, links and maps are pinned, with `--pin`.
+    /// The pins, with `--pin`.
     pub(super) pins: Option<Pins>,
     pub(super) interfaces: Interfaces,
     /// The addresses of this host that the kernel programs know.
@@ -44,7 +44,7 @@ pub(super) struct Agent {
     pub(super) started: Instant,
 }
 
-/// What the agent waits for.
+/// The inputs that the agent waits for.
 pub(super) struct Inputs {
     pub(super) netlink: Netlink,
     /// Readable once the events' ring is an eighth full.

@@ -11,7 +11,7 @@ use super::range::{join, rtt_at};
 /// Significant digits of the `HdrHistogram`: finer than the bins.
 const DIGITS: u8 = 2;
 
-/// What a series measured over some time: the sum of its tallies.
+/// The RTTs of a series over some time: the sum of its tallies.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// Samples by [`hist::bin`].

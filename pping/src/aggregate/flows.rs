@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::range::rtt_at;
 
-/// How long after its last sample a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
+/// The time after its last sample after which a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
 /// may have been lost.
 const LIFETIME: u64 = 4 * IDLE_SECONDS as u64 * SECOND;
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 /// The length at which the name of an interface is cut, bytes.
 const MAX_NAME: usize = 64;
 
-/// What identifies an interface. A file may have several sections, as after `cat`, each of which describes its interfaces.
+/// The identity of an interface. A file may have several sections, as after `cat`, each of which describes its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     /// Its number in the section.

@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// How the names of pping's own programs and filters begin.
+/// The prefix of the names of pping's programs and filters.
 const OWN: &str = "pping_";
 
-/// What is looked up once for all interfaces.
+/// The facts that are looked up once for all interfaces.
 pub(super) struct Attached {
     names: Names,
     drivers: io::Result<Option<Drivers>>,
@@ -194,11 +194,11 @@ fn at_tc(ifindex: u32) -> io::Result<AtTc> {
     Ok(at)
 }
 
-/// What is attached at tc.
+/// The programs and filters at tc.
 #[derive(Default)]
 struct AtTc {
     tcx: Vec<(Direction, Vec<u32>)>,
-    /// Why the programs at TCX are not known.
+    /// The error, if the programs at TCX are not known.
     unseen: Option<io::Error>,
     filters: Vec<(Direction, Vec<Filter>)>,
     ingress_only: bool,

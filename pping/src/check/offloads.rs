@@ -1,4 +1,4 @@
-//! What a network card and its driver do to packets before or after pping sees them.
+//! Offloads: changes of packets by the card or its driver before or after pping sees them.
 
 use std::collections::BTreeSet;
 

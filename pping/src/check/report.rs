@@ -31,15 +31,15 @@ impl Status {
 /// A check.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
-    /// What was checked.
+    /// The subject.
     pub(super) name: &'static str,
     /// The interface that was checked; `None` for the whole machine.
     pub(super) subject: Option<String>,
     /// The result.
     pub(super) status: Status,
-    /// What was found.
+    /// The finding.
     pub(super) found: String,
-    /// What helps, and what happens without it.
+    /// The remedy, and the consequence of leaving it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }

@@ -12,7 +12,7 @@ const COLUMNS: usize = 100;
 /// Columns for the text of a check at least, however narrow the terminal is.
 const MIN_COLUMNS: usize = 24;
 
-/// How far remedies are indented.
+/// The indentation of remedies.
 const INDENT: usize = 2;
 
 /// Writes the report in lines of at most `columns` characters, as far as words allow.
@@ -46,7 +46,7 @@ pub(super) fn table(report: &Report, columns: Option<usize>, is_coloured: bool) 
     text
 }
 
-/// What was found, and what helps below it.
+/// The finding, with the remedy below it.
 fn lines(check: &Check, room: usize) -> Vec<String> {
     let mut lines = wrapped(&printable(&check.found), room);
     let remedy = check.remedy.as_deref().map(printable).unwrap_or_default();

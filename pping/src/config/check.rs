@@ -31,7 +31,7 @@ pub fn check<E: Display>(
     if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }
 }
 
-/// What may be wrong, but cannot be known here and now.
+/// Doubts that cannot be settled here and now.
 fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
     let mut warnings = Vec::new();
     if !layered.has("interface") {

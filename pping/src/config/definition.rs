@@ -12,10 +12,10 @@ use clap::{
 
 use super::options::{Arguments, Capture, FACTS, Facts, Scope};
 
-/// How many `-v` make a difference.
+/// The highest useful number of `-v`.
 const MAX_VERBOSITY: u8 = 3;
 
-/// What kind of value an option has.
+/// The kind of value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It is given, or not.
@@ -61,7 +61,7 @@ impl Definition {
         Some(Self { arg: arg.clone(), key: arg.get_long()?.to_owned(), kind, facts })
     }
 
-    /// What the parser calls it.
+    /// Its name in the parser.
     pub(crate) fn id(&self) -> &str {
         self.arg.get_id().as_str()
     }
@@ -76,7 +76,7 @@ impl Definition {
         self.arg.get_short()
     }
 
-    /// What its value is called, for those that have one.
+    /// The name of its value, if it takes one.
     pub(crate) fn value_name(&self) -> Option<&str> {
         let takes_value = !matches!(self.kind, Kind::Switch | Kind::Count);
         let name = self.arg.get_value_names().and_then(|names| names.first()).map(clap::builder::Str::as_str);
@@ -95,7 +95,7 @@ impl Definition {
         text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect()
     }
 
-    /// What its value may be and what that means, where it is one of a few.
+    /// The possible values with their meanings, if they are few.
     pub(crate) fn possible_values(&self) -> Vec<(String, String)> {
         if matches!(self.kind, Kind::Switch | Kind::Count) {
             return Vec::new();
@@ -128,7 +128,7 @@ impl Definition {
         self.default().is_some_and(|values| !values.is_empty())
     }
 
-    /// What separates the values of a list in one text.
+    /// The separator of values in a list.
     pub(crate) fn delimiter(&self) -> char {
         self.arg.get_value_delimiter().unwrap_or(',')
     }
@@ -138,7 +138,7 @@ impl Definition {
         matches!(self.facts.scope, Scope::Everywhere)
     }
 
-    /// What a reload makes of it, in words.
+    /// The effect of a reload, in words.
     pub(crate) fn on_reload(&self) -> &'static str {
         self.facts.reload.words()
     }
@@ -177,7 +177,7 @@ impl Definition {
     /// Checks whether it can have this value.
     ///
     /// # Errors
-    /// What to write instead.
+    /// The text to write instead.
     pub(crate) fn check(&self, value: &OsStr) -> Result<(), String> {
         match self.kind {
             Kind::Switch => match value.to_str() {
@@ -201,7 +201,7 @@ impl Definition {
         command.try_get_matches_from([text]).map(|_| ()).map_err(|error| reason(&error))
     }
 
-    /// How it is given on the command line with these values.
+    /// The option on the command line with these values.
     pub(crate) fn typed(&self, values: &[OsString]) -> Vec<OsString> {
         let name = || OsString::from(format!("--{}", self.key));
         let count = |value: &OsString| value.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What can be wrong with the configuration, and where.
+//! Mistakes in the configuration, with their origin.
 
 use std::{fmt, io, path::PathBuf};
 
@@ -43,15 +43,15 @@ pub enum Error {
 /// A value that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where it is set.
+    /// The origin of the value.
     pub origin: Origin,
     /// The option and its value as written there; `None` for text that sets no option.
     pub assignment: Option<(String, String)>,
-    /// What is wrong, and what to write instead.
+    /// The mistake, and the text to write instead.
     pub reason: String,
 }
 
-/// Where an option is set.
+/// The origin of an option's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nowhere.

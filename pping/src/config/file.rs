@@ -18,7 +18,7 @@ use crate::text::{self, Position, ReadError};
 /// The longest configuration that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What a file sets, and what is wrong with it.
+/// The settings of a file, and its mistakes.
 #[derive(Debug, Default)]
 pub(super) struct File {
     /// The options with valid values.
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn each_mistake_is_reported_once_and_in_order() {
         let found = mistakes("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
-        let places: Vec<&str> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
-        assert_eq!(places, ["f:1:8", "f:2:1", "f:3:9", "f:4:13", "f:5:9"], "{found:?}");
+        let positions: Vec<&str> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
+        assert_eq!(positions, ["f:1:8", "f:2:1", "f:3:9", "f:4:13", "f:5:9"], "{found:?}");
     }
 
     #[test]

@@ -6,10 +6,10 @@ use super::{
     reload::{Change, Reload},
 };
 
-/// What a reload changes.
+/// The changes of a reload.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// What the agent has to change.
+    /// The changes for the agent.
     pub followed: Vec<Change>,
     /// The options that have another value, and keep the old one until a restart.
     pub restart: Vec<String>,

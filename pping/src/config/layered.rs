@@ -79,7 +79,7 @@ impl Layered {
         self.get(key).and_then(|setting| setting.values.as_ref()).is_some_and(|values| !values.is_empty())
     }
 
-    /// What the parser of the command line makes of them, as if all had been typed.
+    /// The arguments, parsed as if all had been typed on the command line.
     pub(super) fn arguments(&self) -> Result<Arguments, Error> {
         let set = self.all.iter().filter(|setting| setting.origin != Origin::Default);
         let typed = set.flat_map(|setting| match &setting.values {
@@ -97,7 +97,7 @@ impl Layered {
         Config::new(self.arguments()?).map_err(|found| Error::Invalid(self.locate(found)))
     }
 
-    /// Where an option is set, unless that is the command line.
+    /// The origin of an option's value, unless that is the command line.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         let origin = &self.get(key)?.origin;
         (!matches!(origin, Origin::Default | Origin::Flag)).then_some(origin)

@@ -27,7 +27,7 @@ pub struct Loader {
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// Where its values are set.
+    /// The origin of its values.
     pub layered: Layered,
 }
 

@@ -18,11 +18,11 @@ use super::values::{Format, Ingress, TcpMethod};
 pub struct Config {
     /// The capture to read; `-` is standard input. Without one, interfaces are watched.
     pub capture: Option<PathBuf>,
-    /// What matters only where interfaces are watched.
+    /// The settings for watching interfaces.
     pub live: Live,
     /// The number of flows of each address family.
     pub max_flows: u32,
-    /// How to measure, and how often to record.
+    /// The methods, and the limits of recording.
     pub rules: Rules,
     /// The listed methods, of which `rules` has those that [`Self::tcp_method`] leaves.
     pub methods: Methods,
@@ -32,7 +32,7 @@ pub struct Config {
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The tunnels to decapsulate.
     pub decap: Decap,
-    /// How to aggregate.
+    /// The aggregation.
     pub aggregation: Aggregation,
     /// The format of records.
     pub format: Format,
@@ -42,7 +42,7 @@ pub struct Config {
     pub verbosity: u8,
 }
 
-/// How to aggregate.
+/// The settings of aggregation.
 #[derive(Clone, Debug)]
 pub struct Aggregation {
     /// The interval of reports, if there are any.
@@ -107,7 +107,7 @@ impl Config {
     }
 }
 
-/// What matters only where interfaces are watched.
+/// The settings for watching interfaces.
 #[derive(Clone, Debug)]
 pub struct Live {
     /// Names and patterns of the interfaces to watch, each once.

@@ -17,14 +17,14 @@ use super::{
     },
 };
 
-/// What the parser of the command line does not need to know of an option.
+/// The properties of an option beyond the command line.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Where it can be set.
+    /// The places where it can be set.
     pub(super) scope: Scope,
-    /// What it does to a capture.
+    /// Its effect on a capture.
     pub(super) capture: Capture,
-    /// What a reload does if its value is another.
+    /// The effect of a reload that changes it.
     pub(super) reload: Reload,
     /// A value as a file has it, for an option without a default.
     pub(super) example: Option<&'static str>,
@@ -35,7 +35,7 @@ impl Facts {
         Self { scope: Scope::Everywhere, capture: Capture::Applies, reload: Reload::NEVER, example: None };
 }
 
-/// Where an option can be set.
+/// The places where an option can be set.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
     /// On the command line, in the environment and in a file.
@@ -46,7 +46,7 @@ pub(super) enum Scope {
     CommandLine(&'static str),
 }
 
-/// What an option does to a capture.
+/// The effect of an option on a capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Capture {
     /// The same as to packets of interfaces.
@@ -59,9 +59,9 @@ pub(super) enum Capture {
 
 use Capture::{Ignored, Rejected};
 
-/// Why an option that is about metrics is rejected with a capture.
+/// The reason why captures reject options of metrics.
 const NO_METRICS: &str = "a capture has no metrics";
-/// Why an option that is about the kernel programs is.
+/// The reason why captures reject options of the kernel programs.
 const NO_PROGRAM: &str = "no kernel program is involved";
 
 /// Defines the struct that the command line is parsed into, and [`FACTS`]. Each option has to say what a reload does.

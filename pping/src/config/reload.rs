@@ -1,8 +1,8 @@
-//! What a reload does about options that have another value.
+//! The effect of a reload on options with new values.
 
 use super::model::Config;
 
-/// What a reload does if an option has another value.
+/// The effect of a reload on an option with a new value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reload {
     /// It takes the value over, and has the agent make the change. The function returns whether there is one.
@@ -30,7 +30,7 @@ impl Reload {
     }
 }
 
-/// What the agent has to change after a reload. It matches all of them, so that none can be forgotten.
+/// A change that a reload asks of the agent. The agent matches all of them, so that none can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// The interfaces to watch, or whether to wait for them.

@@ -103,7 +103,7 @@ fn duration(text: &str) -> Option<Duration> {
     humantime::parse_duration(text).ok().filter(|time| u64::try_from(time.as_nanos()).is_ok())
 }
 
-/// Where incoming packets are seen.
+/// The attach point for incoming packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ingress {
     /// As the network stack gets them
@@ -183,7 +183,7 @@ pub enum Tunnel {
     GtpU,
 }
 
-/// How records are written.
+/// The format of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A line for people

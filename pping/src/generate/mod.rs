@@ -1,4 +1,4 @@
-//! What is generated from the options: man pages, completions, and the example configuration.
+//! Texts generated from the options: man pages, completions, and the example configuration.
 
 mod example;
 mod man;

@@ -150,7 +150,7 @@ fn inlines(text: &str) -> Vec<Inline> {
     inlines
 }
 
-/// How an option is typed.
+/// An option as it is typed.
 pub(super) fn typed(option: &Definition) -> Vec<Inline> {
     let mut term = Vec::new();
     if let Some(short) = option.short() {
@@ -163,7 +163,7 @@ pub(super) fn typed(option: &Definition) -> Vec<Inline> {
     term
 }
 
-/// How an option is written into a file.
+/// An option as it is written into a file.
 pub(super) fn written(option: &Definition) -> Vec<Inline> {
     let name = || italic(option.value_name().unwrap_or_default());
     let mut term = vec![bold(&option.key), roman(" = ")];

@@ -22,7 +22,7 @@ pub enum Error {
         line: usize,
         /// The character in the line, from 1.
         column: usize,
-        /// What is wrong, and what to write instead.
+        /// The mistake, and the text to write instead.
         reason: String,
     },
 }

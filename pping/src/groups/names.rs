@@ -30,7 +30,7 @@ pub struct GroupName {
 pub struct SeriesName {
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
-    /// How RTTs were measured.
+    /// The method of the RTTs.
     pub method: Method,
     /// The direction in which echoes were seen, if known.
     pub matched: Option<Direction>,

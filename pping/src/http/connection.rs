@@ -27,7 +27,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of a response, until the client has read all of it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long to wait for the client to close before closing.
+/// The time that the client has to close before the server does.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest request line and headers together, bytes. Tokens in headers take some.

@@ -24,7 +24,7 @@ use super::{connection, site::Site};
 /// The highest number of connections.
 const MAX_CONNECTIONS: usize = 64;
 
-/// How long responses in progress may take once the server stops.
+/// The time that responses in progress have once the server stops.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// The age from which a connection may be closed in the middle of a response, to make room.

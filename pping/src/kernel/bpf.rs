@@ -22,7 +22,7 @@ const SCHED_CLS: u32 = 3;
 // Of `enum bpf_attach_type`.
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
-/// Programs that are asked for; the kernel takes no more at a hook (`BPF_MPROG_MAX`).
+/// Programs that are asked for; the kernel takes no more at an attach point (`BPF_MPROG_MAX`).
 const MAX_PROGRAMS: usize = 64;
 /// `BPF_F_BEFORE`: before all others, as no program is named to be before.
 const BEFORE: u32 = 1 << 3;
@@ -67,7 +67,7 @@ struct LinkDetach {
     link_fd: u32,
 }
 
-/// What the kernel takes and answers: this part of `union bpf_attr`, whole, since it writes its last field (`revision`).
+/// The whole part of `union bpf_attr` for queries, since the kernel writes its last field (`revision`).
 #[repr(C)]
 #[derive(Default)]
 struct ProgQuery {
@@ -97,7 +97,7 @@ pub(super) fn lift_memory_limit() {
 /// Loads a tc program.
 ///
 /// # Errors
-/// What the kernel says, as when it does not know an instruction.
+/// The error of the kernel, as when it does not know an instruction.
 pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedFd> {
     make(
         PROG_LOAD,
@@ -114,7 +114,7 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
 /// now.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the kernel.
 pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direction) -> io::Result<OwnedFd> {
     let target = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,
@@ -128,7 +128,7 @@ pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direc
 /// The ids of the programs that are attached by TCX, in the order in which they run.
 ///
 /// # Errors
-/// What the kernel says, as without `CAP_NET_ADMIN`. One that has no TCX has no programs.
+/// The error of the kernel, as without `CAP_NET_ADMIN`. One that has no TCX has no programs.
 pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
     let mut ids = [0_u32; MAX_PROGRAMS];
     let mut query = ProgQuery {
@@ -148,7 +148,7 @@ pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
 /// Pins what a descriptor is of.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the kernel.
 pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     let object = Object { pathname: path.as_ptr() as u64, bpf_fd: object.as_raw_fd() as u32, file_flags: 0 };
     call(OBJ_PIN, &raw const object).map(drop)
@@ -157,7 +157,7 @@ pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
 /// Opens what is pinned.
 ///
 /// # Errors
-/// What the kernel says.
+/// The error of the kernel.
 pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
     make(OBJ_GET, &Object { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
 }
@@ -165,7 +165,7 @@ pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
 /// Detaches the program of a link.
 ///
 /// # Errors
-/// What the kernel says, as when the interface is gone already.
+/// The error of the kernel, as when the interface is gone already.
 pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
     let link = LinkDetach { link_fd: link.as_raw_fd() as u32 };
     call(LINK_DETACH, &raw const link).map(drop)

@@ -13,7 +13,7 @@ const CLOSE: u64 = 2_000;
 /// Attempts to read both clocks at the same time.
 const ATTEMPTS: u32 = 8;
 
-/// How many ticks of the kernel (`jiffies`) there are in some seconds: the coarse clocks go forward once a tick.
+/// The number of ticks of the kernel (`jiffies`) in some seconds: the coarse clocks go forward once a tick.
 ///
 /// # Errors
 /// When the operating system has no such clock.

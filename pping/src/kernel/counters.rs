@@ -17,7 +17,7 @@ pub struct Watched {
     pub name: Arc<str>,
     /// Its interface id.
     pub id: u16,
-    /// Where its packets are seen, or were.
+    /// The attach points, present or last.
     pub attach_points: AttachPoints,
     /// Whether it exists at present.
     pub is_up: bool,

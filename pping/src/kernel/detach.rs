@@ -15,7 +15,7 @@ use super::bpf;
 /// Detaches the program of a link that is pinned; the link, of no use any more, stays until its pin is removed.
 ///
 /// # Errors
-/// What the kernel says, as when the interface is gone already.
+/// The error of the kernel, as when the interface is gone already.
 pub(super) fn detach(pinned: &Path) -> io::Result<()> {
     let path = CString::new(pinned.as_os_str().as_bytes())?;
     bpf::detach(bpf::open(&path)?.as_fd())

@@ -1,4 +1,4 @@
-//! What can go wrong between pping and the kernel.
+//! Errors between pping and the kernel.
 
 use std::{io, path::PathBuf};
 
@@ -59,27 +59,27 @@ pub enum Error {
     /// The kernel rejected a program or a map.
     #[error("the kernel did not accept {what}: {source}")]
     Load {
-        /// What it did not accept.
+        /// The program or map.
         what: String,
-        /// What it said.
+        /// The kernel's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A program could not be attached.
-    #[error("attaching to {interface} at {hook} failed: {reason}")]
+    #[error("attaching to {interface} at {attach_point} failed: {reason}")]
     Attach {
         /// The interface.
         interface: String,
         /// The attach point.
-        hook: &'static str,
-        /// What the kernel said, and what to do.
+        attach_point: &'static str,
+        /// The kernel's answer, and what to do.
         reason: String,
     },
-    /// What a killed pping left behind could not be removed.
+    /// Leftovers of a killed pping could not be removed.
     #[error("removing what a pping that was killed left on {interface} failed: {source}")]
     Cleanup {
         /// The interface.
         interface: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         source: io::Error,
     },
     /// A map of the kernel programs could not be read or written.

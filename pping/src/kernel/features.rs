@@ -1,4 +1,4 @@
-//! What the running kernel has of that which not every kernel has.
+//! Features of the running kernel that not every kernel has.
 
 use std::{env, fmt, io, os::fd::AsFd as _, path::Path};
 
@@ -25,7 +25,7 @@ pub enum Feature {
     ForEach,
     /// tc programs attached by links (Linux 6.6).
     Tcx,
-    /// What types the kernel has, for tools that look at programs.
+    /// The kernel's types, for tools that inspect programs.
     Btf,
 }
 
@@ -53,7 +53,7 @@ impl Feature {
         }
     }
 
-    /// What pping does without it.
+    /// The behaviour of pping without it.
     pub fn instead(self) -> &'static str {
         match self {
             Self::Fetch => "programs that lock flows by adding",
@@ -148,7 +148,7 @@ impl Without {
     }
 }
 
-/// What there is.
+/// The features of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features([bool; Feature::ALL.len()]);
 
@@ -171,7 +171,7 @@ impl Features {
         self.0[feature as usize]
     }
 
-    /// What the kernel lacks.
+    /// The missing features.
     pub fn missing(&self) -> impl Iterator<Item = Feature> {
         Feature::ALL.into_iter().filter(|&feature| !self.has(feature))
     }

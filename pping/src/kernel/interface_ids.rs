@@ -16,7 +16,7 @@ use pping_common::{
     parse::LinkType,
 };
 
-/// How long an interface has to be gone before another may have its id: until then there may be flows that were seen on
+/// The time that an interface has to be gone before another may have its id: until then there may be flows that were seen on
 /// it.
 const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 

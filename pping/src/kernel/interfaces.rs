@@ -25,7 +25,7 @@ use tokio::time::sleep;
 use super::{interface_ids::Taken, load::Kernel};
 use crate::kernel::Error;
 
-/// How long to wait before the kernel is asked again, should the socket fail.
+/// The time to wait before connecting again, should the socket fail.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A network interface.
@@ -39,7 +39,7 @@ pub struct Link {
     pub hardware_type: u16,
 }
 
-/// What changed in the kernel.
+/// A change of interfaces or addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Interfaces: some came, went, or have another name.
@@ -119,7 +119,7 @@ impl Netlink {
         self.links_by(link).await
     }
 
-    /// What is made of the message about each interface there is.
+    /// The interfaces, each made from the kernel's message about it.
     pub(super) async fn links_by<T>(&self, make: fn(&LinkMessage) -> Option<T>) -> Result<Vec<T>, Error> {
         let links = self.handle.link().get().execute();
         Ok(links.try_filter_map(|message| ready(Ok(make(&message)))).try_collect().await?)
@@ -174,7 +174,7 @@ impl Link {
         }
     }
 
-    /// What its frames begin with.
+    /// The link type: the header at the start of its frames.
     ///
     /// # Errors
     /// When its type is not supported.

@@ -17,7 +17,7 @@ pub fn next(generation: u32) -> u32 {
     (generation + 1) % GENERATIONS
 }
 
-/// Adds a set of prefixes, beside those that are there. To the programs they mean nothing until they are told of
+/// Adds a set of prefixes, beside those that are there. The programs do not use them until they are given
 /// `generation`.
 ///
 /// # Errors

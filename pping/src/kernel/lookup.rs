@@ -27,12 +27,12 @@ pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
     program_mut(programs, "pping_xdp")
 }
 
-/// One of the two sweeps, by [`Sweeper::program`].
+/// One of the two sweep programs.
 pub fn sweep_program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut RawTracePoint, Error> {
     program_mut(programs, name)
 }
 
-/// A program to have a look at, or to run.
+/// A loaded program, to inspect or to run.
 pub(super) fn program<'a, P>(programs: &'a Ebpf, name: &str) -> Result<&'a P, Error>
 where
     &'a P: TryFrom<&'a Program, Error = ProgramError>,
@@ -55,17 +55,20 @@ where
         .map_err(|error| refused(name, error))
 }
 
+/// Takes a map out of the object, to be read or written by itself.
 pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<Map, Error> {
     programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
 }
 
-pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::Load { what: what.to_owned(), source: source.into() }
-}
-
+/// Takes a map that is an array.
 pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
     match take_map(programs, name)? {
         Map::Array(map) => Ok(map),
-        _ => Err(Error::Load { what: name.to_owned(), source: "it is no array".into() }),
+        _ => Err(refused(name, "it is no array")),
     }
+}
+
+/// The error of a program or map that the kernel or the object does not have.
+pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Load { what: what.to_owned(), source: source.into() }
 }

@@ -27,7 +27,7 @@ impl<T> Array<T> {
         Self { map, len, elements: PhantomData }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -55,7 +55,7 @@ impl<T> Parts<T> {
         Self { array, parts }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.array.len()
     }
@@ -104,7 +104,7 @@ impl<T> Elements<T> {
         let (skipped, len) = (start % page, elements.len());
         let bytes = skipped + len * size_of::<T>();
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, of which the kernel chooses the place.
+        // SAFETY: a new mapping, whose address the kernel chooses.
         let mapping = unsafe {
             let offset = (start - skipped) as libc::off_t;
             libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, descriptor, offset)
@@ -118,7 +118,7 @@ impl<T> Elements<T> {
         Ok(Self { first, len, mapping, bytes, _map: keeping })
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
     }

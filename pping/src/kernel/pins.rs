@@ -1,4 +1,4 @@
-//! What outlives a run: maps, programs and links that are pinned in a directory of a bpffs.
+//! Pins: maps, programs and links in a directory of a bpffs, which outlive a run.
 //!
 //! ```text
 //! DIR/maps-LAYOUT/NAME            what the programs share with the agent
@@ -50,12 +50,12 @@ impl Pins {
         Ok(Self { directory: directory.to_owned(), maps, _lock: lock })
     }
 
-    /// Where a map is.
+    /// The path of a map.
     pub(super) fn map(&self, name: &str) -> PathBuf {
         self.maps.join(name)
     }
 
-    /// Where a program is.
+    /// The path of a program.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.directory.join("programs").join(name)
     }

@@ -12,7 +12,7 @@ use rtnetlink::{
     sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE},
 };
 
-/// What an answer may take: the kernel puts no more than 32 KiB of a list into one.
+/// The room for an answer: the kernel puts at most 32 KiB of a list into one.
 const MAX_ANSWER: usize = 1 << 16;
 
 /// A connection to the kernel.
@@ -36,7 +36,7 @@ impl Rtnetlink {
     /// Asks, and takes the answers. The flags are to have the kernel say when it is done: `NLM_F_ACK` or `NLM_F_DUMP`.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub(super) fn request(
         &mut self,
         message: RouteNetlinkMessage,
@@ -72,7 +72,7 @@ impl Rtnetlink {
     }
 }
 
-/// How a request ended: an error is a negative number, and all else is well. The end of a list may have none.
+/// The outcome of a request: an error is a negative number, and all else is well. The end of a list may have none.
 fn outcome(payload: &[u8]) -> io::Result<()> {
     match payload.get(..4).and_then(|code| parse_i32(code).ok()) {
         Some(code) if code < 0 => Err(io::Error::from_raw_os_error(-code)),

@@ -1,10 +1,10 @@
-//! What the kernel programs cost, where the kernel keeps statistics of that (`sysctl kernel.bpf_stats_enabled=1`).
+//! The cost of the kernel programs, if the kernel keeps statistics (`sysctl kernel.bpf_stats_enabled=1`).
 
 use aya::Ebpf;
 
 use crate::snapshot::ProgramRuns;
 
-/// What each program cost so far; those that never ran while statistics were on are left out.
+/// The cost of each program so far; those that never ran while statistics were on are left out.
 pub fn runs(programs: &Ebpf) -> Vec<ProgramRuns> {
     programs
         .programs()

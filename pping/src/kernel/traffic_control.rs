@@ -38,9 +38,9 @@ pub(crate) const FIRST_OF_KERNEL: u16 = 0x8000;
 /// A filter of pping or of another program.
 #[derive(Clone, Debug)]
 pub(crate) struct Filter {
-    /// What it does, as in `bpf` or `u32`.
+    /// Its kind, as in `bpf` or `u32`.
     pub(crate) kind: String,
-    /// What its program is called; nothing, where it is none of BPF.
+    /// The name of its program; empty, if it has none of BPF.
     pub(crate) name: String,
     /// The id of its program.
     pub(crate) program: Option<u32>,
@@ -76,7 +76,7 @@ impl TrafficControl {
     /// Adds a clsact discipline to an interface. Returns whether there was none.
     ///
     /// # Errors
-    /// What the kernel says; and that there is an ingress discipline in its place, of which the egress side is its ingress
+    /// The error of the kernel; and that there is an ingress discipline in its place, of which the egress side is its ingress
     /// side (`ingress_tcf_block` of `net/sched/sch_ingress.c`).
     pub(super) fn add_clsact(&mut self, ifindex: u32) -> io::Result<bool> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(ifindex));
@@ -101,7 +101,7 @@ impl TrafficControl {
     /// Whether there is a queueing discipline of kind `ingress`, which takes the place of clsact and has no egress.
     ///
     /// # Errors
-    /// What the kernel says. That there is no discipline is none.
+    /// The error of the kernel. That there is no discipline is none.
     pub(crate) fn has_ingress_only(&mut self, ifindex: u32) -> io::Result<bool> {
         let mut message = clsact(ifindex);
         message.attributes.clear();
@@ -120,7 +120,7 @@ impl TrafficControl {
     /// Removes the clsact discipline of an interface, and all filters with it.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub(super) fn remove_clsact(&mut self, ifindex: u32) -> io::Result<()> {
         self.0.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {})
     }
@@ -128,7 +128,7 @@ impl TrafficControl {
     /// Adds a filter, before those to which the kernel gave a priority as well, and after those that were given one.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub(super) fn add_filter(
         &mut self,
         ifindex: u32,
@@ -154,7 +154,7 @@ impl TrafficControl {
     /// The filters of an interface, everybody's, in the order in which they see packets.
     ///
     /// # Errors
-    /// What the kernel says. That there is no such interface, or no discipline, is none.
+    /// The error of the kernel. That there is no such interface, or no discipline, is none.
     pub(crate) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, direction));
@@ -165,7 +165,7 @@ impl TrafficControl {
     /// Removes a filter.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The error of the kernel.
     pub(super) fn remove_filter(
         &mut self,
         ifindex: u32,
@@ -213,7 +213,7 @@ fn filter(answer: &[u8]) -> Option<Filter> {
     })
 }
 
-/// What an attribute that is a word says.
+/// The text of an attribute.
 fn text(answer: &[u8], kind: u16) -> Option<String> {
     let attributes = answer.get(TcHeader::default().buffer_len()..)?;
     attribute(attributes, kind).and_then(|value| parse_string(value).ok())

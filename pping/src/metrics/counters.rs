@@ -49,7 +49,7 @@ const RCODES: [&str; 16] = [
 /// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
 const COMMON_RCODES: usize = 6;
 
-/// What the agent itself lost, and how full the kernel's maps are.
+/// The agent's own losses, and the fill of the kernel's maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
     /// Records that were dropped on their way to the output.

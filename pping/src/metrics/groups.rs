@@ -28,7 +28,7 @@ pub(super) struct Groups {
     /// Groups with series under their own label, whether or not these are exposed at present.
     known: HashMap<Arc<str>, Known, RandomState>,
     other: Arc<str>,
-    /// Where counters outlive this process, if they do.
+    /// The ledger, if counters outlive this process.
     ledger: Option<Ledger>,
     /// The number of epochs committed there.
     committed: u32,
@@ -81,14 +81,14 @@ impl Groups {
             for label in [&name.group.label, &other] {
                 let id = SeriesId::new(name, label);
                 let kept = self.ledger.as_ref().and_then(|ledger| ledger.find(id.fingerprint(), committed));
-                let Some((entry, balance, is_labelled)) = kept else { continue };
+                let Some((entry, totals, is_labelled)) = kept else { continue };
                 if *label == name.group.label {
                     self.labelled.resume(label, is_labelled);
                 }
                 let index = self.index_of(id, name, now);
                 let series = &mut self.series[index];
                 series.entry = Some(entry);
-                series.restore(&balance);
+                series.restore(&totals);
             }
         }
     }
@@ -109,9 +109,9 @@ impl Groups {
         let mut series = Series::new(id, self.baseline, now);
         if let Some(ledger) = &mut self.ledger {
             // A series with a reserved label may have been quiet since this run began.
-            if let Some((entry, balance, _)) = ledger.find(id.fingerprint(), self.committed) {
+            if let Some((entry, totals, _)) = ledger.find(id.fingerprint(), self.committed) {
                 series.entry = Some(entry);
-                series.restore(&balance);
+                series.restore(&totals);
             } else {
                 series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
             }
@@ -121,16 +121,16 @@ impl Groups {
         index
     }
 
-    /// Writes the balances at the end of this epoch. They are in force once the kernel's map says that it is committed.
+    /// Writes the totals at the end of this epoch. They are in force once the kernel's map says that it is committed.
     pub(super) fn commit(&mut self, epoch: u32) {
         let Self { ledger: Some(ledger), changed, series, labelled, .. } = self else { return };
         changed.sort_unstable();
         changed.dedup();
         for index in changed.drain(..) {
             let Some((id, series)) = series.get_index_mut(index) else { continue };
-            let balance = series.balance();
+            let totals = series.totals();
             if let Some(entry) = &mut series.entry {
-                ledger.put(entry, balance, epoch);
+                ledger.put(entry, totals, epoch);
                 ledger.set_labelled(*entry, labelled.is_labelled(&id.group));
             }
         }

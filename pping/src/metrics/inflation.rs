@@ -34,14 +34,14 @@ struct Half {
     range: Range,
 }
 
-/// What metrics report of a series, ns.
+/// The gauges of a series, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inflated {
     /// The lowest RTT of the last minute.
     pub(super) minimum: Option<u64>,
     /// The lowest RTT of the longer window.
     pub(super) baseline: Option<u64>,
-    /// How far the percentiles of the last minute are above the baseline.
+    /// The percentiles of the last minute above the baseline.
     pub(super) above: Option<[u64; 2]>,
 }
 

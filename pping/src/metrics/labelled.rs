@@ -26,7 +26,7 @@ pub(super) struct LabelledGroups {
     limit: usize,
     began: Instant,
     groups: HashMap<Arc<str>, Group, RandomState>,
-    /// How many of them have a label.
+    /// The number of them that have a label.
     labelled: usize,
 }
 

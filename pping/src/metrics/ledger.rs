@@ -1,14 +1,14 @@
 //! The counters of groups, kept where they outlive the process, so that none of them goes back when an agent stops,
 //! crashes or is replaced.
 //!
-//! Each epoch of the histograms is one transaction. It writes, into each entry that changes, the balance that is not in
-//! force, with the number of the epoch. One store then commits the epoch (`SeriesTable::clear`), and all of these balances
-//! are in force at once. An agent that is killed before leaves the old ones in force, and what the epoch added is still
-//! in the histograms.
+//! Each epoch of the histograms is one transaction. It writes, into each entry that changes, those of its two totals that are not
+//! in force, with the number of the epoch. One store then commits the epoch (`SeriesTable::clear`), and all new totals are in
+//! force at once. If the agent is killed before that, the old totals stay in force, and the epoch's samples are still in the
+//! histograms.
 
 use std::collections::HashMap;
 
-use pping_common::abi::{Balance, LABEL_BYTES, LedgerEntry};
+use pping_common::abi::{LABEL_BYTES, LedgerEntry, LedgerTotals};
 
 /// Memory for the entries of a ledger.
 pub trait Storage: Send {
@@ -34,7 +34,7 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryRef {
     index: usize,
-    /// Which of the two balances is in force.
+    /// Which of the two totals is in force.
     current: bool,
 }
 
@@ -54,17 +54,17 @@ impl Ledger {
         ledger
     }
 
-    /// Finds the entry of a fingerprint. Returns it with its balance, and whether its group has a label. `committed` is the
+    /// Finds the entry of a fingerprint. Returns it with its totals, and whether its group has a label. `committed` is the
     /// number of epochs that were committed.
-    pub(super) fn find(&self, id: u128, committed: u32) -> Option<(EntryRef, Balance, bool)> {
+    pub(super) fn find(&self, id: u128, committed: u32) -> Option<(EntryRef, LedgerTotals, bool)> {
         let &index = self.by_id.get(&id)?;
         let entry = self.storage.read(index)?;
-        // Epochs wrap around after some hundred years; the two balances are never half of that apart.
-        let age = |balance: &Balance| committed.wrapping_sub(balance.turn) as i32;
-        let [first, second] = entry.balances.each_ref().map(age);
+        // Epochs wrap around after some hundred years; the two totals are never half of that apart.
+        let age = |totals: &LedgerTotals| committed.wrapping_sub(totals.epoch) as i32;
+        let [first, second] = entry.totals.each_ref().map(age);
         let current = first < 0 || (second >= 0 && second < first);
-        let balance = entry.balances[usize::from(current)];
-        Some((EntryRef { index, current }, balance, entry.is_labelled != 0))
+        let totals = entry.totals[usize::from(current)];
+        Some((EntryRef { index, current }, totals, entry.is_labelled != 0))
     }
 
     /// The labels of all entries, sorted.
@@ -91,9 +91,9 @@ impl Ledger {
             self.is_full = true;
             return None;
         };
-        let zero = Balance { turn: committed, ..Balance::ZERO };
+        let zero = LedgerTotals { epoch: committed, ..LedgerTotals::ZERO };
         self.storage.write(index, &mut |entry| {
-            entry.balances = [zero; 2];
+            entry.totals = [zero; 2];
             entry.is_labelled = 0;
             entry.label = [0; LABEL_BYTES];
             if label.len() <= LABEL_BYTES {
@@ -106,12 +106,12 @@ impl Ledger {
         Some(EntryRef { index, current: false })
     }
 
-    /// Writes the balance that is in force once `epoch` is committed.
-    pub(super) fn put(&mut self, entry: &mut EntryRef, mut balance: Balance, epoch: u32) {
-        balance.turn = epoch;
+    /// Writes the totals that are in force once `epoch` is committed.
+    pub(super) fn put(&mut self, entry: &mut EntryRef, mut totals: LedgerTotals, epoch: u32) {
+        totals.epoch = epoch;
         entry.current = !entry.current;
         let current = usize::from(entry.current);
-        self.storage.write(entry.index, &mut |entry| entry.balances[current] = balance);
+        self.storage.write(entry.index, &mut |entry| entry.totals[current] = totals);
     }
 
     /// Notes whether the group of an entry has a label of its own.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{BUCKETS, Balance, Direction, Tally, Traffic},
+    abi::{BUCKETS, Direction, LedgerTotals, Tally, Traffic},
     hist::{self, BINS_PER_OCTAVE},
     rtt::Method,
 };
@@ -96,18 +96,18 @@ impl Series {
         self.inflation.add(tally, now);
     }
 
-    /// Continues from a balance of an earlier run.
-    pub(super) fn restore(&mut self, balance: &Balance) {
-        let [low, high] = balance.sum;
-        self.buckets = balance.buckets;
+    /// Continues from the totals of an earlier run.
+    pub(super) fn restore(&mut self, totals: &LedgerTotals) {
+        let [low, high] = totals.sum;
+        self.buckets = totals.buckets;
         self.sum = u128::from(high) << 64 | u128::from(low);
-        self.traffic = balance.traffic;
+        self.traffic = totals.traffic;
     }
 
     /// The counters to keep.
-    pub(super) fn balance(&self) -> Balance {
+    pub(super) fn totals(&self) -> LedgerTotals {
         let Self { buckets, sum, traffic, .. } = *self;
-        Balance { buckets, sum: [sum as u64, (sum >> 64) as u64], traffic, ..Balance::ZERO }
+        LedgerTotals { buckets, sum: [sum as u64, (sum >> 64) as u64], traffic, ..LedgerTotals::ZERO }
     }
 
     /// The number of samples up to the bound of each bucket; the last is the number of all.

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-/// What a format has around its records. The writer adds it, so that a file stays valid whichever records were dropped,
+/// The frame that a format puts around its records. The writer adds it, so that a file stays valid whichever records were dropped,
 /// and wherever it begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {

@@ -1,4 +1,4 @@
-//! What can go wrong with a file that is written.
+//! Errors of writing.
 
 use std::{
     io,

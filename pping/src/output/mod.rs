@@ -36,10 +36,10 @@ use crate::capabilities;
 /// The length of the queue to the writer, batches.
 const WAITING_BATCHES: usize = 256;
 
-/// How often to check whether the queue has room again, or the writer is done.
+/// The interval of checking whether the queue has room again, or the writer is done.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How long the last batches may take to be written once pping stops.
+/// The time that the last batches have to be written once pping stops.
 const FLUSH_TIME: Duration = Duration::from_millis(500);
 
 /// A handle to reopen the output, as after a log rotation.

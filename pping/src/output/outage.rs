@@ -8,7 +8,7 @@ use std::{
 /// The time between two attempts to write.
 const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How long writing must succeed before the outage counts as over. On a disk that is almost full, a short record still
+/// The time for which writing must succeed before the outage counts as over. On a disk that is almost full, a short record still
 /// fits where a long one does not.
 const RECOVERY: Duration = Duration::from_secs(5);
 

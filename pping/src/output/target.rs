@@ -23,9 +23,9 @@ pub(crate) struct Target {
 /// An incomplete write.
 #[derive(Debug)]
 pub(crate) struct Torn {
-    /// How many bytes of whole records are, or will be, in the file.
+    /// The number of bytes of whole records that are, or will be, in the file.
     pub(crate) kept: usize,
-    /// Why the rest is not.
+    /// The error that stopped the rest.
     pub(crate) error: io::Error,
 }
 

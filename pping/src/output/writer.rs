@@ -28,7 +28,7 @@ pub(super) enum Message {
     End,
 }
 
-/// What to do when a file cannot be written, for instance on a full disk.
+/// The reaction to a file that cannot be written, for instance on a full disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnFailure {
     /// Drop and count records until it can be written again: packets of an interface do not wait.
@@ -37,7 +37,7 @@ pub(crate) enum OnFailure {
     End,
 }
 
-/// What the writer shares with those that hand over records.
+/// The state that the writer shares with those that hand over records.
 #[derive(Default)]
 pub(super) struct Shared {
     /// Records in the queue.
@@ -50,7 +50,7 @@ pub(super) struct Shared {
     pub(super) path: Mutex<Option<PathBuf>>,
 }
 
-/// Why writing ended early: `None` when the reader closed its end.
+/// The reason why writing ended early: `None` when the reader closed its end.
 type Result<T> = std::result::Result<T, Option<Error>>;
 
 /// The state of the thread.

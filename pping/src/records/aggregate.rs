@@ -11,7 +11,7 @@ use crate::{
     groups::{More, SeriesName},
 };
 
-/// What a group measured in an interval, by one method and in one direction. Without samples it has no RTTs.
+/// The RTTs of a group in an interval, by one method and in one direction. Without samples it has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AggregateRecord {
     /// The end of the interval, ns since the Unix epoch.

@@ -21,7 +21,7 @@ pub struct FlowRecord {
     pub tuple: Tuple,
     /// `opening` or `closing`.
     pub flow_event: &'static str,
-    /// What opened or closed it.
+    /// The reason why it opened or closed.
     pub reason: &'static str,
     /// `src`, `dest` or `garbage collection`.
     pub triggered_by: &'static str,
@@ -61,7 +61,7 @@ pub struct FlowSummaryRecord {
     pub tuple: Tuple,
     /// `summary`.
     pub flow_event: &'static str,
-    /// Why it ended.
+    /// The reason why it ended.
     pub reason: &'static str,
     /// When its first packet was seen, ns since the Unix epoch.
     pub start: u64,

@@ -18,7 +18,7 @@ pub enum Record {
     Flow(FlowRecord),
     /// A flow ended.
     FlowSummary(Box<FlowSummaryRecord>),
-    /// What a group measured in an interval.
+    /// The RTTs of a group in an interval.
     Aggregate(Box<AggregateRecord>),
 }
 

@@ -2,7 +2,7 @@
 
 use pping_common::limits::SECOND;
 
-/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+/// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
 /// Counts the seconds that flows are idle by: those since the first packet, as the newest one tells them.
@@ -11,7 +11,7 @@ const SETBACK: u64 = 60 * SECOND;
 /// before stay counted: captures that were put one after the other in the wrong order do not stop the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleClock {
-    /// Where the count began last, and the newest packet since then; `None` before the first.
+    /// The start of the count, and the newest packet since then; `None` before the first.
     counted: Option<(u64, u64)>,
     /// Whole seconds counted before that.
     before: u64,

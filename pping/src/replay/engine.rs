@@ -16,7 +16,7 @@ const FLOWS_SWEPT_PER_PACKET: u64 = 8;
 /// - A packet that is more than a minute older than the newest of the capture sets the count of seconds back: it goes
 ///   on from there, and no flow gets older by it.
 pub struct Engine {
-    /// What it counts and reports, and the flows.
+    /// The tracker of flows, with its report.
     pub tracker: Tracker,
     clock: IdleClock,
     swept: u32,

@@ -18,10 +18,10 @@ use rustix::{
 
 use crate::capture::FileError;
 
-/// How often to look whether to stop, while nothing comes in.
+/// The interval of checking whether to stop, while no input arrives.
 const LOOK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// What bytes come from.
+/// The source of bytes.
 pub(super) struct Input {
     file: File,
     /// Its length, if it has one.

@@ -18,7 +18,7 @@ use crate::{
     records::{Record, Reporter},
 };
 
-/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+/// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
 /// An interval, and what is reported of it.
@@ -36,13 +36,13 @@ pub(super) struct Intervals {
     next: u64,
 }
 
-/// What series got in an interval that is over.
+/// The samples of series in an interval that is over.
 pub(super) struct Over {
     slices: Vec<(SeriesKey, Tally)>,
     ended: Ended,
 }
 
-/// How an interval ended.
+/// The end of an interval.
 enum Ended {
     /// At this time, where another began; the next packet came at the other one.
     InTime(u64, u64),
@@ -58,7 +58,7 @@ impl Intervals {
         Self { reporter, names, timeout, newest: None, next: 0 }
     }
 
-    /// What is over before a packet of this time, if anything is.
+    /// The interval that ended before a packet of this time, if one did.
     #[inline]
     pub(super) fn before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
         let newest = self.newest.unwrap_or(0);
@@ -87,7 +87,7 @@ impl Intervals {
         Some(Over { slices: engine.tracker.take_series(end, self.timeout), ended })
     }
 
-    /// What series have got so far, with no interval to end. Their bins count to 2^32.
+    /// The samples of series so far, without intervals. Their bins count to 2^32.
     pub(super) fn now(engine: &mut Engine) -> Over {
         Over { slices: engine.tracker.take_series(0, u64::MAX), ended: Ended::NotYet }
     }
@@ -139,7 +139,7 @@ impl Intervals {
         }
     }
 
-    /// What is to be written of an event.
+    /// The record of an event, if one is to be written.
     pub(super) fn event(
         &mut self,
         event: &Event,

@@ -251,7 +251,7 @@ impl Replay {
     }
 }
 
-/// Why reading came to an end before the capture did.
+/// The reason why reading ended before the capture did.
 enum Ending {
     /// Something is wrong with the capture.
     Capture(capture::Error),
@@ -259,7 +259,7 @@ enum Ending {
     Failure(Error),
 }
 
-/// What the tracker needs to know, and the names of groups.
+/// The settings of the tracker, and the names of groups.
 fn settings(config: &Config) -> Result<(Settings, Names), Error> {
     let aggregation = &config.aggregation;
     let (mut names, mut labels) = (Names::default(), Labels::default());

@@ -1,4 +1,4 @@
-//! How far reading is, for people who wait for it.
+//! The progress of reading, for people who wait for it.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -12,7 +12,7 @@ use std::{
 use super::input::Input;
 use crate::config::Config;
 
-/// Who waits less needs no telling.
+/// A shorter wait needs no progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often the line is rewritten.

@@ -12,10 +12,10 @@ use pping_common::{
     limits::{MAX_QUERIES, SECOND},
 };
 
-/// How far behind the newest packet one may be before the clock is taken to have been set back, ns.
+/// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
-/// How long queries wait: the time since the first packet, as the newest one tells it. It goes on from a packet that is more
+/// The clock of pending queries: the time since the first packet, as the newest one tells it. It goes on from a packet that is more
 /// than a minute older than that.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Elapsed {
@@ -49,7 +49,7 @@ struct Waiting {
 /// The queries of an address family, hashed with a seed of its own, so that no capture can be made to collide.
 pub(super) struct Queries<A> {
     waiting: HashMap<QueryKey<A>, Waiting, RandomState>,
-    /// Who asked when, from the longest ago. Those that have not waited since then any more are still there.
+    /// The queries by time, the oldest first. Those that are no longer pending are still there.
     asked: VecDeque<(u64, QueryKey<A>)>,
     numbers: u64,
 }

@@ -1,4 +1,4 @@
-//! What is counted and reported of packets: the same as by the kernel programs.
+//! Counters and reports of packets, the same as in the kernel programs.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use pping_common::{
 use super::{series::Series, settings::Settings};
 use crate::event::Event;
 
-/// What is known of a packet beside its bytes.
+/// The facts about a packet beside its bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Seen {
     pub(super) direction: Option<Direction>,
@@ -33,9 +33,9 @@ impl Seen {
     }
 }
 
-/// What has been counted and reported.
+/// The counters and reports so far.
 pub struct Report {
-    /// What was counted, over all interfaces. Packets whose direction is unknown count as coming in.
+    /// The counters, over all interfaces. Packets whose direction is unknown count as coming in.
     pub counters: Counters,
     /// The events so far, with times as those of the packets. Their reader takes them out.
     pub events: Vec<Event>,
@@ -56,7 +56,7 @@ impl Report {
         }
     }
 
-    /// What a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.
+    /// Reports the directions that a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.
     pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
         self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
         FlowEvent::closings(changes, || endpoints, now, self);

@@ -1,4 +1,4 @@
-//! What is aggregated: the same as in the kernel programs' array of series.
+//! The series, the same as in the kernel programs' array.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -23,7 +23,7 @@ struct Kept {
 pub(super) struct Series {
     grouping: Grouping,
     labels: Arc<Lookup>,
-    /// How many groups there may be, beside that of all others.
+    /// The highest number of groups, beside that of all others.
     max_groups: usize,
     /// The groups, and how many series each has.
     groups: HashMap<GroupKey, usize, RandomState>,
@@ -156,7 +156,7 @@ impl Series {
         is_always_there || self.groups.contains_key(group) || self.groups() < self.max_groups
     }
 
-    /// How many groups there are, beside that of all others.
+    /// The number of groups, beside that of all others.
     fn groups(&self) -> usize {
         self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
     }

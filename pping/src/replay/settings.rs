@@ -1,4 +1,4 @@
-//! What is fixed before the first packet of a capture.
+//! The settings of a replay, fixed before the first packet.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::groups::Lookup;
 /// The settings, fixed before the first packet.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How to measure, and how often to record.
+    /// The methods, and the limits of recording.
     pub rules: Rules,
     /// Ports that DNS servers listen at; 0 is none.
     pub dns_ports: [u16; MAX_DNS_PORTS],
@@ -26,7 +26,7 @@ pub struct Settings {
     pub max_unanswered: u32,
     /// The tunnels of which the inside is measured.
     pub decap: Decap,
-    /// How flow directions are grouped.
+    /// The grouping of flow directions.
     pub grouping: Grouping,
     /// Labels by prefix, where groups are made of those.
     pub labels: Arc<Lookup>,

@@ -46,7 +46,7 @@ pub(super) struct Table<A> {
     swept: u32,
     /// A ring of the newest flows: each replaces the oldest in it, which is evicted if it is still unanswered.
     recent: Vec<FlowKey<A>>,
-    /// Where the next goes in the ring.
+    /// The position of the next in the ring.
     next_recent: usize,
 }
 
@@ -78,7 +78,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         None
     }
 
-    /// What is at an index.
+    /// The entry at an index.
     #[inline]
     pub(super) fn get(&mut self, index: usize) -> Option<&mut Entry> {
         self.flows.get_index_mut(index).map(|(_, entry)| entry)

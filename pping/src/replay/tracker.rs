@@ -1,4 +1,4 @@
-//! What the kernel programs do with a packet, in user space: the same parsing and matching of `pping-common`, the same
+//! The kernel programs' work on a packet in user space: the same parsing and matching of `pping-common`, the same
 //! counters and events.
 
 use std::{collections::HashSet, hash::Hash};
@@ -21,7 +21,7 @@ use crate::{capture::Packet, groups::Lookup};
 
 /// Follows flows, and DNS queries. Its time is what each call gives it.
 pub struct Tracker {
-    /// What it counts and reports.
+    /// Its counters and reports.
     pub report: Report,
     settings: Settings,
     scope: Scope,
@@ -52,7 +52,7 @@ impl Tracker {
         self.local.insert(address);
     }
 
-    /// How many flows there are.
+    /// The number of flows.
     pub fn flows(&self) -> usize {
         self.tables.v4.len() + self.tables.v6.len()
     }

@@ -13,7 +13,7 @@ use super::report::verified;
 /// Half of what kernels allow, as the next compiler may generate more from the same source.
 const BUDGET: u32 = 500_000;
 
-/// Little room, because the maps are created anew for each set.
+/// Small tables, because the maps are created again for each set.
 const SMALL: LoadOptions = LoadOptions { max_flows: 16, max_groups: 16, ..LoadOptions::DEFAULT };
 const EVERY_EVENT: Emit = Emit(Emit::SAMPLES.0 | Emit::FLOWS.0 | Emit::ENDS.0);
 const NETWORKS: Grouping =

@@ -113,7 +113,7 @@ def dissected(file, folder):
 
 
 def made_once(folder, name, make):
-    """A file in the folder, made by whoever is the first to want it."""
+    """A file in the folder, made by the first process that wants it."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as made:

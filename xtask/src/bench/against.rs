@@ -23,7 +23,7 @@ pub(super) fn run(revision: &str, turns: usize, arguments: &[OsString]) -> Resul
     let (mut before, mut now) = (Figures::default(), Figures::default());
     for turn in 0..turns {
         eprintln!("turn {} of {turns}", turn + 1);
-        // Whoever comes second finds the machine as the first has left it.
+        // The second of two finds the machine as the first left it, so the order alternates.
         let mut both = [(&theirs, &mut before), (&ours, &mut now)];
         if turn % 2 == 1 {
             both.reverse();

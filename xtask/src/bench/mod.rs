@@ -14,7 +14,7 @@ use crate::{
     setup::{self, Report, Scope},
 };
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Beside another revision of the repository, which is built as well: both are run in turn, and each line is compared

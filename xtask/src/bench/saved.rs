@@ -1,4 +1,4 @@
-//! What was measured, kept for others to look at.
+//! Saved measurements.
 
 use std::{
     fs,

@@ -39,7 +39,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Boots, with an interface `eth0` that leads to nobody.
+    /// Boots, with an interface `eth0` whose other end is unused.
     pub(super) fn boot(root: &Root) -> Result<Self> {
         let (host, peer) = (Namespace::new("machine")?, Namespace::new("peer")?);
         veth::connect(End::new(&host, "eth0"), End::new(&peer, "eth0"), Offloads::On)?;

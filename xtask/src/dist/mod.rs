@@ -78,7 +78,7 @@ fn names_no_folder(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is being released.
+/// The release.
 struct Release {
     version: String,
     /// Seconds since the epoch of the commit, so that the same sources make the same files.

@@ -1,4 +1,4 @@
-//! What is released beside the package.
+//! The archive that is released beside the package.
 
 use std::{env::consts::ARCH, fs, process::Command};
 
@@ -44,14 +44,14 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
         pping_lab::run(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
     ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
     super::names_no_folder(&program)?;
-    for (place, files) in CONTENTS {
+    for (folder, files) in CONTENTS {
         let files = files.iter().map(|file| environment::repository().join(file));
-        copy_into(&directory.join(place), files)?;
+        copy_into(&directory.join(folder), files)?;
     }
-    for (place, ending) in [("docs", "md"), ("docs/schema", "json"), ("deploy/prometheus", "yml")] {
-        let entries = fs::read_dir(environment::repository().join(place))?;
+    for (folder, ending) in [("docs", "md"), ("docs/schema", "json"), ("deploy/prometheus", "yml")] {
+        let entries = fs::read_dir(environment::repository().join(folder))?;
         let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        copy_into(&directory.join(place), files.filter(|it| it.extension().is_some_and(|it| it == ending)))?;
+        copy_into(&directory.join(folder), files.filter(|it| it.extension().is_some_and(|it| it == ending)))?;
     }
     copy_into(&directory.join("share"), package.pages())?;
 
@@ -76,7 +76,7 @@ pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
         let path = repository.join(file);
         let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
         if ["pping", "pping-ebpf"].contains(&folder) {
-            // Where it was built is nobody's business, and differs from one machine to the next.
+            // The folders of the build are private, and differ from one machine to the next.
             let text =
                 fs::read_to_string(&path)?.replace(&format!("file://{}", repository.display()), "file://.");
             fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;

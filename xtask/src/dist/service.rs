@@ -45,7 +45,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.run("logrotate --force /etc/logrotate.d/pping")?;
     machine.wait_for("a new file", "test -f /var/log/pping/wan.json && test -f /var/log/pping/wan.json.1")?;
 
-    // A pping that stands still says nothing, and is started anew.
+    // A pping that stands still sends no keep-alive, and is restarted.
     machine.run("mkdir -p /run/systemd/system/pping.service.d")?;
     machine.run("printf '[Service]\\nWatchdogSec=4s\\nRestartSec=1s\\n' >/run/systemd/system/pping.service.d/test.conf")?;
     machine.run("systemctl daemon-reload && systemctl restart pping.service")?;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 /// In percent, what a count may grow by. The same compiler makes the same instructions of the same sources, so any growth is of
-/// the sources; but what changes elsewhere may move some of a function's, and nobody would find so few in a time.
+/// the sources; but what changes elsewhere may move some of a function's, and so few do not show in a time.
 const LEEWAY: u64 = 3;
 
 /// The same where another compiler counted before, or that for another processor. It catches what is gross.
@@ -67,7 +67,7 @@ impl Counts {
         (self.compiler != before.compiler).then(|| {
             format!(
                 "warning: what is written down was counted with {}, and this is {}. Only what takes {LEEWAY_OF_OTHERS} % more is \
-                 complained of: of {LEEWAY} % nobody would know whose they are. Where this compiler is to stay, run `cargo \
+                 complained of: {LEEWAY} % may be the compiler's. Where this compiler is to stay, run `cargo \
                  xtask instructions --write` on sources that are known to be good.",
                 before.compiler, self.compiler
             )

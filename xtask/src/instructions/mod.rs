@@ -24,7 +24,7 @@ pub(crate) fn run(write: bool) -> Result<()> {
     setup::for_counting()?;
     let mut build = environment::cargo();
     build.args(["build", "--release", "--package", PACKAGE, "--no-default-features", "--bin", PROGRAM]);
-    // Flags of whoever builds would have something else counted: another processor's instructions, for one.
+    // Flags of the environment would change what is counted: the processor that is compiled for, for one.
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
     command::run(&mut build)?;
     let compiler =

@@ -39,7 +39,7 @@ const LINKER_INSTALL: [&str; 8] = [
     "--locked",
 ];
 
-/// What is not here and comes from packages.
+/// The missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
     let mut missing = Vec::new();
     let has_linker = find_linker().is_some();
@@ -92,12 +92,12 @@ fn install_linker() -> Result<()> {
     Ok(())
 }
 
-/// What is here, a line each.
+/// The tools that are there, a line each.
 pub(super) fn found() -> Vec<String> {
     let compiler = Toolchain::find().map(|toolchain| format!("a Rust compiler for BPF: {toolchain}"));
     let linker = find_linker().map(|version| {
-        let place = environment::find_program("bpf-linker").unwrap_or_default();
-        format!("{version}: {}", place.display())
+        let path = environment::find_program("bpf-linker").unwrap_or_default();
+        format!("{version}: {}", path.display())
     });
     compiler.into_iter().chain(linker).collect()
 }

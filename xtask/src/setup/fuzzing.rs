@@ -15,7 +15,7 @@ const COMPILER: Missing = Missing {
 
 const CARGO_FUZZ_INSTALL: [&str; 5] = ["install", "cargo-fuzz", "--version", "0.13.2", "--locked"];
 
-/// What is not here and comes from packages.
+/// The missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
     if environment::find_program("c++").is_some() { Vec::new() } else { vec![COMPILER] }
 }

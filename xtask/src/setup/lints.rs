@@ -28,7 +28,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     python::environment_for("lints").join("bin").join(name)
 }
 
-/// What is not here and comes from packages. Where rustup manages a compiler, [`complete`] asks it.
+/// The missing tools, with their packages. Where rustup manages a compiler, [`complete`] asks it.
 pub(super) fn missing() -> Vec<Missing> {
     let mut missing = python::missing();
     if !has_rustup() {
@@ -64,7 +64,7 @@ pub(super) fn complete() -> Result<()> {
     }
 }
 
-/// What is here, a line each.
+/// The tools that are there, a line each.
 pub(super) fn found() -> Vec<String> {
     let lints = [RUSTFMT, CLIPPY, CLIPPY_FOR_BPF].map(|lint| lint.what.to_owned());
     lints.into_iter().chain(CHECKERS.map(ToOwned::to_owned)).collect()

@@ -1,4 +1,4 @@
-//! What boots other kernels, and what is in there beside the tests.
+//! Tools to boot other kernels.
 
 use super::Missing;
 use crate::environment;

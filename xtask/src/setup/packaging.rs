@@ -1,4 +1,4 @@
-//! What makes and tries packages.
+//! Tools to make and try packages.
 
 use std::io;
 
@@ -26,7 +26,7 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
     Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
 }
 
-/// What is not here and comes from packages.
+/// The missing tools, with their packages.
 pub(super) fn missing(tries: bool) -> Vec<Missing> {
     let trying = TRYING.into_iter().filter(|_| tries);
     TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none()).collect()

@@ -23,7 +23,7 @@ pub(crate) fn interpreter() -> PathBuf {
     environment_for("python").join("bin/python3")
 }
 
-/// What is not here and comes from packages.
+/// The missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
     // The module `venv` is always there; what it copies is not.
     let has_venv = command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
@@ -51,7 +51,7 @@ pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
     .with_context(|| format!("could not install {}", packages.join(" ")))
 }
 
-/// What is here, a line each.
+/// The tools that are there, a line each.
 pub(super) fn found() -> Vec<String> {
     let line = || format!("{}: {}", PACKAGES.join(" "), interpreter().display());
     is_complete().then(line).into_iter().collect()

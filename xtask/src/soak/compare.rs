@@ -59,7 +59,7 @@ pub(super) fn quietly(
 }
 
 /// What an agent tells of the packets of an interface.
-pub(super) fn told(page: &Page, interface: &str) -> Counters {
+pub(super) fn reported(page: &Page, interface: &str) -> Counters {
     let packets =
         |direction| page.sum("pping_packets_total", &[("interface", interface), ("direction", direction)]);
     Counters { received: packets("ingress"), sent: packets("egress") }
@@ -77,11 +77,13 @@ pub(super) fn all(
     let mut differences = Differences::default();
     for (interface, &counters) in kernel {
         let counted = counters - before.get(interface).copied().unwrap_or_default();
-        let told = told(page, interface);
-        differences.of_packets += told.received + told.sent;
-        differences.packets += counted.received.abs_diff(told.received) + counted.sent.abs_diff(told.sent);
-        if counted != told {
-            findings.note(format!("{name}: {interface}: the kernel counted {counted:?}, and pping {told:?}"));
+        let reported = reported(page, interface);
+        differences.of_packets += reported.received + reported.sent;
+        differences.packets +=
+            counted.received.abs_diff(reported.received) + counted.sent.abs_diff(reported.sent);
+        if counted != reported {
+            findings
+                .note(format!("{name}: {interface}: the kernel counted {counted:?}, and pping {reported:?}"));
         }
     }
     for interface in page.values("pping_samples_total", "interface") {

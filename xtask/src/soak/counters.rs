@@ -1,4 +1,4 @@
-//! What the kernel has counted for an interface, whoever else looks at its packets.
+//! What the kernel has counted for an interface.
 
 use std::{fs, ops::AddAssign, ops::Sub};
 
@@ -16,7 +16,7 @@ pub(super) struct Counters {
 impl Counters {
     /// Reads the counters of an interface in a namespace.
     pub(super) fn read(namespace: &Namespace, interface: &str) -> Result<Self> {
-        // Not from sysfs, which shows the interfaces of whoever mounted it.
+        // Not from sysfs, which shows the interfaces of the namespace that mounted it.
         let text = namespace.enter(|| fs::read_to_string("/proc/thread-self/net/dev"))?;
         let text = text.context("could not read /proc/thread-self/net/dev")?;
         find(&text, interface).with_context(|| format!("there is no interface {interface}"))

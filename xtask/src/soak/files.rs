@@ -1,4 +1,4 @@
-//! What the agents are told: configurations and groups, as they are and as they must not be.
+//! The agents' files: configurations and groups, valid and invalid.
 
 use std::{
     fs,

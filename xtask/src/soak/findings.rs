@@ -1,4 +1,4 @@
-//! What is off: said when it is found, and again at the end.
+//! Findings: printed when they are found, and again at the end.
 
 use std::{
     fmt::Display,

@@ -17,7 +17,7 @@ use super::findings::Findings;
 
 /// A page and what it needs.
 const SHORT: Pace = Pace { chunks: 6, bytes: 700, pause: Duration::from_millis(15) };
-/// A terminal that somebody types at for the whole time.
+/// A terminal session with keystrokes for the whole time.
 const LONG: Pace = Pace { chunks: u32::MAX, bytes: 120, pause: Duration::from_millis(50) };
 /// A transfer.
 const BULK: Pace = Pace { chunks: 1500, bytes: 1400, pause: Duration::from_micros(500) };

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-/// Counters that belong to one process and not to what it measures, so a restart begins them anew.
+/// Counters that belong to one process and not to what it measures, so a restart resets them.
 const OF_ONE_PROCESS: [&str; 4] = [
-    // The processor time of a process that is not there any more is nobody's.
+    // The processor time of a process ends with it.
     "process_cpu_seconds_total",
     // The kernel counts runs of a program, and a restart loads another.
     "pping_bpf_runs_total",

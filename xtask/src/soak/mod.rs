@@ -11,11 +11,11 @@ mod files;
 mod findings;
 mod load;
 mod metrics;
-mod place;
 mod plan;
 mod report;
 mod scrape;
 mod trouble;
+mod workspace;
 
 use std::{
     collections::BTreeMap,
@@ -40,9 +40,9 @@ use self::{
     files::{Files, Variant},
     findings::Findings,
     load::{Load, rest},
-    place::Place,
     report::{Look, Report},
     scrape::Scraper,
+    workspace::Workspace,
 };
 pub(crate) use plan::{Plan, duration};
 
@@ -78,10 +78,10 @@ struct Soak<'a> {
 pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     Namespace::sweep()?;
-    let mut place = Place::new()?;
+    let mut workspace = Workspace::new()?;
     let topology = Topology::builder().hold(HOLD).lan_offloads(Offloads::Off).build()?;
-    let directory = &place.directory().to_owned();
-    let pins = place.bpffs().join("pping");
+    let directory = &workspace.directory().to_owned();
+    let pins = workspace.bpffs().join("pping");
     let mortal = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
     let lasting = Agent::new("lasting", pping, topology.router(), "127.0.0.1:9465", directory);
     let findings = Findings::new();
@@ -107,18 +107,18 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
         tallies: Tallies::default(),
         turn: Mutex::default(),
     };
-    let mut report = soak.soak(&interrupt).inspect_err(|_| place.keep())?;
+    let mut report = soak.soak(&interrupt).inspect_err(|_| workspace.keep())?;
     mortal.end("TERM")?;
     lasting.end("TERM")?;
     pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
-    report.left_pinned = place.pinned()?;
+    report.left_pinned = workspace.pinned()?;
     if report.left_pinned > 0 {
         findings.note(format!("{} pins are left after unpin", report.left_pinned));
     }
     report.write();
     let found = findings.all();
     if !found.is_empty() {
-        place.keep();
+        workspace.keep();
     }
     ensure!(found.is_empty(), "the soak found {} things that are off:\n{}", found.len(), found.join("\n"));
     ensure!(!interrupt.is_raised(), "interrupted");
@@ -199,7 +199,7 @@ impl Soak<'_> {
         let (kernel, pages) = compare::quietly(agents, self.topology.router(), dial, self.findings)?;
         let of_page = |page| {
             let names = [Topology::LAN, Topology::WAN];
-            names.map(|name| (name.to_owned(), kernel[name] - compare::told(page, name))).into()
+            names.map(|name| (name.to_owned(), kernel[name] - compare::reported(page, name))).into()
         };
         Ok(pages.iter().map(of_page).collect())
     }

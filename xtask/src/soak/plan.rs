@@ -1,4 +1,4 @@
-//! How long, and how often.
+//! The plan of a soak: its length, and the intervals.
 
 use std::time::Duration;
 

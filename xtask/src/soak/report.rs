@@ -1,4 +1,4 @@
-//! What is published.
+//! The report of a soak.
 
 use std::{
     fmt,
@@ -148,7 +148,7 @@ impl Report {
 
     /// Writes the tables to standard output.
     pub(super) fn write(&self) {
-        // Whoever is not listening has the exit code.
+        // Where standard output is closed, the exit code says it all.
         io::stdout().write_all(self.tables().as_bytes()).ok();
     }
 

@@ -19,7 +19,7 @@ use super::{
     lock,
 };
 
-/// How long whoever still writes to the old records is given, before their lines are counted.
+/// How long an agent may go on writing to the old records, before their lines are counted.
 const SETTLING: Duration = Duration::from_millis(500);
 /// How long a reload may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -85,7 +85,7 @@ impl Soak<'_> {
 
     fn count(&self, records: &Path) -> Result<()> {
         let records = BufReader::new(File::open(records).context("could not open the records")?);
-        // Bytes, since whoever is killed may leave a line that is cut anywhere.
+        // Bytes, since a killed agent may leave a line that is cut anywhere.
         let lines = records.split(b'\n').count() as u64;
         self.tallies.lines.fetch_add(lines, Relaxed);
         Ok(())

@@ -36,7 +36,7 @@ const MACHINE: [&str; 13] = [
 /// three times as long.
 const COUNTING: [&str; 4] = ["-icount", "shift=1,sleep=off", "-rtc", "clock=vm"];
 
-/// A kernel that panics switches the machine off. Nobody collects huge pages: before 6.4 packets wait while khugepaged
+/// A kernel that panics switches the machine off. Huge pages are not collected: before 6.4 packets wait while khugepaged
 /// has the only processor (softirqs were left to ksoftirqd while that was due), for 4 ms and more.
 const PARAMETERS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on transparent_hugepage=never";
 
@@ -45,7 +45,7 @@ const PARAMETERS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on trans
 pub(super) enum End {
     /// By itself.
     Off,
-    /// Somebody pressed Ctrl-C.
+    /// Ctrl-C was pressed.
     Interrupted,
     /// Something was wrong.
     Trouble(String),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Passed,

@@ -7,7 +7,7 @@ use super::{console::Verified, outcome::Outcome};
 /// Half of what kernels allow.
 const BUDGET: u32 = 500_000;
 
-/// In percent, what a program may grow by before somebody has to look at it.
+/// In percent, what a program may grow by before the gate fails.
 const LEEWAY: u64 = 10;
 
 /// How the guest names what it loads to see that features get along, and the row of the most that any of it takes.
@@ -58,7 +58,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// What the guests told.
+    /// What the guests reported.
     pub(super) fn found(outcomes: &[Outcome]) -> Self {
         let mut costs = Self::default();
         for outcome in outcomes {
@@ -96,14 +96,14 @@ impl Costs {
     /// What is too much, or more than was noted before.
     pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
         let mut complaints = Vec::new();
-        for (place, cost) in &self.of {
-            let (program, features, line) = place;
+        for (key, cost) in &self.of {
+            let (program, features, line) = key;
             let what = format!("{line}: {program} with {features} takes {}", cost.text());
             if cost.instructions.is_some_and(|count| count > BUDGET) {
                 complaints
                     .push(format!("{what}, and must not take more than {} instructions", thousands(BUDGET)));
             }
-            match before.of.get(place) {
+            match before.of.get(key) {
                 None => complaints.push(format!("{what}, of which docs/kernels.md knows nothing")),
                 Some(before) if cost.has_outgrown(*before) => {
                     complaints.push(format!("{what}, {LEEWAY} % more than {}", before.text()));
@@ -127,8 +127,8 @@ impl Costs {
             let _infallible = writeln!(text, "| --- |{}", " ---: |".repeat(self.lines.len()));
             for row in &rows {
                 let cell = |line: &String| {
-                    let place = (program.to_owned(), row.clone(), line.clone());
-                    self.of.get(&place).map_or("-".to_owned(), |cost| cost.text())
+                    let key = (program.to_owned(), row.clone(), line.clone());
+                    self.of.get(&key).map_or("-".to_owned(), |cost| cost.text())
                 };
                 let cells: Vec<String> = self.lines.iter().map(cell).collect();
                 let _infallible = writeln!(text, "| {row} | {} |", cells.join(" | "));

@@ -47,7 +47,7 @@ fn kernels(outcomes: &[Outcome], date: &str) -> String {
     for outcome in outcomes {
         let line = outcome.line;
         let row = match &outcome.kernel {
-            // What failed has been told, and may be too long for a table.
+            // What failed has been printed, and may be too long for a table.
             Err(_) => format!("| {line} | not fetched | - | - | - | - | - |"),
             Ok(kernel) => {
                 let has = |feature| {

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Where a package may have the kernel itself, before and after packages were split.
-const PLACES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
+const IMAGES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
 
 /// A kernel that can be booted.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ impl Kernel {
     }
 
     fn of(line: Line, candidate: &Candidate, directory: &Path, kept: &Path) -> Result<Self> {
-        let place = kept.join(candidate.key());
-        if !place.is_dir() {
+        let path = kept.join(candidate.key());
+        if !path.is_dir() {
             eprintln!("{line}: fetching {} {}", candidate.image, candidate.version);
             let scratch = tempfile::tempdir_in(directory)?;
             let (packages, files) = (scratch.path().join("packages"), scratch.path().join("files"));
@@ -65,13 +65,13 @@ impl Kernel {
                 .with_context(|| format!("unpacking {}", candidate.image))?;
             remove_others(line, candidate, kept);
             // The last step, so that what is there is whole.
-            fs::rename(&kernel, &place)?;
+            fs::rename(&kernel, &path)?;
         }
         Ok(Self {
             line,
             version: candidate.version.clone(),
             release: candidate.release.clone(),
-            directory: place,
+            directory: path,
         })
     }
 
@@ -97,16 +97,16 @@ impl Kernel {
 
 /// Takes the kernel and its modules out of what was unpacked.
 fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
-    let places = PLACES.map(|place| match place.strip_suffix('/') {
-        Some(_) => files.join(place).join(release).join("vmlinuz"),
-        None => files.join(format!("{place}{release}")),
+    let paths = IMAGES.map(|path| match path.strip_suffix('/') {
+        Some(_) => files.join(path).join(release).join("vmlinuz"),
+        None => files.join(format!("{path}{release}")),
     });
-    let image = places.iter().find(|place| place.is_file()).context("there is no kernel in it")?;
+    let image = paths.iter().find(|path| path.is_file()).context("there is no kernel in it")?;
     fs::rename(image, kernel.join("vmlinuz"))?;
     let modules = kernel.join("lib/modules");
     fs::create_dir_all(&modules)?;
-    let unpacked = ["lib/modules", "usr/lib/modules"].map(|place| files.join(place).join(release));
-    let unpacked = unpacked.iter().find(|place| place.is_dir()).context("there are no modules in it")?;
+    let unpacked = ["lib/modules", "usr/lib/modules"].map(|path| files.join(path).join(release));
+    let unpacked = unpacked.iter().find(|path| path.is_dir()).context("there are no modules in it")?;
     fs::rename(unpacked, modules.join(release))?;
     pping_lab::run(Command::new("depmod").arg("--basedir").arg(kernel).arg(release))?;
     Ok(())

@@ -81,11 +81,11 @@ impl<'a> Machines<'a> {
         let name = format!("{}-{}", kernel.line, part.name());
         let log = self.logs.join(format!("{name}.log"));
         let began = Instant::now();
-        let mut told = 0;
+        let mut printed = 0;
         let look = |text: &str| {
             let console = Console::read(text);
-            for test in console.tests.iter().filter(|test| test.seconds.is_some()).skip(told) {
-                told += 1;
+            for test in console.tests.iter().filter(|test| test.seconds.is_some()).skip(printed) {
+                printed += 1;
                 let verdict = match &test.verdict {
                     Verdict::Passed => "passed".to_owned(),
                     Verdict::Failed => "FAILED".to_owned(),

@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{environment, setup, soak};
 
-/// What is asked for.
+/// The request.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only these lines of kernels, the newest of each: `5.10,6.1`, `newest`, `all`

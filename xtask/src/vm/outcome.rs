@@ -1,4 +1,4 @@
-//! What came of each kernel, and the table of it.
+//! The outcome of each kernel, and the table of all.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -14,7 +14,7 @@ use super::{
 /// Lines of a failure that are printed; the log has all.
 const RELEVANT: usize = 60;
 
-/// What came of a machine.
+/// The outcome of a machine.
 pub(super) struct Run {
     pub(super) console: Console,
     pub(super) end: End,
@@ -35,7 +35,7 @@ impl Run {
     }
 }
 
-/// What came of a kernel.
+/// The outcome of a kernel.
 pub(super) struct Outcome {
     pub(super) line: Line,
     /// The kernel that ran, or why there is none.
@@ -71,7 +71,7 @@ impl Outcome {
             && self.tests().all(|test| test.verdict != Verdict::Failed)
     }
 
-    /// What is wrong, for whoever has to find out why.
+    /// What is wrong, with what the guest printed.
     pub(super) fn complaint(&self) -> Option<String> {
         let mut text = String::new();
         if let Err(why) = &self.kernel {

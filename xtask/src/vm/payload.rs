@@ -1,4 +1,4 @@
-//! What is tested, and the tests.
+//! The payload of a machine: pping and the tests.
 
 use std::{path::PathBuf, process::Command};
 

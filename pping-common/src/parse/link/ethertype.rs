@@ -1,4 +1,4 @@
-//! What ethertypes, and the protocol numbers of PPP, announce.
+//! Ethertypes and the protocol numbers of PPP.
 
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;

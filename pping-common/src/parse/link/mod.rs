@@ -15,7 +15,7 @@ use super::{
 };
 use crate::bytes::Bytes;
 
-/// What the frames of an interface, or of a capture file, begin with.
+/// The link type of an interface or a capture: the header at the start of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LinkType {

@@ -150,7 +150,7 @@ impl Talk {
         }
     }
 
-    /// Whoever counts openings and closings counts no flow twice, and misses none.
+    /// Openings and closings add up: no flow counts twice, and none is missed.
     fn assert_in_turn(&mut self, changes: &Changes) {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);

@@ -1,4 +1,4 @@
-//! What a groups file lists, whatever its format.
+//! The content of a groups file, in any format.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -18,7 +18,7 @@ pub struct Groups {
     pub prefixes: Vec<(IpNet, u32)>,
 }
 
-/// What is wrong, and at which byte.
+/// A mistake, and the byte at which it is.
 #[derive(Debug)]
 pub(super) struct Mistake {
     pub(super) offset: usize,
@@ -38,7 +38,7 @@ struct Entry {
     offset: u32,
 }
 
-/// What was read of a file so far. Labels are numbered by their order in it. Errors are reasons.
+/// The part of a file that was read so far. Labels are numbered by their order in it. Errors are reasons.
 pub(super) struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, More>,

@@ -9,7 +9,7 @@ use toml::{
 
 use super::listed::{Listed, Mistake, prefix};
 
-/// How to write a group.
+/// The form of a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
 /// Reads all tables.

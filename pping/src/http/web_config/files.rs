@@ -10,7 +10,7 @@ use std::{
 #[derive(Default)]
 pub(super) struct Files(Vec<(PathBuf, Option<Stamp>)>);
 
-/// What identifies the content of a file: inode, size, mtime and ctime.
+/// The identity of a file's content: inode, size, mtime and ctime.
 type Stamp = (u64, u64, [i64; 4]);
 
 impl Files {

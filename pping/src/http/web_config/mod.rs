@@ -19,7 +19,7 @@ use std::{
 use self::{files::Files, in_force::InForce, invalid::Invalid};
 use super::error::Error;
 
-/// How often to check whether files changed, while there are requests.
+/// The interval of checking files for changes, while there are requests.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The web configuration, which may be empty.

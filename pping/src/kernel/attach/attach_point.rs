@@ -1,6 +1,6 @@
-//! What a program can be attached to.
+//! The attach points.
 
-/// How a program is attached.
+/// An attach point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachPoint {
     /// XDP in the driver.

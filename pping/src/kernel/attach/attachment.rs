@@ -1,4 +1,4 @@
-//! What is attached to an interface.
+//! The programs attached to an interface.
 
 use std::{
     os::fd::OwnedFd,
@@ -10,14 +10,14 @@ use aya::programs::xdp::XdpLink;
 use super::{AttachPoints, clsact};
 use crate::kernel::{Error, detach, pins};
 
-/// What keeps the programs attached to an interface. Dropping it detaches them, but for pinned ones.
+/// The attached programs of an interface. Dropping it detaches them, but for pinned ones.
 pub struct Attachment {
     /// Where.
     pub attach_points: AttachPoints,
     pub(super) links: [AttachedLink; 2],
 }
 
-/// What keeps one program attached.
+/// The link of one program.
 pub(super) enum AttachedLink {
     Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
     Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
@@ -40,7 +40,7 @@ impl Attachment {
         })
     }
 
-    /// Where it is pinned.
+    /// The paths of its pins.
     pub fn pinned(&self) -> impl Iterator<Item = &Path> {
         self.links.iter().filter_map(|link| match link {
             AttachedLink::Pinned(path) => Some(path.as_path()),

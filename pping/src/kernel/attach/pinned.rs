@@ -14,7 +14,7 @@ use aya::programs::{
 
 use crate::kernel::{Error, bpf, error::innermost, pins};
 
-/// Why a link that is pinned cannot be gone on with.
+/// The reason why a pinned link cannot be continued.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stale {
     #[error(transparent)]

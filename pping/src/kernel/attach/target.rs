@@ -1,12 +1,12 @@
-//! Where to attach, and for which run.
+//! The target of attaching: interface, pins, owner.
 
 use super::clsact::run::Owner;
 use crate::kernel::{interfaces::Link, pins::Pins};
 
-/// Where to attach, and for which run.
+/// The target of attaching.
 pub(super) struct Target<'a> {
     pub(super) link: &'a Link,
-    /// Where links are pinned, if they are.
+    /// The directory for pinned links, if they are pinned.
     pub(super) pins: Option<&'a Pins>,
     pub(super) owner: &'a mut Owner,
     /// Whether an earlier run left a clsact discipline, which this one is to remove at its end.

@@ -64,7 +64,7 @@ fn attach_tcx(
 }
 
 fn refused(link: &Link, error: &dyn std::error::Error) -> Error {
-    Error::Attach { interface: link.name.clone(), hook: "tc", reason: innermost(error) }
+    Error::Attach { interface: link.name.clone(), attach_point: "tc", reason: innermost(error) }
 }
 
 pub(super) fn adopt_tc(program: &mut SchedClassifier, path: &Path) -> bool {

@@ -17,7 +17,7 @@ use crate::kernel::{
     lookup,
 };
 
-/// Why a program is not attached.
+/// The reason why a program is not attached.
 pub(super) enum Refused {
     ByKernel(ProgramError),
     Otherwise(Error),
@@ -90,5 +90,5 @@ fn xdp_error(link: &Link, error: &ProgramError) -> Error {
     } else {
         innermost(error)
     };
-    Error::Attach { interface: link.name.clone(), hook: "XDP", reason }
+    Error::Attach { interface: link.name.clone(), attach_point: "XDP", reason }
 }

@@ -1,4 +1,4 @@
-//! What `ethtool` tells: the driver of an interface and the offloads that are on.
+//! The driver of an interface and its active offloads, as `ethtool` shows them.
 //!
 //! By ioctl(2), which takes no capability. The netlink interface of ethtool (Linux 5.6) has no drivers.
 
@@ -50,8 +50,8 @@ pub(crate) fn active_features(interface: &str) -> io::Result<BTreeSet<String>> {
     answer[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
     ask(interface, &mut answer)?;
     let is_on =
-        |place: usize| answer[2 + place / BLOCK_FEATURES * 4 + 2] >> (place % BLOCK_FEATURES) & 1 == 1;
-    Ok(names.into_iter().enumerate().filter(|(place, _)| is_on(*place)).map(|(_, name)| name).collect())
+        |index: usize| answer[2 + index / BLOCK_FEATURES * 4 + 2] >> (index % BLOCK_FEATURES) & 1 == 1;
+    Ok(names.into_iter().enumerate().filter(|(index, _)| is_on(*index)).map(|(_, name)| name).collect())
 }
 
 fn feature_names(interface: &str) -> io::Result<Vec<String>> {
@@ -65,7 +65,7 @@ fn feature_names(interface: &str) -> io::Result<Vec<String>> {
     Ok(strings[3..].chunks_exact(STRING_WORDS).map(text).collect())
 }
 
-/// Has a command answered in its own place. `command` must be as long as the answer will be.
+/// Sends a command, which the answer overwrites. `command` must be as long as the answer will be.
 fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
     // Any socket will do, and this kind is there even without IP.
     let socket = UnixDatagram::unbound()?;

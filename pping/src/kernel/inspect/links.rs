@@ -18,13 +18,13 @@ use crate::kernel::{
 /// An interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
-    /// What is known of every interface.
+    /// The interface as measuring knows it.
     pub(crate) link: Link,
     /// Whether it is switched on.
     pub(crate) is_up: bool,
     /// Whether the cable is plugged in, or what there is in its place.
     pub(crate) has_carrier: bool,
-    /// Where XDP programs are attached, and their ids. (In the card itself counts as native.)
+    /// The attach points of XDP programs, and their ids. (Offloaded to the card counts as native.)
     pub(crate) xdp: Vec<(AttachPoint, u32)>,
 }
 

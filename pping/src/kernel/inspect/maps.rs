@@ -1,4 +1,4 @@
-//! What the maps of this process take.
+//! The memory of this process' maps.
 
 use std::{cmp::Reverse, collections::HashMap, fs};
 
@@ -23,7 +23,7 @@ pub(crate) struct Map {
     pub(crate) grows: bool,
 }
 
-/// What maps take.
+/// The memory of maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Bytes of memory, to begin with. Maps that take it as they fill are left out, since before Linux 6.4 the kernel
@@ -33,7 +33,7 @@ pub(crate) struct Size {
     pub(crate) charged: u64,
 }
 
-/// What the maps of `large` settings would take, by those of `small` ones, which this process has loaded. No two of the
+/// The memory of maps with `large` settings, computed from those with `small` ones, which this process has loaded. No two of the
 /// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
 pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [

@@ -1,4 +1,4 @@
-//! How things are on this machine, as the kernel says. Nothing here changes anything.
+//! Questions to the kernel: interfaces, programs, maps, drivers. Nothing here changes anything.
 
 pub(crate) mod ethtool;
 pub(crate) mod links;

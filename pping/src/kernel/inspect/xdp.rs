@@ -1,4 +1,4 @@
-//! What XDP an interface's driver has, by the generic netlink family `netdev` (Linux 6.3).
+//! XDP support of drivers, by the generic netlink family `netdev` (Linux 6.3).
 
 use std::{collections::HashMap, io};
 
@@ -22,7 +22,7 @@ const ATTRIBUTE_XDP_FEATURES: u16 = 3;
 /// `NETDEV_XDP_ACT_BASIC`: programs can be attached, and drop, pass and send back.
 const BASIC: u64 = 1;
 
-/// What the driver of each interface can do by XDP.
+/// The XDP features of each interface's driver.
 #[derive(Debug)]
 pub(crate) struct Drivers(HashMap<u32, u64>);
 
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// What the family tells of an interface.
+/// The family's answer about an interface.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dev {
     ifindex: u32,

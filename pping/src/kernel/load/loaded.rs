@@ -34,8 +34,8 @@ pub struct Kernel {
     pub ledger: Option<LedgerMap>,
     /// The sweep.
     pub sweeper: Sweeper,
-    /// What the kernel can do.
+    /// The features of the kernel.
     pub features: Features,
-    /// What the programs were loaded with.
+    /// The options that the programs were loaded with.
     pub options: LoadOptions,
 }

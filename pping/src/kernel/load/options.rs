@@ -1,4 +1,4 @@
-//! What is fixed when the programs are loaded.
+//! The options that are fixed when the programs are loaded.
 
 use pping_common::{
     abi::Emit,
@@ -12,24 +12,24 @@ use pping_common::{
 
 use crate::kernel::{Error, features::Without};
 
-/// What is fixed when the programs are loaded.
+/// The options that are fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
     /// Which events are reported.
     pub emit: Emit,
-    /// What groups there are.
+    /// The grouping.
     pub grouping: Grouping,
     /// The highest number of groups.
     pub max_groups: u32,
     /// Whether some prefixes are left out.
     pub excludes: bool,
-    /// How to measure, and how often to record.
+    /// The methods, and the limits of recording.
     pub rules: Rules,
     /// Ports that DNS servers listen at; 0 is none.
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
-    /// How many of those may be unanswered.
+    /// The highest number of unanswered flows among those.
     pub max_unanswered: u32,
     /// DNS queries per address family that may be pending.
     pub max_queries: u32,
@@ -39,7 +39,7 @@ pub struct LoadOptions {
     pub log: bool,
     /// Series that pinned maps have room for, where there are any.
     pub max_series: Option<u32>,
-    /// What not to use of what the kernel has.
+    /// Features of the kernel to do without.
     pub without: Without,
 }
 

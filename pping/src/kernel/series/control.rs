@@ -1,4 +1,4 @@
-//! What the agent tells the kernel programs while they run, and what they tell it.
+//! The control of running kernel programs, and their answers.
 
 use std::{
     mem::offset_of,
@@ -10,12 +10,12 @@ use pping_common::abi::Control;
 use super::{SeriesTable, shared::wait_for_programs};
 
 impl SeriesTable {
-    /// How many epochs have ended.
+    /// The number of epochs that have ended.
     pub fn rotations(&self) -> u32 {
         self.number(offset_of!(Control, phase)).load(Ordering::Relaxed)
     }
 
-    /// How many of them are committed: all, or all but the last.
+    /// The number of committed epochs: all, or all but the last.
     pub fn committed(&self) -> u32 {
         self.number(offset_of!(Control, committed)).load(Ordering::Relaxed)
     }

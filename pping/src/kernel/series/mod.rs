@@ -1,4 +1,4 @@
-//! What the kernel programs aggregate, and how the agent takes an interval of it.
+//! The series of the kernel programs, and their rotation.
 //!
 //! Each series has two tallies. The programs write to the one that [`Control::phase`] says; the other is the agent's. To
 //! take an interval the agent changes the phase, waits until every program that may have seen the old one is done, and
@@ -40,15 +40,15 @@ use super::{
 };
 use crate::kernel::Error;
 
-/// What is known of an index in the array.
+/// The state of an index in the array.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// What series it has.
+    /// The key of its series.
     key: SeriesKey,
     stage: Stage,
 }
 
-/// How far a series is from giving up its index.
+/// The stage of a series on its way to giving up its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// It had something in the last interval, or nothing for so many.
@@ -72,7 +72,7 @@ pub struct SeriesTable {
     slots: Vec<Option<Slot>>,
     /// The group whose series are there from the start: of everything, or of what there is no room for.
     rest: GroupKey,
-    /// How many series each group has.
+    /// The number of series of each group.
     members: StdHashMap<GroupKey, usize>,
     used: usize,
     /// The series that were handed over last, and are to be emptied.
@@ -81,7 +81,7 @@ pub struct SeriesTable {
     leaving: Vec<usize>,
 }
 
-/// How full the tables are.
+/// The fill of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
     /// Series that there are.
@@ -312,7 +312,7 @@ impl SeriesTable {
         (used(series).load(Ordering::Acquire) != 0).then(|| key(series))
     }
 
-    /// How full the tables are.
+    /// The fill of the tables.
     pub fn fill(&self) -> Fill {
         Fill { series: self.used, max_series: self.series.len(), groups: self.members.len() }
     }

@@ -1,10 +1,10 @@
-//! Series while kernel programs write to them: what may be read when, and what takes turns with them.
+//! Series while kernel programs write to them: what may be read when, and how the agent waits for them.
 
 use std::{sync::atomic::AtomicU32, thread, time::Duration};
 
 use pping_common::abi::{Series, SeriesKey, Tally};
 
-/// How long programs that run are given to end, where the kernel cannot say when they have: many times as long as they take.
+/// The time that running programs get to end, if the kernel cannot say when they have: many times what they need.
 const QUIESCENCE: Duration = Duration::from_millis(50);
 
 /// Waits until every program that runs at present has ended.
@@ -26,7 +26,7 @@ pub(super) fn tally<'a>(series: *mut Series, ended: u32) -> &'a mut Tally {
     unsafe { &mut (*series).tallies[ended as usize & 1] }
 }
 
-/// What a series is of, once it is used.
+/// The key of a series that is used.
 pub(super) fn key(series: *mut Series) -> SeriesKey {
     // SAFETY: inside the mapping, and written before `used` was.
     unsafe { (&raw const (*series).key).read_volatile() }

@@ -1,10 +1,10 @@
-//! Taking turns with what flows sent, where there are more of them than a sweep comes to.
+//! Rounds through the flows that sent packets, where there are more of them than one sweep visits.
 
 /// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
 /// by a whole sweep.
 const FOLD_SWEEPS: u32 = 2;
 
-/// How far sweeps have come with what flows sent. One goes on where the one before had to leave off.
+/// The progress of sweeps through the flows that sent packets. One continues where the previous one had to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lap {
     /// The first bucket that is to be come to.

@@ -27,14 +27,14 @@ use crate::kernel::{
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
 
-/// How many flows of a family a sweep comes to for what they sent, or a few more: the others have to wait for the next. A million
+/// The number of flows of a family that a sweep visits for what they sent, or a few more: the others wait for the next. A million
 /// that all send would take half of each second.
 pub const SHARE: usize = 1 << 16;
 
 /// Buckets that are mapped at a time: a megabyte of them.
 const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 
-/// What to come to.
+/// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     /// The flows that sent something, or [a share](SHARE) of them, those that may have been idle too long, and the queries that
@@ -62,7 +62,7 @@ struct Table {
     kind: u32,
     /// Its buckets.
     index: Array<Bucket>,
-    /// How far the sweeps have come.
+    /// The progress of sweeps.
     lap: Lap,
 }
 

@@ -1,4 +1,4 @@
-//! What every format has.
+//! The trait of formats.
 
 use crate::{
     output::{Batch, Framing},
@@ -10,7 +10,7 @@ pub trait Encoder: Send {
     /// Appends a record to `out`; nothing if the format does not have such records.
     fn encode(&mut self, record: &Record, out: &mut Vec<u8>);
 
-    /// What a file needs around its records.
+    /// The frame that a file needs around its records.
     fn framing(&self) -> Framing {
         Framing::LINES
     }

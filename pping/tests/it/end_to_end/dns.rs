@@ -187,7 +187,7 @@ fn xdp_times_and_counts_queries_over_ipv6() {
     queries_are_timed_and_counted("xdp", Family::Ipv6);
 }
 
-/// Nobody listens there. The ICMP error that says so is not a response.
+/// No server listens there. The ICMP error that says so is not a response.
 #[test]
 fn queries_that_nobody_answers_are_counted() {
     let topology = topology();

@@ -1,6 +1,6 @@
 //! The captures in `tests/golden`, and their samples.
 //!
-//! `PPING_BLESS=1 cargo test -p pping --test it golden` writes both anew. From then on the witness's results are
+//! `PPING_BLESS=1 cargo test -p pping --test it golden` rewrites both. From then on the witness's results are
 //! expected: read the difference before committing it.
 
 use std::{env, fs, path::PathBuf, sync::Once};
@@ -19,7 +19,7 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(FOLDER).join(name)
 }
 
-/// Writes the folder anew on request, before the first test reads it.
+/// Rewrites the folder on request, before the first test reads it.
 fn bless() {
     static BLESSING: Once = Once::new();
     if env::var_os("PPING_BLESS").is_none() {

@@ -1,4 +1,4 @@
-//! The same once more, for whoever has a slice and time: from the RFCs, without a thought of the verifier.
+//! A second parser, written from the RFCs with slices, without regard to the verifier: what the first finds is compared with it.
 
 mod link;
 mod tunnel;

@@ -1,4 +1,4 @@
-//! What runs that were killed left behind.
+//! Leftovers of runs that were killed.
 
 use std::{collections::BTreeSet, fmt, io};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::kernel::traffic_control::{TrafficControl, is_gone};
 
-/// What was removed from an interface.
+/// The leftovers removed from an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Removed {
     filters: usize,
@@ -58,7 +58,7 @@ impl fmt::Display for Removed {
 /// Removes the filters of runs that are not alive any more, and the discipline that one of them made unless other filters use it.
 ///
 /// # Errors
-/// What the kernel says. That the interface is gone is none.
+/// The error of the kernel. That the interface is gone is none.
 pub fn remove(ifindex: u32) -> io::Result<Removed> {
     let mut removed = Removed::default();
     let mut control = TrafficControl::connect()?;

@@ -38,7 +38,7 @@ impl Filter {
     /// Attaches a program at one direction of an interface. `has_discipline` says that pping made the discipline that is there.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The error of the kernel.
     pub(super) fn attach(
         program: &SchedClassifier,
         link: &Link,

@@ -1,4 +1,4 @@
-//! What filters are called.
+//! The names of filters.
 
 use std::fmt;
 
