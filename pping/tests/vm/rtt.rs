@@ -98,14 +98,14 @@ impl PingRtt {
 /// between its reading of the clock and the packet.
 #[track_caller]
 fn assert_ping_agrees(samples: &[&Sample], by_ping: &[PingRtt]) {
-    assert_eq!(samples.len(), said.len());
-    let pairs = || samples.iter().zip(said);
-    for (sample, said) in pairs() {
-        assert!(sample.rtt() <= said.rtt + said.unit, "more than ping: {said:?}: {sample:?}");
+    assert_eq!(samples.len(), by_ping.len());
+    let pairs = || samples.iter().zip(by_ping);
+    for (sample, ping) in pairs() {
+        assert!(sample.rtt() <= ping.rtt + ping.unit, "more than ping: {ping:?}: {sample:?}");
     }
     let apart: Vec<_> =
-        pairs().filter(|(sample, said)| said.rtt > sample.rtt() + EXACT + said.unit).collect();
-    assert!(apart.len() * 10 <= said.len(), "{apart:?}");
+        pairs().filter(|(sample, ping)| ping.rtt > sample.rtt() + EXACT + ping.unit).collect();
+    assert!(apart.len() * 10 <= by_ping.len(), "{apart:?}");
 }
 
 /// Pings, and returns ping's times of the replies that arrived, in order.
