@@ -101,7 +101,7 @@ pub(super) fn lift_memory_limit() {
 pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedFd> {
     make(
         PROG_LOAD,
-        &ProgLoad {
+        &mut ProgLoad {
             prog_type: SCHED_CLS,
             insn_cnt: instructions.len() as u32,
             insns: instructions.as_ptr() as u64,
@@ -116,13 +116,13 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
 /// # Errors
 /// The error of the kernel.
 pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direction) -> io::Result<OwnedFd> {
-    let target = LinkCreate {
+    let mut target = LinkCreate {
         prog_fd: program.as_raw_fd() as u32,
         target_ifindex: ifindex,
         attach_type: attach_type(direction),
         flags: BEFORE,
     };
-    make(LINK_CREATE, &target)
+    make(LINK_CREATE, &mut target)
 }
 
 /// The ids of the programs that are attached by TCX, in the order in which they run.
@@ -138,7 +138,7 @@ pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
         count: ids.len() as u32,
         ..ProgQuery::default()
     };
-    match call(PROG_QUERY, &raw mut query) {
+    match call(PROG_QUERY, &mut query) {
         Ok(_) => Ok(ids.into_iter().take(query.count as usize).collect()),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Vec::new()),
         Err(error) => Err(error),
@@ -150,8 +150,9 @@ pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
 /// # Errors
 /// The error of the kernel.
 pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
-    let object = Object { pathname: path.as_ptr() as u64, bpf_fd: object.as_raw_fd() as u32, file_flags: 0 };
-    call(OBJ_PIN, &raw const object).map(drop)
+    let mut object =
+        Object { pathname: path.as_ptr() as u64, bpf_fd: object.as_raw_fd() as u32, file_flags: 0 };
+    call(OBJ_PIN, &mut object).map(drop)
 }
 
 /// Opens what is pinned.
@@ -159,7 +160,7 @@ pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
 /// # Errors
 /// The error of the kernel.
 pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
-    make(OBJ_GET, &Object { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
+    make(OBJ_GET, &mut Object { pathname: pinned.as_ptr() as u64, bpf_fd: 0, file_flags: 0 })
 }
 
 /// Detaches the program of a link.
@@ -167,8 +168,7 @@ pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
 /// # Errors
 /// The error of the kernel, as when the interface is gone already.
 pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
-    let link = LinkDetach { link_fd: link.as_raw_fd() as u32 };
-    call(LINK_DETACH, &raw const link).map(drop)
+    call(LINK_DETACH, &mut LinkDetach { link_fd: link.as_raw_fd() as u32 }).map(drop)
 }
 
 fn attach_type(direction: Direction) -> u32 {
@@ -179,14 +179,15 @@ fn attach_type(direction: Direction) -> u32 {
 }
 
 /// Calls a command that makes a descriptor.
-fn make<T>(command: libc::c_long, attributes: &T) -> io::Result<OwnedFd> {
-    let descriptor = call(command, &raw const *attributes)?;
+fn make<T>(command: libc::c_long, attributes: &mut T) -> io::Result<OwnedFd> {
+    let descriptor = call(command, attributes)?;
     // SAFETY: the kernel has just made this descriptor, and only this call knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-fn call<T>(command: libc::c_long, attributes: *const T) -> io::Result<i32> {
+/// Calls a command, which may write its answer into the attributes.
+fn call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<i32> {
     // SAFETY: the attributes are as long as is said, and what they point to lives as long as the caller's.
-    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }

@@ -116,9 +116,11 @@ def made_once(folder, name, make):
     """A file in the folder, made by the first process that wants it."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as made:
-            make(made)
-        os.replace(made.name, path)
+        # A folder of its own, which goes with what is half made.
+        with tempfile.TemporaryDirectory(dir=folder) as half_made:
+            with open(os.path.join(half_made, name), "wb") as made:
+                make(made)
+            os.replace(made.name, path)
     return path
 
 

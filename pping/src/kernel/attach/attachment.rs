@@ -12,7 +12,7 @@ use crate::kernel::{Error, detach, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, but for pinned ones.
 pub struct Attachment {
-    /// Where.
+    /// Its attach points, at ingress and at egress.
     pub attach_points: AttachPoints,
     pub(super) links: [AttachedLink; 2],
 }

@@ -33,50 +33,55 @@ fn stop(server: Server) -> Duration {
     start.elapsed()
 }
 
-/// How long stopping may take on a busy machine. A server that waits for its clients never stops.
-const ENDING: Duration = Duration::from_secs(20);
+/// Asserts that stopping takes less than this in one of a few attempts: other processes make some take longer.
+#[track_caller]
+fn assert_stops_within(limit: Duration, stop: impl FnMut() -> Duration) {
+    const ATTEMPTS: usize = 5;
+    let is_within = std::iter::repeat_with(stop).take(ATTEMPTS).any(|took| took < limit);
+    assert!(is_within, "stopping took longer than {limit:?} {ATTEMPTS} times");
+}
 
 #[test]
 fn web_a_scrape_under_way_at_the_end_gets_its_whole_page() {
-    let served = Served::plain();
-    served.measure(8_000);
-    let address = served.server.address();
-    let (mut reader, _, length) = begin(address);
-    assert!(length > 20_000_000, "{length}");
-    let idle = TcpStream::connect(address).unwrap();
-    thread::scope(|scope| {
-        let stopped = scope.spawn(|| stop(served.server));
-        wait_until("no connection is accepted", || TcpStream::connect(address).is_err());
-        let mut page = Vec::new();
-        reader.read_to_end(&mut page).unwrap();
-        assert_eq!(page.len(), length);
-        let took = stopped.join().unwrap();
-        assert!(took < ENDING, "{took:?}");
+    assert_stops_within(Duration::from_secs(2), || {
+        let served = Served::plain();
+        served.measure(8_000);
+        let address = served.server.address();
+        let (mut reader, _, length) = begin(address);
+        assert!(length > 20_000_000, "{length}");
+        let _idle = TcpStream::connect(address).unwrap();
+        thread::scope(|scope| {
+            let stopped = scope.spawn(|| stop(served.server));
+            wait_until("no connection is accepted", || TcpStream::connect(address).is_err());
+            let mut page = Vec::new();
+            reader.read_to_end(&mut page).unwrap();
+            assert_eq!(page.len(), length);
+            stopped.join().unwrap()
+        })
     });
-    drop(idle);
 }
 
 #[test]
 fn web_shutdown_does_not_wait_for_stalled_readers() {
-    let served = Served::plain();
-    served.measure(8_000);
-    let (mut reader, ..) = begin(served.server.address());
-    let took = stop(served.server);
-    assert!(took < ENDING, "{took:?}");
-    let mut page = Vec::new();
-    reader.read_to_end(&mut page).ok();
-    assert!(page.len() < 20_000_000, "{}", page.len());
+    assert_stops_within(Duration::from_secs(2), || {
+        let served = Served::plain();
+        served.measure(8_000);
+        let (mut reader, ..) = begin(served.server.address());
+        let took = stop(served.server);
+        let mut page = Vec::new();
+        reader.read_to_end(&mut page).ok();
+        assert!(page.len() < 20_000_000, "{}", page.len());
+        took
+    });
 }
 
 #[test]
 fn web_shutdown_without_connections_is_immediate() {
-    let stop_idle = |_| {
+    // Less than the second that readers are given.
+    assert_stops_within(Duration::from_millis(900), || {
         let served = Served::plain();
         let _idle = TcpStream::connect(served.server.address()).unwrap();
         assert_eq!(served.curl("", &served.url("http", "/healthz")).status, 200);
         stop(served.server)
-    };
-    // Less than the second that readers are given. The shortest of several: other processes make some take longer.
-    let took = (0..5).map(stop_idle).min().unwrap();
-    assert!(took < Duration::from_millis(900), "{took:?}");
+    });
 }
