@@ -148,6 +148,21 @@ fn the_man_page_of_the_file_has_every_key_with_its_variable_and_what_a_reload_do
 }
 
 #[test]
+fn the_page_of_the_output_has_every_format() {
+    let output = Command::new(PPING).arg("--help").output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let (_, of_format) = help.split_once("--format <").unwrap();
+    let lines = of_format.lines().skip(1).map(str::trim_start).take_while(|line| !line.starts_with("--"));
+    let formats: Vec<&str> =
+        lines.filter_map(|line| line.strip_prefix("- ")?.split_once(':')).map(|(name, _)| name).collect();
+    assert!(formats.len() > 4, "{formats:?}");
+    let page = fs::read_to_string(repository("docs/output.md")).unwrap();
+    for format in formats {
+        assert!(page.contains(&format!("\n| `{format}` |")), "docs/output.md has no {format}");
+    }
+}
+
+#[test]
 fn completions_know_every_option_and_are_valid_shell() {
     for shell in ["bash", "zsh", "fish"] {
         let text = generate(&format!("complete-{shell}"));

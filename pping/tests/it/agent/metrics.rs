@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     io::Write as _,
     process::{Command, Stdio},
     thread,
@@ -13,7 +14,9 @@ use pping_lab::{Signal, Topology};
 use super::{
     formats::{records, samples},
     http::{Exposition, LISTEN, PORT, get, is_ready, scrape},
-    monitor::{ENDING, HOLD, converse, endless_ping, interrupt, ok, ping, topology, wait_until, watch},
+    monitor::{
+        ENDING, HOLD, converse, endless_ping, interrupt, ok, ping, repository, topology, wait_until, watch,
+    },
 };
 
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
@@ -116,6 +119,11 @@ fn names_types_and_labels_of_metrics_are_as_documented() {
     }
     assert_label_values(&metrics);
     assert_buckets(&metrics);
+    let page = fs::read_to_string(repository("docs/metrics.md")).unwrap();
+    let families = metrics.0.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    for name in families.filter(|name| name.starts_with("pping_")) {
+        assert!(page.contains(&format!("`{name}`")), "docs/metrics.md has no {name}");
+    }
 }
 
 /// Dashboards and alerts select by these label values.
