@@ -2,7 +2,7 @@
 
 #[cfg(feature = "compiled")]
 fn main() -> Result<(), pping_ebpf_build::Error> {
-    use pping_ebpf_build::{Programs, Variant};
+    use pping_ebpf_build::Programs;
 
     for source in ["../../pping-common/src", "../../pping-ebpf"] {
         println!("cargo::rerun-if-changed={source}");
@@ -12,7 +12,6 @@ fn main() -> Result<(), pping_ebpf_build::Error> {
         package: "pping-bench-programs",
         binary: "pping-baseline",
         features: &["pping-bench-programs/kernel"],
-        variants: &[Variant::FAST_PATH, Variant::ADD_ONLY],
     })
 }
 

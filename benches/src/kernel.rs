@@ -16,7 +16,7 @@ use pping::{
         drain,
         features::{Feature, Without},
         interfaces::Link,
-        load::{self, Kernel, LoadOptions},
+        load::{self, Hook, Kernel, LoadOptions},
     },
     records,
 };
@@ -349,5 +349,5 @@ fn load_all(programs: &mut Ebpf) -> Result<()> {
         }
         .with_context(|| format!("loading {name}"))?;
     }
-    Ok(())
+    Ok(load::load_stages(programs, Hook::Tc)?)
 }

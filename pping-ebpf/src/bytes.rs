@@ -5,7 +5,7 @@ use core::{arch::asm, mem::MaybeUninit};
 use aya_ebpf::{
     bindings::{__sk_buff, xdp_md},
     helpers::bpf_skb_load_bytes,
-    programs::{TcContext, XdpContext},
+    programs::TcContext,
 };
 use pping_common::bytes::Bytes;
 
@@ -25,21 +25,10 @@ pub struct Linear {
 impl Linear {
     /// Of a packet at XDP.
     #[inline(always)]
-    pub(crate) fn of_xdp(ctx: &XdpContext) -> Self {
-        Self::of_md(ctx.ctx)
-    }
-
-    #[inline(always)]
-    fn of_md(ctx: *const xdp_md) -> Self {
+    pub(crate) fn of_md(ctx: *const xdp_md) -> Self {
         // SAFETY: the context is valid, and the verifier knows these fields as readable.
         let (start, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
         Self { start, end, frame_len: end - start }
-    }
-
-    /// The same with pointers loaded again: the verifier knows nothing of what was read before.
-    #[inline(always)]
-    pub(crate) fn of_xdp_laundered(ctx: &XdpContext) -> Self {
-        Self::of_md(launder_ptr(ctx.ctx))
     }
 
     /// Of a packet at tc.

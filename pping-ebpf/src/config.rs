@@ -12,10 +12,6 @@ use pping_common::{
 
 use crate::launder::launder_ptr;
 
-/// Whether there is a fast path. The verifier of Linux 6.1 follows the slow path several times behind it (650,000 instructions), so
-/// programs for kernels without TCX are compiled without.
-pub(crate) const HAS_FAST_PATH: bool = cfg!(feature = "fast-path");
-
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
 

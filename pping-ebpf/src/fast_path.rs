@@ -13,6 +13,7 @@ use pping_common::{
 };
 
 use crate::{
+    bounds::within,
     bytes::Linear,
     config,
     maps::{self, Flows},
@@ -28,14 +29,13 @@ const IPV6: u16 = 0x86dd;
 pub(crate) enum Handled {
     /// Nothing was done: the slow path has to.
     No,
-    /// It was counted, and [`track::step_due`] is due.
+    /// It was counted, and [`track::step`] is due.
     MatchDue(Family),
     /// It was counted, and that was all.
     Done,
 }
 
-/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none. Read the packet again after this: the verifier
-/// would follow all that comes next once for each thing found out about `packet`.
+/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none.
 #[inline(always)]
 pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet: &Linear) -> bool {
     if interface.link_type() != LinkType::Ethernet {
@@ -60,7 +60,28 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
 /// Whether nothing is measured by UDP, nor inside tunnels.
 #[inline(always)]
 pub(crate) fn has_no_udp() -> bool {
-    config::HAS_FAST_PATH && !config::rules().methods.has_udp() && config::decap() == Decap::NONE
+    !config::rules().methods.has_udp() && config::decap() == Decap::NONE
+}
+
+/// Counts a packet of which nothing else can be done: the slow path is not loaded. What its first headers say is all that is known.
+#[inline(always)]
+pub(crate) fn count_alone(direction: Direction, interface: Interface, packet: &Linear) {
+    let Some(counters) = maps::counters(interface.id) else { return };
+    // SAFETY: this CPU's own counters, see `observe`.
+    let counters = unsafe { &mut *counters };
+    let (protocol, traffic_class) = Frame::glance(packet, interface.link_type());
+    let protocol = within::<{ Protocol::COUNT }>(protocol as usize);
+    counters.packet(direction, protocol, packet.frame_len(), traffic_class);
+    counters.untracked[Untracked::NotLoaded as usize] += 1;
+}
+
+/// Counts that a packet, itself counted already, was not matched: the stage for that is not loaded.
+#[inline(always)]
+pub(crate) fn count_unmatched(interface_id: u16) {
+    if let Some(counters) = maps::counters(interface_id) {
+        // SAFETY: this CPU's own counters, see `observe`.
+        unsafe { (*counters).untracked[Untracked::NotLoaded as usize] += 1 };
+    }
 }
 
 /// Counts a packet, if it is a common one.
@@ -68,7 +89,7 @@ pub(crate) fn has_no_udp() -> bool {
 pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Handled {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed, most packets record something.
-    let is_worth = config::HAS_FAST_PATH && methods.has_tcp() && !methods.has_both();
+    let is_worth = methods.has_tcp() && !methods.has_both();
     if !is_worth || interface.link_type() != LinkType::Ethernet {
         return Handled::No;
     }

@@ -1,7 +1,7 @@
-//! The kernel half of pping. `main.rs` has the programs that are attached; what they do is here, in the order in which a packet
-//! meets it: [`bytes`] reads it, [`fast_path`] counts common packets, [`observe`] counts and parses the others, [`track`] finds
-//! the flow in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its
-//! series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`lease`] ends all of it when
+//! The kernel half of pping. `main.rs` has the programs; what they do is here, in the order in which a packet meets it: [`hook`] has
+//! the packet, [`observe`] the stages that it goes through, [`bytes`] reads it, [`fast_path`] counts common packets, [`track`] finds
+//! the flow of the others in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a
+//! sample to its series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`lease`] ends all of it when
 //! the agent was killed and its programs were not. See docs/architecture.md, the life of a packet.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
@@ -21,6 +21,7 @@ mod config;
 mod dns;
 mod emit;
 mod fast_path;
+mod hook;
 mod launder;
 mod lease;
 mod maps;
@@ -31,8 +32,40 @@ mod table;
 mod track;
 
 pub use bytes::Linear;
-pub use observe::{observe_skb, observe_xdp, parse};
+pub use observe::{parse, slow, step, watch};
+pub use pping_common::flow::{Ipv4, Ipv6};
 pub use sweep::{sweep, sweep_one};
+
+/// The stages of one hook, each a program with this context, which returns this verdict and is called in place of its caller. A binary
+/// has those of each hook that it has programs for.
+#[macro_export]
+macro_rules! stages {
+    (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $slow:ident, $step4:ident, $step6:ident) => {
+        /// Parses, counts and tracks what the attached program does not count by itself.
+        #[$kind]
+        #[inline(always)]
+        pub fn $slow(ctx: $context) -> $result {
+            $crate::slow(&ctx);
+            $verdict
+        }
+
+        /// Matches and records in a flow over IPv4.
+        #[$kind]
+        #[inline(always)]
+        pub fn $step4(ctx: $context) -> $result {
+            $crate::step::<$crate::Ipv4>(&ctx);
+            $verdict
+        }
+
+        /// Matches and records in a flow over IPv6.
+        #[$kind]
+        #[inline(always)]
+        pub fn $step6(ctx: $context) -> $result {
+            $crate::step::<$crate::Ipv6>(&ctx);
+            $verdict
+        }
+    };
+}
 
 /// The panic handler and the licence of a binary. The verifier rejects a program that can panic, as it would loop for ever.
 #[macro_export]

@@ -1,4 +1,4 @@
-//! The hooks that pping attaches, and the sweep that it runs.
+//! The programs that pping attaches, the stages that they call, and the sweep that it runs.
 #![no_std]
 #![no_main]
 #![expect(clippy::needless_pass_by_value, reason = "the macros hand the context over")]
@@ -18,7 +18,7 @@ use pping_common::abi::Direction;
 #[xdp]
 #[inline(always)]
 pub fn pping_xdp(ctx: XdpContext) -> u32 {
-    pping_ebpf::observe_xdp(&ctx);
+    pping_ebpf::watch(&ctx, Direction::Ingress);
     XDP_PASS
 }
 
@@ -26,7 +26,7 @@ pub fn pping_xdp(ctx: XdpContext) -> u32 {
 #[classifier]
 #[inline(always)]
 pub fn pping_ingress(ctx: TcContext) -> i32 {
-    pping_ebpf::observe_skb(&ctx, Direction::Ingress);
+    pping_ebpf::watch(&ctx, Direction::Ingress);
     TC_ACT_UNSPEC
 }
 
@@ -34,9 +34,12 @@ pub fn pping_ingress(ctx: TcContext) -> i32 {
 #[classifier]
 #[inline(always)]
 pub fn pping_egress(ctx: TcContext) -> i32 {
-    pping_ebpf::observe_skb(&ctx, Direction::Egress);
+    pping_ebpf::watch(&ctx, Direction::Egress);
     TC_ACT_UNSPEC
 }
+
+pping_ebpf::stages!(#[xdp] XdpContext => XDP_PASS, u32: pping_xdp_slow, pping_xdp_step4, pping_xdp_step6);
+pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_slow, pping_tc_step4, pping_tc_step6);
 
 /// Deletes idle flows and unanswered queries. Never attached: the agent has it run once per map and sweep. A raw
 /// tracepoint, since the kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep, unless

@@ -1,8 +1,7 @@
-//! The way of every packet: fast path, or parse, count and track.
+//! The stages of a packet: the attached program, and those that it calls for what it does not do itself. See [`Stage`].
 
-use aya_ebpf::programs::{TcContext, XdpContext};
 use pping_common::{
-    abi::Direction,
+    abi::{Direction, Stage},
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
     parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
@@ -11,84 +10,75 @@ use pping_common::{
 
 use crate::{
     bounds::within,
-    bytes::{Linear, Scattered},
     config, dns,
     fast_path::{self, Handled},
-    launder::{launder, launder_ptr},
+    hook::Hook,
+    launder::launder,
     lease,
-    maps::{self, Scratch},
-    track::{step_due, track},
+    maps::{self, Flows, Scratch},
+    track::{self, track},
 };
 
-/// Takes a packet at XDP.
+/// Watches a packet: counts it if it is a common one, and hands any other over to the stage that it needs.
 #[inline(always)]
-pub fn observe_xdp(ctx: &XdpContext) {
-    // SAFETY: the context is valid, and the verifier knows this field as readable.
-    let ifindex = unsafe { (*ctx.ctx).ingress_ifindex };
-    let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if fast_path::has_no_udp()
-        && fast_path::count_datagram(Direction::Ingress, interface, &Linear::of_xdp_laundered(ctx))
-    {
+pub fn watch(hook: &impl Hook, direction: Direction) {
+    let Some(interface) = maps::interface(hook.ifindex()).filter(|_| lease::is_good()) else { return };
+    if fast_path::has_no_udp() && fast_path::count_datagram(direction, interface, &hook.linear()) {
         return;
     }
-    let packet = Linear::of_xdp(ctx);
-    let way = fast_path::count(Direction::Ingress, interface, &packet);
-    if let Handled::Done = way {
+    let handled = fast_path::count(direction, interface, &hook.linear());
+    if let Handled::Done = handled {
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
-    scratch.frame.vlan = Vlan::NONE;
-    let due = match way {
-        Handled::Done => None,
-        Handled::MatchDue(family) => Some(family),
+    scratch.direction = direction;
+    scratch.interface = interface;
+    scratch.frame.vlan = hook.vlan();
+    match handled {
+        Handled::Done => {}
+        Handled::MatchDue(family) => call_step(hook, family, interface.id),
         Handled::No => {
-            // Laundered, so that the verifier forgets how far the fast path read.
-            let packet = Linear::of_xdp_laundered(ctx);
-            scratch.parsed = parse(&packet, interface.link_type(), Vlan::NONE, &mut scratch.frame);
-            observe(Direction::Ingress, interface.id, packet.frame_len(), scratch)
+            hook.call(Stage::Slow);
+            fast_path::count_alone(direction, interface, &hook.linear());
         }
-    };
-    if let Some(family) = due {
-        go_on(Direction::Ingress, interface.id, scratch, family);
     }
 }
 
-/// Takes a packet at tc.
+/// The stage [`Stage::Slow`].
 #[inline(always)]
-pub fn observe_skb(ctx: &TcContext, direction: Direction) {
-    let skb = ctx.skb.skb;
-    // SAFETY: the context is valid, and the verifier knows this field as readable.
-    let ifindex = unsafe { (*skb).ifindex };
-    let Some(interface) = maps::interface(ifindex).filter(|_| lease::is_good()) else { return };
-    if fast_path::has_no_udp()
-        && fast_path::count_datagram(direction, interface, &Linear::of_sk_buff(launder_ptr(skb)))
-    {
-        return;
-    }
-    let packet = Linear::of_skb(ctx);
-    let way = fast_path::count(direction, interface, &packet);
-    if let Handled::Done = way {
-        return;
-    }
+pub fn slow(hook: &impl Hook) {
     let Some(scratch) = maps::scratch() else { return };
-    let mut vlan = Vlan::NONE;
-    // SAFETY: as above.
-    if unsafe { (*skb).vlan_present } != 0 {
-        // SAFETY: as above.
-        vlan.push(unsafe { (*skb).vlan_tci } as u16);
+    let vlan = scratch.frame.vlan;
+    let link = scratch.interface.link_type();
+    scratch.parsed = parse(&hook.bytes(), link, vlan, &mut scratch.frame);
+    launder(scratch);
+    let direction = hook.direction(scratch);
+    if let Some(family) = count(direction, hook.linear().frame_len(), scratch) {
+        call_step(hook, family, scratch.interface.id);
     }
-    scratch.frame.vlan = vlan;
-    let due = match way {
-        Handled::Done => None,
-        Handled::MatchDue(family) => Some(family),
-        Handled::No => {
-            scratch.parsed = parse(&Scattered(ctx), interface.link_type(), vlan, &mut scratch.frame);
-            observe(direction, interface.id, packet.frame_len(), scratch)
-        }
-    };
-    if let Some(family) = due {
-        go_on(direction, interface.id, scratch, family);
+}
+
+/// The stages [`Stage::StepV4`] and [`Stage::StepV6`].
+#[inline(always)]
+pub fn step<A: Flows>(hook: &impl Hook) {
+    let Some(scratch) = maps::scratch() else { return };
+    let direction = hook.direction(scratch);
+    let interface_id = scratch.interface.id;
+    let Some(counters) = maps::counters(interface_id) else { return };
+    // SAFETY: this CPU's own counters, see `count`.
+    let counters = unsafe { &mut *counters };
+    track::step::<A>(direction, interface_id, counters, scratch);
+}
+
+/// Calls the stage that matches and records in a flow of this family.
+#[inline(always)]
+fn call_step(hook: &impl Hook, family: Family, interface_id: u16) {
+    // Each by a number that the verifier knows: then the call is a jump.
+    match family {
+        Family::V4 => hook.call(Stage::step(Family::V4)),
+        Family::V6 => hook.call(Stage::step(Family::V6)),
     }
+    fast_path::count_unmatched(interface_id);
 }
 
 /// Parses a packet, in steps that are verified one after the other.
@@ -112,10 +102,10 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
     frame.parse_transport(packet, config::scope())
 }
 
-/// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step_due`] has to follow.
+/// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
 #[inline(always)]
-fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    launder(scratch);
+fn count(direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
+    let interface_id = scratch.interface.id;
     let counters = maps::counters(interface_id)?;
     // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: only the sweep adds to them meanwhile,
     // atomically.
@@ -138,16 +128,4 @@ fn observe(direction: Direction, interface_id: u16, len: usize, scratch: &mut Sc
         counters.untracked[within::<{ Untracked::COUNT }>(reason as usize)] += 1;
         None
     })
-}
-
-/// Calls [`step_due`] for a flow of this family.
-#[inline(always)]
-fn go_on(direction: Direction, interface_id: u16, scratch: &mut Scratch, family: Family) {
-    let Some(counters) = maps::counters(interface_id) else { return };
-    // SAFETY: as above.
-    let counters = unsafe { &mut *counters };
-    match family {
-        Family::V4 => step_due::<Ipv4>(direction, interface_id, counters, scratch),
-        Family::V6 => step_due::<Ipv6>(direction, interface_id, counters, scratch),
-    }
 }

@@ -20,8 +20,8 @@ use crate::{
     table::{self, Inserted},
 };
 
-/// Counts a packet to its flow, matches it and records it. Where there is a fast path, [`step_due`] has to follow if this returns
-/// the family of a flow. An error says why the packet has no flow.
+/// Counts a packet to its flow. Returns the family of the flow if [`step`] has to follow: the packet may match or record. An error
+/// says why the packet has no flow.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     direction: Direction,
@@ -59,27 +59,8 @@ pub(crate) fn track<A: Flows>(
     if is_over {
         return Ok(None);
     }
-    if config::HAS_FAST_PATH {
-        scratch.from = from;
-        return Ok(Some(A::FAMILY));
-    }
-    step::<A>(direction, interface_id, counters, scratch, entry, from);
-    Ok(None)
-}
-
-/// The rest of [`track`], for the packet in scratch space.
-#[inline(always)]
-pub(crate) fn step_due<A: Flows>(
-    direction: Direction,
-    interface_id: u16,
-    counters: &mut Counters,
-    scratch: &mut Scratch,
-) {
-    // From memory, so that what follows is verified once, and not for each way here.
-    launder(scratch);
-    let from = scratch.from;
-    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
-    step::<A>(direction, interface_id, counters, scratch, entry, from);
+    scratch.from = from;
+    Ok(Some(A::FAMILY))
 }
 
 /// Inserts a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
@@ -221,16 +202,16 @@ fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce(
     true
 }
 
-/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock.
+/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. It is the one in scratch space.
 #[inline(always)]
-fn step<A: Flows>(
+pub(crate) fn step<A: Flows>(
     direction: Direction,
     interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-    entry: *mut Entry,
-    from: Endpoint,
 ) {
+    let from = scratch.from;
+    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {

@@ -3,11 +3,11 @@
 
 pub mod exchange;
 
-/// The programs, for Linux 6.6 and later.
+/// The programs.
 #[cfg(feature = "compiled")]
 pub static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
-/// Without the fast path and atomic instructions that return the old value, for kernels before those.
+/// Without atomic instructions that return the old value, for kernels before Linux 5.12.
 #[cfg(feature = "compiled")]
 pub static BASELINE_ADD_ONLY: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));

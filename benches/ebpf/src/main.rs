@@ -122,20 +122,26 @@ fn observe(ctx: &TcContext, direction: Direction) {
     match direction {
         Direction::Ingress => coming(ctx),
         Direction::Egress => going(ctx),
-    }
+    };
 }
 
 // Separate functions: with both in one, the program would be longer than a branch can reach.
 
+// They return a number, as functions have to that call the next program in their place.
+
 #[inline(never)]
-fn coming(ctx: &TcContext) {
-    pping_ebpf::observe_skb(ctx, Direction::Ingress);
+fn coming(ctx: &TcContext) -> i32 {
+    pping_ebpf::watch(ctx, Direction::Ingress);
+    TC_ACT_UNSPEC
 }
 
 #[inline(never)]
-fn going(ctx: &TcContext) {
-    pping_ebpf::observe_skb(ctx, Direction::Egress);
+fn going(ctx: &TcContext) -> i32 {
+    pping_ebpf::watch(ctx, Direction::Egress);
+    TC_ACT_UNSPEC
 }
+
+pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_slow, pping_tc_step4, pping_tc_step6);
 
 /// Generates the next packet of [`TRAFFIC`], and sends it to the router.
 #[xdp]

@@ -11,6 +11,7 @@ mod ledger;
 mod maps;
 mod report;
 mod selector;
+mod stage;
 mod sweep;
 
 pub use control::Control;
@@ -23,6 +24,7 @@ pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerTotals};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use report::{FlowReporter, FlowState};
 pub use selector::SeriesSelector;
+pub use stage::Stage;
 pub use sweep::SweepRequest;
 
 pub use crate::{

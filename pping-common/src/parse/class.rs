@@ -114,6 +114,8 @@ pub enum Untracked {
     NestedTunnel,
     /// One of its hosts is excluded.
     Excluded,
+    /// The program that would go on with it is not loaded, yet or any more.
+    NotLoaded,
 }
 
 layout!(
@@ -128,6 +130,7 @@ layout!(
         MapFull,
         NestedTunnel,
         Excluded,
+        NotLoaded,
     }
 );
 
@@ -136,7 +139,7 @@ impl Untracked {
     pub const COUNT: usize = 16;
 
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -147,5 +150,6 @@ impl Untracked {
         Self::MapFull,
         Self::NestedTunnel,
         Self::Excluded,
+        Self::NotLoaded,
     ];
 }

@@ -8,6 +8,8 @@ use super::{
     address::{Address, Family, IpAddress},
     class::{Kind, Protocol},
     frame::Frame,
+    ip,
+    link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, LinkType},
     options::USUAL_OPTIONS,
     tcp::{Segment, TcpFlags, Timestamps},
     transport::Transport,
@@ -15,6 +17,8 @@ use super::{
 };
 use crate::bytes::{Bytes, part};
 
+/// Where an Ethernet header says what follows.
+const ETHERTYPE: usize = 12;
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
@@ -94,6 +98,26 @@ impl Frame {
                 let is_usual = header[0] >> 4 == 6 && header[6] == Datagram::NUMBER;
                 is_usual.then_some(header[0] << 4 | header[1] >> 4)
             }
+        }
+    }
+
+    /// The protocol and the traffic class of a frame, as far as the place where they usually are says so: behind VLAN tags, extension
+    /// headers and the like it is not looked for.
+    #[inline(always)]
+    pub fn glance(bytes: &(impl Bytes + ?Sized), link: LinkType) -> (Protocol, u8) {
+        let (start, version) = match link {
+            LinkType::Ethernet => match bytes.read(ETHERTYPE).map(u16::from_be_bytes) {
+                Some(ETHERTYPE_IPV4) => (ETHERNET_HEADER, 4),
+                Some(ETHERTYPE_IPV6) => (ETHERNET_HEADER, 6),
+                _ => return (Protocol::NonIp, 0),
+            },
+            _ => (0, bytes.read(0).map_or(0, |[first, _]: [u8; 2]| first >> 4)),
+        };
+        let Some(header): Option<[u8; 10]> = bytes.read(start) else { return (Protocol::NonIp, 0) };
+        match version {
+            4 => (ip::name_v4(header[9]), header[1]),
+            6 => (ip::name_v6(header[6]), header[0] << 4 | header[1] >> 4),
+            _ => (Protocol::NonIp, 0),
         }
     }
 

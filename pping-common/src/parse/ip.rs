@@ -134,7 +134,7 @@ fn authentication_len(words: u8) -> usize {
 }
 
 #[inline(always)]
-fn name_v4(number: u8) -> Protocol {
+pub(super) fn name_v4(number: u8) -> Protocol {
     match number {
         TCP => Protocol::Tcp,
         UDP => Protocol::Udp,
@@ -144,7 +144,7 @@ fn name_v4(number: u8) -> Protocol {
 }
 
 #[inline(always)]
-fn name_v6(number: u8) -> Protocol {
+pub(super) fn name_v6(number: u8) -> Protocol {
     match number {
         TCP => Protocol::Tcp,
         UDP => Protocol::Udp,

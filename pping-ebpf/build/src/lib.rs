@@ -90,21 +90,16 @@ pub fn remap(folder: &Path, name: &str) -> String {
 }
 
 /// What a binary is compiled as.
-pub struct Variant {
+struct Variant {
     /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binary.
     feature: &'static str,
     /// What that adds to its name.
     suffix: &'static str,
 }
 
-impl Variant {
-    /// For the newest kernels.
-    pub const FAST_PATH: Self = Self { feature: "fast-path", suffix: "" };
-    /// For those before Linux 6.6.
-    pub const SLOW_PATH: Self = Self { feature: "slow-path", suffix: "-slow-path" };
-    /// For those before Linux 5.12, and others.
-    pub const ADD_ONLY: Self = Self { feature: "add-only", suffix: "-add-only" };
-}
+/// The variants of a binary: for the newest kernels, and for those before Linux 5.12.
+const VARIANTS: [Variant; 2] =
+    [Variant { feature: "fetch", suffix: "" }, Variant { feature: "add-only", suffix: "-add-only" }];
 
 /// A binary for the kernel.
 pub struct Programs {
@@ -116,8 +111,6 @@ pub struct Programs {
     pub binary: &'static str,
     /// Features of the package that it takes.
     pub features: &'static [&'static str],
-    /// What it is compiled as.
-    pub variants: &'static [Variant],
 }
 
 impl Programs {
@@ -127,7 +120,6 @@ impl Programs {
         package: "pping-ebpf",
         binary: "pping-programs",
         features: &[],
-        variants: &[Variant::FAST_PATH, Variant::SLOW_PATH, Variant::ADD_ONLY],
     };
 }
 
@@ -152,7 +144,7 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
             let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);
             scope.spawn(move || compile_variant(toolchain, programs, arch, variant, &target_dir, out_dir))
         };
-        let variants: Vec<_> = programs.variants.iter().map(compile).collect();
+        let variants: Vec<_> = VARIANTS.iter().map(compile).collect();
         variants
             .into_iter()
             .try_for_each(|variant| variant.join().unwrap_or_else(|panic| resume_unwind(panic)))

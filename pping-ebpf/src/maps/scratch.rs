@@ -2,7 +2,7 @@
 
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
-    abi::FlowState,
+    abi::{Direction, FlowState, Interface},
     flow::{Changes, Endpoint, Noted},
     parse::{Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured},
@@ -14,8 +14,13 @@ use super::{flows::Occupant, series::Target};
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// The packet that a CPU is busy with. In a map for the verifier's sake: see [`mod@crate::launder`].
+/// The packet that a CPU is busy with, as each stage leaves it to the next. In a map for the verifier's sake, too: see
+/// [`mod@crate::launder`].
 pub(crate) struct Scratch {
+    /// Whether it comes in or goes out.
+    pub(crate) direction: Direction,
+    /// The interface.
+    pub(crate) interface: Interface,
     /// The parsed packet.
     pub(crate) frame: Frame,
     /// The outcome of parsing.

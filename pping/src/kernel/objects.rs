@@ -4,19 +4,12 @@ use super::features::{Feature, Features};
 
 static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
-/// For kernels that lack [`Feature::Tcx`]: without the fast path, behind which Linux 6.1 verifies too much.
-static SLOW_PATH: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-slow-path"));
-
-/// For kernels that lack [`Feature::Fetch`] too.
+/// For kernels that lack [`Feature::Fetch`].
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
 /// Those that a kernel accepts.
 pub(super) fn fitting(features: Features) -> &'static [u8] {
-    match (features.has(Feature::Fetch), features.has(Feature::Tcx)) {
-        (false, _) => ADD_ONLY,
-        (true, false) => SLOW_PATH,
-        (true, true) => NEWEST,
-    }
+    if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY }
 }
 
 /// Returns the memory that loading took, which would double the agent's: aya reads all types of the kernel, and the C library

@@ -49,6 +49,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::MapFull => "map_full",
         Untracked::NestedTunnel => "nested_tunnel",
         Untracked::Excluded => "excluded",
+        Untracked::NotLoaded => "not_loaded",
     }
 }
 

@@ -7,7 +7,7 @@ use pping::kernel::{
     drain::{Event, drain},
     features::{Feature, Without},
     interfaces::Link,
-    load::{self, LoadOptions},
+    load::{self, Hook, LoadOptions},
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{
@@ -81,6 +81,7 @@ fn unread_events_are_counted() {
         load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let interface_id = loopback.register(&mut kernel).unwrap();
+    load::load_stages(&mut kernel.programs, Hook::Tc).unwrap();
     let program: &mut SchedClassifier =
         kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
     program.load().unwrap();

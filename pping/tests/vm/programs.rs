@@ -10,8 +10,8 @@ use pping_common::{
 
 use super::report::verified;
 
-/// Half of what kernels allow, as the next compiler may generate more from the same source.
-const BUDGET: u32 = 500_000;
+/// A quarter of what kernels allow, as the next compiler may generate more from the same source.
+const BUDGET: u32 = 250_000;
 
 /// Small tables, because the maps are created again for each set.
 const SMALL: LoadOptions = LoadOptions { max_flows: 16, max_groups: 16, ..LoadOptions::DEFAULT };

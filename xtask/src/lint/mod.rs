@@ -42,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
-    ["fast-path", "slow-path", "add-only"]
+    ["fetch", "add-only"]
         .into_iter()
         .try_for_each(|feature| lint_variant(toolchain, feature))
 }

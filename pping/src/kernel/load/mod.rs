@@ -2,6 +2,7 @@
 
 mod loaded;
 mod options;
+mod stages;
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
@@ -21,7 +22,11 @@ use pping_common::{
     table::{self, Table},
 };
 
-pub use self::{loaded::Kernel, options::LoadOptions};
+pub use self::{
+    loaded::Kernel,
+    options::LoadOptions,
+    stages::{Hook, load as load_stages},
+};
 use super::{
     clock,
     features::{Feature, Features},
@@ -97,8 +102,10 @@ fn load_packet_programs(programs: &mut Ebpf, with_xdp: bool) -> Result<(), Error
             let result = verified.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
             result.map_err(|error| refused(name, error))?;
         }
-        Ok(())
-    })
+        Ok::<(), Error>(())
+    })?;
+    stages::fill(programs, Hook::Tc)?;
+    if with_xdp { stages::fill(programs, Hook::Xdp) } else { Ok(()) }
 }
 
 /// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.

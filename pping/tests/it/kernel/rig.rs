@@ -15,7 +15,7 @@ use pping::kernel::{
     drain::{Event, drain},
     features::{Feature, Without},
     interfaces::Link,
-    load::{self, Kernel, LoadOptions},
+    load::{self, Hook, Kernel, LoadOptions},
     lookup, sweep,
 };
 use pping_common::{
@@ -169,12 +169,12 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let programs = &mut kernel.programs;
     let result = match program {
         Program::Xdp => {
-            let xdp = lookup::xdp(programs).unwrap();
             // Only when needed: verifying takes longer than most tests.
-            if xdp.fd().is_err() {
-                xdp.load().unwrap();
+            if lookup::xdp(programs).unwrap().fd().is_err() {
+                lookup::xdp(programs).unwrap().load().unwrap();
+                load::load_stages(programs, Hook::Xdp).unwrap();
             }
-            xdp.test_run(options)
+            lookup::xdp(programs).unwrap().test_run(options)
         }
         Program::Ingress => lookup::classifier(programs, "pping_ingress").unwrap().test_run(options),
         Program::Egress => lookup::classifier(programs, "pping_egress").unwrap().test_run(options),

@@ -10,7 +10,7 @@ use pping::{
     aggregate::Distribution,
     kernel::{
         drain::{Event, drain},
-        load::{self, LoadOptions},
+        load::{self, Hook, LoadOptions},
     },
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
@@ -42,6 +42,7 @@ fn run_on_all_cpus(
     (runs, room): (u32, &AtomicI64),
     mut meanwhile: impl FnMut(&mut load::Kernel) -> bool,
 ) -> Vec<u64> {
+    load::load_stages(&mut kernel.programs, Hook::Tc).unwrap();
     let program: &mut SchedClassifier =
         kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
     program.load().unwrap();

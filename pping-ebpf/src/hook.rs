@@ -1,0 +1,125 @@
+//! The two kinds of hooks, tc and XDP: what their contexts say of a packet, and the stages that their programs call.
+
+use aya_ebpf::{
+    macros::map,
+    maps::ProgramArray,
+    programs::{TcContext, XdpContext},
+};
+use pping_common::{
+    abi::{Direction, Stage},
+    bytes::Bytes,
+    parse::Vlan,
+};
+
+use crate::{
+    bounds::within,
+    bytes::{Linear, Scattered},
+    launder::launder_ptr,
+    maps::Scratch,
+};
+
+/// The stages at tc, by [`Stage`]. The kernel has an array for programs of one type.
+#[map]
+static TC_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0);
+
+/// The stages at XDP.
+#[map]
+static XDP_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0);
+
+/// A packet at a hook.
+pub trait Hook {
+    /// The kernel's number of the interface.
+    fn ifindex(&self) -> u32;
+
+    /// The linear part of the packet, of which the verifier knows nothing yet, whatever was read before.
+    fn linear(&self) -> Linear;
+
+    /// All of the packet that can be read.
+    fn bytes(&self) -> impl Bytes;
+
+    /// The tag that the device has taken out of it.
+    fn vlan(&self) -> Vlan;
+
+    /// Whether the packet comes in or goes out, as the attached program wrote it down.
+    fn direction(&self, scratch: &Scratch) -> Direction;
+
+    /// Goes on with another program, and comes back only if that is not loaded.
+    fn call(&self, stage: Stage);
+}
+
+impl Hook for XdpContext {
+    #[inline(always)]
+    fn ifindex(&self) -> u32 {
+        // SAFETY: the context is valid, and the verifier knows this field as readable.
+        unsafe { (*self.ctx).ingress_ifindex }
+    }
+
+    #[inline(always)]
+    fn linear(&self) -> Linear {
+        Linear::of_md(launder_ptr(self.ctx))
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> impl Bytes {
+        self.linear()
+    }
+
+    #[inline(always)]
+    fn vlan(&self) -> Vlan {
+        Vlan::NONE
+    }
+
+    #[inline(always)]
+    fn direction(&self, _: &Scratch) -> Direction {
+        Direction::Ingress
+    }
+
+    #[inline(always)]
+    fn call(&self, stage: Stage) {
+        // SAFETY: nothing here is dropped, and the other program is given what it expects.
+        unsafe { XDP_STAGES.tail_call(self, stage as u32) };
+    }
+}
+
+impl Hook for TcContext {
+    #[inline(always)]
+    fn ifindex(&self) -> u32 {
+        // SAFETY: the context is valid, and the verifier knows this field as readable.
+        unsafe { (*self.skb.skb).ifindex }
+    }
+
+    #[inline(always)]
+    fn linear(&self) -> Linear {
+        Linear::of_sk_buff(launder_ptr(self.skb.skb))
+    }
+
+    #[inline(always)]
+    fn bytes(&self) -> impl Bytes {
+        Scattered(self)
+    }
+
+    #[inline(always)]
+    fn vlan(&self) -> Vlan {
+        let mut vlan = Vlan::NONE;
+        // SAFETY: the context is valid, and the verifier knows these fields as readable.
+        let (is_tagged, tag) = unsafe { ((*self.skb.skb).vlan_present != 0, (*self.skb.skb).vlan_tci) };
+        if is_tagged {
+            vlan.push(tag as u16);
+        }
+        vlan
+    }
+
+    #[inline(always)]
+    fn direction(&self, scratch: &Scratch) -> Direction {
+        match within::<2>(scratch.direction as usize) {
+            0 => Direction::Ingress,
+            _ => Direction::Egress,
+        }
+    }
+
+    #[inline(always)]
+    fn call(&self, stage: Stage) {
+        // SAFETY: as above.
+        unsafe { TC_STAGES.tail_call(self, stage as u32) };
+    }
+}
