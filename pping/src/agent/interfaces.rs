@@ -12,7 +12,7 @@ use crate::kernel::{
     attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
     counters::Watched,
     interfaces::Link,
-    load::Kernel,
+    load::{self, Kernel},
     pins::Pins,
     selection::Selection,
 };
@@ -92,8 +92,9 @@ impl Interfaces {
         }
         // Interfaces that only the run before this one watched.
         kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
-        let pinned = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
-        pins.map_or(Ok(()), |pins| pins.remove_others(&pinned.collect()))
+        let Some(pins) = pins else { return Ok(()) };
+        let links = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
+        pins.remove_others(&links.chain(load::pinned_stages(&kernel.programs, pins)?).collect())
     }
 
     /// Attaches to interfaces that came, and detaches from those that went. Returns those that it failed to attach to.

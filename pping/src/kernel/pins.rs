@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/maps-LAYOUT/NAME            what the programs share with the agent
 //! DIR/programs/NAME               the programs of the last agent
+//! DIR/programs/HOOK_STAGES-ID     the arrays by which they call each other
 //! DIR/links/IFINDEX-DIRECTION-POINT     what keeps them attached
 //! ```
 //!
@@ -28,6 +29,9 @@ use crate::kernel::Error;
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
 pub(crate) const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+
+/// In the names of arrays of programs, before the id.
+const STAGES: &str = "_STAGES-";
 
 /// The directory, and the lock on it, which is held until this is dropped.
 pub struct Pins {
@@ -58,6 +62,11 @@ impl Pins {
     /// The path of a program.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.directory.join("programs").join(name)
+    }
+
+    /// The path of an array of programs with this id.
+    pub(super) fn stages(&self, name: &str, id: u32) -> PathBuf {
+        self.program(&format!("{name}-{id}"))
     }
 
     /// The path of an interface's link.
@@ -117,7 +126,8 @@ impl Pins {
         Ok((table.buckets != 0).then_some(table.max_flows))
     }
 
-    /// Removes the links that are not in `held`, which detaches their programs, and the maps of other layouts.
+    /// Removes the links that are not in `held`, which detaches their programs, then the arrays of programs that are not, and the maps
+    /// of other layouts.
     ///
     /// # Errors
     /// When they cannot be removed.
@@ -125,6 +135,12 @@ impl Pins {
         for path in entries(&self.directory.join("links"))? {
             if !held.contains(&path) {
                 tracing::info!("{}: nothing of this run; detaching", path.display());
+                remove(&path)?;
+            }
+        }
+        for path in entries(&self.directory.join("programs"))? {
+            let is_of_stages = path.file_name().is_some_and(|name| name.to_string_lossy().contains(STAGES));
+            if is_of_stages && !held.contains(&path) {
                 remove(&path)?;
             }
         }

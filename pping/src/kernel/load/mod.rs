@@ -25,7 +25,7 @@ use pping_common::{
 pub use self::{
     loaded::Kernel,
     options::LoadOptions,
-    stages::{Hook, load as load_stages},
+    stages::{Hook, load as load_stages, pinned as pinned_stages},
 };
 use super::{
     clock,
@@ -69,6 +69,7 @@ pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> 
     load_packet_programs(&mut kernel.programs, with_xdp)?;
     load_sweep(&mut kernel)?;
     if let Some(pins) = pins {
+        stages::pin(&kernel.programs, pins)?;
         for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
             let path = pins.program(name);
             pins::remove(&path)?;

@@ -1,13 +1,15 @@
 //! The stages of a packet, and the arrays by which programs call them.
 
+use std::path::PathBuf;
+
 use aya::{
     Ebpf,
-    maps::{MapError, ProgramArray},
+    maps::{Map, MapError, ProgramArray},
     programs::{Program, ProgramError, ProgramFd},
 };
 use pping_common::abi::Stage;
 
-use crate::kernel::{Error, lookup::refused};
+use crate::kernel::{Error, lookup::refused, pins::Pins};
 
 /// A kind of hook. Programs call those of their own kind only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +21,10 @@ pub enum Hook {
 }
 
 impl Hook {
+    const ALL: [Self; 2] = [Self::Tc, Self::Xdp];
+
     /// The name of the array of its stages.
-    pub(in crate::kernel) fn stages(self) -> &'static str {
+    fn stages(self) -> &'static str {
         match self {
             Self::Tc => "TC_STAGES",
             Self::Xdp => "XDP_STAGES",
@@ -58,12 +62,41 @@ pub(super) fn fill(programs: &mut Ebpf, hook: Hook) -> Result<(), Error> {
     for stage in Stage::ALL {
         let name = hook.program(stage);
         let program = descriptor(programs, &name).map_err(|error| refused(&name, error))?;
-        let map = programs
-            .map_mut(hook.stages())
-            .ok_or_else(|| MapError::InvalidName { name: hook.stages().to_owned() })?;
+        let map = programs.map_mut(hook.stages()).ok_or_else(|| no_map(hook))?;
         ProgramArray::try_from(map)?.set(stage as u32, &program, 0)?;
     }
     Ok(())
+}
+
+/// Pins the arrays. The kernel empties one that is neither pinned nor open, and programs that outlive the agent could not call
+/// their stages any more.
+pub(super) fn pin(programs: &Ebpf, pins: &Pins) -> Result<(), Error> {
+    for hook in Hook::ALL {
+        let (map, path) = array(programs, hook, pins)?;
+        map.pin(&path).map_err(|error| Error::Pin { path, reason: error.to_string() })?;
+    }
+    Ok(())
+}
+
+/// The pins of the arrays.
+///
+/// # Errors
+/// When the kernel does not know them.
+pub fn pinned(programs: &Ebpf, pins: &Pins) -> Result<[PathBuf; Hook::ALL.len()], Error> {
+    let [tc, xdp] = Hook::ALL.map(|hook| array(programs, hook, pins).map(|(_, path)| path));
+    Ok([tc?, xdp?])
+}
+
+/// An array and its pin, whose name no other run's has: while links move to the programs of a new run, some still run those of the old
+/// one.
+fn array<'a>(programs: &'a Ebpf, hook: Hook, pins: &Pins) -> Result<(&'a Map, PathBuf), Error> {
+    let map = programs.map(hook.stages()).ok_or_else(|| no_map(hook))?;
+    let Map::ProgramArray(data) = map else { return Err(no_map(hook).into()) };
+    Ok((map, pins.stages(hook.stages(), data.info()?.id())))
+}
+
+fn no_map(hook: Hook) -> MapError {
+    MapError::InvalidName { name: hook.stages().to_owned() }
 }
 
 fn descriptor(programs: &Ebpf, name: &str) -> Result<ProgramFd, ProgramError> {

@@ -73,6 +73,9 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
     });
     assert_nothing_went_back(before.as_ref().unwrap(), &scrape(topology.router()));
     kill(agent, Signal::SIGINT);
+    let programs = pins.pins().join("programs").read_dir().unwrap();
+    let arrays = programs.filter(|it| it.as_ref().unwrap().file_name().to_string_lossy().contains("STAGES"));
+    assert_eq!(arrays.count(), 2, "those of the last run, for tc and for XDP");
     let held = files(&pins.pins());
     let (unpinned, said) = unpin(&pins);
     assert!(unpinned && held > 15 && files(pins.path()) == 2, "{held}: {said}");
