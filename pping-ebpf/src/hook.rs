@@ -15,7 +15,6 @@ use crate::{
     bounds::within,
     bytes::{Linear, Scattered},
     launder::launder_ptr,
-    maps::Scratch,
 };
 
 /// The stages at tc, by [`Stage`]. The kernel has an array for programs of one type.
@@ -40,8 +39,8 @@ pub trait Hook {
     /// The tag that the device has taken out of it.
     fn vlan(&self) -> Vlan;
 
-    /// Whether the packet comes in or goes out, as the attached program wrote it down.
-    fn direction(&self, scratch: &Scratch) -> Direction;
+    /// The direction that the attached program wrote down, with bounds that the verifier sees.
+    fn direction(&self, written: Direction) -> Direction;
 
     /// Goes on with another program, and comes back only if that is not loaded.
     fn call(&self, stage: Stage);
@@ -70,7 +69,7 @@ impl Hook for XdpContext {
     }
 
     #[inline(always)]
-    fn direction(&self, _: &Scratch) -> Direction {
+    fn direction(&self, _: Direction) -> Direction {
         Direction::Ingress
     }
 
@@ -110,8 +109,8 @@ impl Hook for TcContext {
     }
 
     #[inline(always)]
-    fn direction(&self, scratch: &Scratch) -> Direction {
-        match within::<2>(scratch.direction as usize) {
+    fn direction(&self, written: Direction) -> Direction {
+        match within::<2>(written as usize) {
             0 => Direction::Ingress,
             _ => Direction::Egress,
         }

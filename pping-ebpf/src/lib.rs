@@ -32,8 +32,7 @@ mod table;
 mod track;
 
 pub use bytes::Linear;
-pub use observe::{parse, slow, step, watch};
-pub use pping_common::flow::{Ipv4, Ipv6};
+pub use observe::{parse, slow, step_v4, step_v6, watch};
 pub use sweep::{sweep, sweep_one};
 
 /// The stages of one hook, each a program with this context, which returns this verdict and is called in place of its caller. A binary
@@ -53,7 +52,7 @@ macro_rules! stages {
         #[$kind]
         #[inline(always)]
         pub fn $step4(ctx: $context) -> $result {
-            $crate::step::<$crate::Ipv4>(&ctx);
+            $crate::step_v4(&ctx);
             $verdict
         }
 
@@ -61,7 +60,7 @@ macro_rules! stages {
         #[$kind]
         #[inline(always)]
         pub fn $step6(ctx: $context) -> $result {
-            $crate::step::<$crate::Ipv6>(&ctx);
+            $crate::step_v6(&ctx);
             $verdict
         }
     };

@@ -52,17 +52,28 @@ pub fn slow(hook: &impl Hook) {
     let link = scratch.interface.link_type();
     scratch.parsed = parse(&hook.bytes(), link, vlan, &mut scratch.frame);
     launder(scratch);
-    let direction = hook.direction(scratch);
+    let direction = hook.direction(scratch.direction);
     if let Some(family) = count(direction, hook.linear().frame_len(), scratch) {
         call_step(hook, family, scratch.interface.id);
     }
 }
 
-/// The stages [`Stage::StepV4`] and [`Stage::StepV6`].
+/// The stage [`Stage::StepV4`].
 #[inline(always)]
-pub fn step<A: Flows>(hook: &impl Hook) {
+pub fn step_v4(hook: &impl Hook) {
+    step::<Ipv4>(hook);
+}
+
+/// The stage [`Stage::StepV6`].
+#[inline(always)]
+pub fn step_v6(hook: &impl Hook) {
+    step::<Ipv6>(hook);
+}
+
+#[inline(always)]
+fn step<A: Flows>(hook: &impl Hook) {
     let Some(scratch) = maps::scratch() else { return };
-    let direction = hook.direction(scratch);
+    let direction = hook.direction(scratch.direction);
     let interface_id = scratch.interface.id;
     let Some(counters) = maps::counters(interface_id) else { return };
     // SAFETY: this CPU's own counters, see `count`.

@@ -115,12 +115,8 @@ pub struct Programs {
 
 impl Programs {
     /// The programs that the agent loads.
-    pub const PPING: Self = Self {
-        package_dir: "../pping-ebpf",
-        package: "pping-ebpf",
-        binary: "pping-programs",
-        features: &[],
-    };
+    pub const PPING: Self =
+        Self { package_dir: "../pping-ebpf", package: "pping-ebpf", binary: "pping-programs", features: &[] };
 }
 
 /// Compiles a binary into `OUT_DIR`, once for each variant, whose suffix its name gets. For build scripts.

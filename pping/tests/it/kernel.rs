@@ -24,6 +24,7 @@ mod series;
 mod settings;
 mod shapes;
 mod signals;
+mod stages;
 mod sweep;
 mod talk;
 mod twin;

@@ -42,9 +42,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
-    ["fetch", "add-only"]
-        .into_iter()
-        .try_for_each(|feature| lint_variant(toolchain, feature))
+    ["fetch", "add-only"].into_iter().try_for_each(|feature| lint_variant(toolchain, feature))
 }
 
 fn lint_variant(toolchain: Toolchain, feature: &str) -> Result<()> {

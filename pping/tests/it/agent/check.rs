@@ -92,7 +92,19 @@ fn check_passes_on_a_healthy_host_and_leaves_nothing_behind() {
     let release = tool("uname", &["-r"]).1;
     report.assert("kernel", None, "ok", &[release.trim()]);
     report.assert("capabilities", None, "ok", &["CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"]);
-    report.assert("programs", None, "ok", &["pping_ingress", "pping_egress", "pping_tc_slow", "pping_tc_step4", "pping_tc_step6", "pping_sweep"]);
+    report.assert(
+        "programs",
+        None,
+        "ok",
+        &[
+            "pping_ingress",
+            "pping_egress",
+            "pping_tc_slow",
+            "pping_tc_step4",
+            "pping_tc_step6",
+            "pping_sweep",
+        ],
+    );
     report.assert("memory", None, "ok", &["for 131072 flows"]);
     report.assert("tc", ETH, "ok", &["no other program"]);
     report.assert("xdp", ETH, "ok", &["native", "no other program"]);
