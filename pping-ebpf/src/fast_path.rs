@@ -50,7 +50,7 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
     let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.id)) else {
         return false;
     };
-    // SAFETY: this CPU's own counters, see `observe`.
+    // SAFETY: this CPU's own counters, see `observe::count`.
     let counters = unsafe { &mut *counters };
     counters.packet(direction, Protocol::Udp as usize, packet.frame_len(), traffic_class);
     counters.untracked[Untracked::Unsupported as usize] += 1;
@@ -67,7 +67,7 @@ pub(crate) fn has_no_udp() -> bool {
 #[inline(always)]
 pub(crate) fn count_alone(direction: Direction, interface: Interface, packet: &Linear) {
     let Some(counters) = maps::counters(interface.id) else { return };
-    // SAFETY: this CPU's own counters, see `observe`.
+    // SAFETY: this CPU's own counters, see `observe::count`.
     let counters = unsafe { &mut *counters };
     let (protocol, traffic_class) = Frame::glance(packet, interface.link_type());
     let protocol = within::<{ Protocol::COUNT }>(protocol as usize);
@@ -79,7 +79,7 @@ pub(crate) fn count_alone(direction: Direction, interface: Interface, packet: &L
 #[inline(always)]
 pub(crate) fn count_unmatched(interface_id: u16) {
     if let Some(counters) = maps::counters(interface_id) {
-        // SAFETY: this CPU's own counters, see `observe`.
+        // SAFETY: this CPU's own counters, see `observe::count`.
         unsafe { (*counters).untracked[Untracked::NotLoaded as usize] += 1 };
     }
 }
@@ -113,7 +113,7 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     let Some(candidates) = table::candidates(&key) else { return Handled::No };
     let Some(entry) = table::lookup_and_touch(&key, &candidates, maps::sweeps()) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
-    // SAFETY: this CPU's own counters, see `observe`.
+    // SAFETY: this CPU's own counters, see `observe::count`.
     let counters = unsafe { &mut *counters };
     counters.packet(direction, Protocol::Tcp as usize, packet.frame_len(), frame.traffic_class);
     // SAFETY: a map value, valid for the program's run.

@@ -166,7 +166,7 @@ fn nothing_stays_behind() {
 fn a_process_is_heard_signalled_and_reaped() {
     let host = ok(Namespace::new("host"));
     let mut shell = host.command("sh");
-    // Without a command in the loop: dash loses a signal that comes while it starts one.
+    // Without a command in the loop: dash, which starts one by vfork, may lose a signal that comes meanwhile.
     shell.args(["-c", "trap 'echo goodbye; exit 0' INT; echo ready; while :; do :; done"]);
     let mut process = ok(Process::spawn(shell));
     ok(process.wait_for_output("ready", Duration::from_secs(5)));
