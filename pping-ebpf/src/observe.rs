@@ -86,8 +86,8 @@ fn step<A: Flows>(hook: &impl Hook) {
 fn call_step(hook: &impl Hook, family: Family, interface_id: u16) {
     // Each by a number that the verifier knows: then the call is a jump.
     match family {
-        Family::V4 => hook.call(Stage::step(Family::V4)),
-        Family::V6 => hook.call(Stage::step(Family::V6)),
+        Family::V4 => hook.call(Stage::StepV4),
+        Family::V6 => hook.call(Stage::StepV6),
     }
     fast_path::count_unmatched(interface_id);
 }

@@ -125,9 +125,8 @@ fn observe(ctx: &TcContext, direction: Direction) {
     };
 }
 
-// Separate functions: with both in one, the program would be longer than a branch can reach.
-
-// They return a number, as functions have to that call the next program in their place.
+// Functions, since the next stage returns to the caller of the function that calls it, and the second packet has to follow. They return
+// a number, which the verifier asks of functions with such a call.
 
 #[inline(never)]
 fn coming(ctx: &TcContext) -> i32 {

@@ -1,6 +1,4 @@
-//! The stages of a packet: programs that call each other's successor.
-
-use crate::parse::Family;
+//! The stages of a packet: programs, each of which calls the next.
 
 /// A stage that follows the attached program, by its index in the array of programs. Each is a tail call: there is no way back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,15 +25,6 @@ impl Stage {
             Self::Slow => "slow",
             Self::StepV4 => "step4",
             Self::StepV6 => "step6",
-        }
-    }
-
-    /// The stage that matches and records in a flow of this family.
-    #[inline(always)]
-    pub const fn step(family: Family) -> Self {
-        match family {
-            Family::V4 => Self::StepV4,
-            Family::V6 => Self::StepV6,
         }
     }
 }

@@ -150,7 +150,8 @@ impl Costs {
 
     fn add(&mut self, line: &str, verified: &Verified) {
         let is_of = |(_, programs): &&(&str, &[&str])| programs.contains(&&*verified.program);
-        let Some((program, _)) = TABLES.iter().find(is_of) else { return };
+        // One that no table is for is reported, as it is in no document.
+        let program = TABLES.iter().find(is_of).map_or(&*verified.program, |(program, _)| program);
         let row = if verified.features.starts_with(PAIR) { MOST_OF_PAIRS } else { &verified.features };
         self.note(program, row, line, Cost { instructions: verified.instructions, bytes: verified.bytes });
     }
@@ -214,5 +215,9 @@ mod tests {
         let complaints = costs(250_001).complaints(&costs(250_001));
         assert!(complaints.len() == 1 && complaints[0].contains("250,000"), "{complaints:?}");
         assert_eq!(costs(1).complaints(&Costs::default()).len(), 3);
+        let mut more = costs(100_000);
+        more.add("6.1", &verified("pping_new", "default", Some(1), 8));
+        let complaints = more.complaints(&costs(100_000));
+        assert!(complaints.len() == 1 && complaints[0].contains("pping_new"), "{complaints:?}");
     }
 }
