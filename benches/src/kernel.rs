@@ -341,13 +341,12 @@ pub(crate) fn baseline() -> Result<Ebpf> {
 }
 
 fn load_all(programs: &mut Ebpf) -> Result<()> {
+    load::load_packet_programs(programs, &[Hook::Tc])?;
+    // None of these calls a stage.
     for (name, program) in programs.programs_mut() {
-        match program {
-            Program::SchedClassifier(program) => program.load(),
-            Program::Xdp(program) => program.load(),
-            _ => continue,
+        if let Program::Xdp(program) = program {
+            program.load().with_context(|| format!("loading {name}"))?;
         }
-        .with_context(|| format!("loading {name}"))?;
     }
-    Ok(load::load_stages(programs, Hook::Tc)?)
+    Ok(())
 }

@@ -9,6 +9,11 @@ pub(super) fn has_tcx() -> bool {
     Features::probe(Without::NOTHING).unwrap().has(Feature::Tcx)
 }
 
+/// True if atomic instructions return the old value.
+pub(super) fn has_fetch() -> bool {
+    Features::probe(Without::NOTHING).unwrap().has(Feature::Fetch)
+}
+
 #[test]
 fn are_reported() {
     let features = Features::probe(Without::NOTHING).unwrap();

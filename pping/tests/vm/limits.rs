@@ -72,7 +72,7 @@ fn flows_without_room_are_counted_and_others_measured() {
 fn unread_events_are_counted() {
     /// More than the ring holds.
     const SAMPLES: u32 = 60_000;
-    let (object, without) = if features::has_tcx() {
+    let (object, without) = if features::has_fetch() {
         (BASELINE, Without::NOTHING)
     } else {
         (BASELINE_ADD_ONLY, Without::these(&[Feature::Fetch]))
@@ -81,10 +81,8 @@ fn unread_events_are_counted() {
         load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let interface_id = loopback.register(&mut kernel).unwrap();
-    load::load_stages(&mut kernel.programs, Hook::Tc).unwrap();
-    let program: &mut SchedClassifier =
-        kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
-    program.load().unwrap();
+    load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]).unwrap();
+    let program: &SchedClassifier = kernel.programs.program("bench_echo").unwrap().try_into().unwrap();
     let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
     let options = TestRunOptions { data_in: Some(&packet), repeat: SAMPLES, ..TestRunOptions::new() };
     program.test_run(options).unwrap();

@@ -25,7 +25,7 @@ use pping_common::{
 pub use self::{
     loaded::Kernel,
     options::LoadOptions,
-    stages::{Hook, load as load_stages, pinned as pinned_stages},
+    stages::{Hook, pinned as pinned_stages},
 };
 use super::{
     clock,
@@ -66,7 +66,7 @@ pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> 
     }
     let object = objects::fitting(features);
     let mut kernel = open_with(object, options, pins, features)?;
-    load_packet_programs(&mut kernel.programs, with_xdp)?;
+    load_packet_programs(&mut kernel.programs, if with_xdp { &Hook::ALL } else { &[Hook::Tc] })?;
     load_sweep(&mut kernel)?;
     if let Some(pins) = pins {
         stages::pin(&kernel.programs, pins)?;
@@ -84,16 +84,21 @@ pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> 
     Ok(kernel)
 }
 
-/// Loads them side by side: the verifier takes the most time of a start, and verifies one program on one CPU.
-fn load_packet_programs(programs: &mut Ebpf, with_xdp: bool) -> Result<(), Error> {
+/// Loads those of some hooks' programs that are not loaded yet, and has them call their stages. Side by side: the verifier takes the most
+/// time of a start, and verifies one program on one CPU.
+///
+/// # Errors
+/// When the kernel does not accept them.
+pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
     thread::scope(|scope| {
         let verified: Vec<_> = programs
             .programs_mut()
+            .filter(|(_, program)| program.fd().is_err())
             .filter_map(|(name, program)| match program {
-                Program::SchedClassifier(program) => {
+                Program::SchedClassifier(program) if hooks.contains(&Hook::Tc) => {
                     Some((name, scope.spawn(|| undisturbed(|| program.load()))))
                 }
-                Program::Xdp(program) if with_xdp => {
+                Program::Xdp(program) if hooks.contains(&Hook::Xdp) => {
                     Some((name, scope.spawn(|| undisturbed(|| program.load()))))
                 }
                 _ => None,
@@ -105,8 +110,7 @@ fn load_packet_programs(programs: &mut Ebpf, with_xdp: bool) -> Result<(), Error
         }
         Ok::<(), Error>(())
     })?;
-    stages::fill(programs, Hook::Tc)?;
-    if with_xdp { stages::fill(programs, Hook::Xdp) } else { Ok(()) }
+    hooks.iter().try_for_each(|&hook| stages::fill(programs, hook))
 }
 
 /// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aya::{
     Ebpf,
     maps::{Map, MapError, ProgramArray},
-    programs::{Program, ProgramError, ProgramFd},
+    programs::{ProgramError, ProgramFd},
 };
 use pping_common::abi::Stage;
 
@@ -21,7 +21,8 @@ pub enum Hook {
 }
 
 impl Hook {
-    const ALL: [Self; 2] = [Self::Tc, Self::Xdp];
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Tc, Self::Xdp];
 
     /// The name of the array of its stages.
     fn stages(self) -> &'static str {
@@ -38,23 +39,6 @@ impl Hook {
         };
         format!("pping_{hook}_{}", stage.name())
     }
-}
-
-/// Loads the stages of a hook that are not loaded yet, and has its programs call them.
-///
-/// # Errors
-/// When the kernel does not accept them.
-pub fn load(programs: &mut Ebpf, hook: Hook) -> Result<(), Error> {
-    for stage in Stage::ALL {
-        let name = hook.program(stage);
-        match programs.program_mut(&name) {
-            Some(Program::SchedClassifier(program)) if program.fd().is_err() => program.load(),
-            Some(Program::Xdp(program)) if program.fd().is_err() => program.load(),
-            _ => continue,
-        }
-        .map_err(|error| refused(&name, error))?;
-    }
-    fill(programs, hook)
 }
 
 /// Has the programs of a hook call its stages, which are loaded.

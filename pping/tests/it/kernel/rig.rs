@@ -171,8 +171,7 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
         Program::Xdp => {
             // Only when needed: verifying takes longer than most tests.
             if lookup::xdp(programs).unwrap().fd().is_err() {
-                lookup::xdp(programs).unwrap().load().unwrap();
-                load::load_stages(programs, Hook::Xdp).unwrap();
+                load::load_packet_programs(programs, &[Hook::Xdp]).unwrap();
             }
             lookup::xdp(programs).unwrap().test_run(options)
         }

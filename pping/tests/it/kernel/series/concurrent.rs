@@ -42,10 +42,8 @@ fn run_on_all_cpus(
     (runs, room): (u32, &AtomicI64),
     mut meanwhile: impl FnMut(&mut load::Kernel) -> bool,
 ) -> Vec<u64> {
-    load::load_stages(&mut kernel.programs, Hook::Tc).unwrap();
-    let program: &mut SchedClassifier =
-        kernel.programs.program_mut("bench_echo").unwrap().try_into().unwrap();
-    program.load().unwrap();
+    load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]).unwrap();
+    let program: &SchedClassifier = kernel.programs.program("bench_echo").unwrap().try_into().unwrap();
     let programs: Vec<SchedClassifier> = (0..CPUS)
         .map(|_| SchedClassifier::from_program_info(program.info().unwrap(), "bench_echo".into()).unwrap())
         .collect();
