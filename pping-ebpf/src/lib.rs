@@ -26,6 +26,7 @@ mod launder;
 mod lease;
 mod maps;
 mod observe;
+mod shared;
 mod sweep;
 mod sync;
 mod table;
