@@ -7,7 +7,7 @@ use core::ops::Range;
 use std::vec::Vec;
 
 use crate::{
-    flow::{Endpoint, FlowDirection, Outcome},
+    flow::{Endpoint, Flow, Outcome},
     limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
     method::Method,
     parse::{Kind, Segment, TcpFlags, Transport},
@@ -105,14 +105,14 @@ impl Found {
 }
 
 impl State {
-    /// That of a direction of a flow.
-    pub fn of(direction: &FlowDirection) -> Self {
-        let is_known = direction.tsval_state != TsvalState::Unknown;
-        let rtt = direction.rtt;
+    /// That of the direction in which `endpoint` sends.
+    pub fn of(flow: &Flow, endpoint: Endpoint) -> Self {
+        let direction = flow.hot.direction(endpoint);
+        let (tsval_state, rtt) = (direction.state.tsval_state(), flow.rtt(endpoint));
         Self {
-            pending: direction.pending.waiting(),
-            newest_tsval: is_known.then_some(direction.newest_tsval),
-            is_invalidated: direction.tsval_state == TsvalState::Invalidated,
+            pending: flow.pending(endpoint).waiting(),
+            newest_tsval: (tsval_state != TsvalState::Unknown).then_some(direction.newest_tsval),
+            is_invalidated: tsval_state == TsvalState::Invalidated,
             recorded_at: Some(rtt.recorded_at).filter(|&time| time != 0),
             rtt: (rtt.min != RttSummary::NO_RTT).then_some((rtt.min, rtt.smoothed)),
         }
@@ -364,6 +364,10 @@ impl End {
             leg => {
                 let is_answer = segment.flags.ack();
                 *leg = Some(Leg { number, payload: segment.payload, is_answer, since });
+                // RTTs are of an earlier connection.
+                if since.is_some() {
+                    (self.min_rtt, self.smoothed_rtt) = (None, None);
+                }
             }
         }
     }
@@ -408,6 +412,8 @@ impl End {
     /// Takes a sample, unless the echo is older than what it echoes.
     fn sample(&mut self, method: Method, identifier: u32, since: u64, now: u64, found: &mut Found) {
         let Some(rtt) = now.checked_sub(since) else { return };
+        // Where something else is echoed, the reply was missed.
+        self.end_leg();
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
         // Rounded as the code does, since a limit may hang on a nanosecond.
         self.smoothed_rtt = Some(self.smoothed_rtt.map_or(rtt, |smoothed| smoothed - smoothed / 8 + rtt / 8));

@@ -1,4 +1,5 @@
-//! A table of flows that is two arrays: in which of its slots a key can be, and what is in them.
+//! A table of flows that is two arrays: in which of its slots a key can be, and what is in them. What is not looked at for every
+//! packet is in more arrays, by the same numbers.
 //!
 //! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets and goes to the emptier
 //! one, which keeps them even enough for all flows that a table is for to find a slot (Azar, Broder, Karlin and Upfal,
@@ -6,12 +7,7 @@
 //! Those are handed out in a row, and what was given back last is handed out first: few flows are in few pages of memory,
 //! whose addresses a processor can keep.
 
-use crate::{
-    bytes::mix,
-    flow::{Flow, FlowKey},
-    layout::layout,
-    parse::Address,
-};
+use crate::{bytes::mix, flow::FlowKey, layout::layout, parse::Address};
 
 /// Candidates in a bucket.
 pub const WAYS: usize = 6;
@@ -28,42 +24,55 @@ pub const fn buckets(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
 }
 
+/// Numbers of elements of an array, which are handed out in a row.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Numbers {
+    /// The number of those that were ever handed out.
+    pub used: u32,
+    /// Whether a CPU hands out another.
+    pub busy: u32,
+    /// The number of all.
+    pub max: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+layout!(Numbers { used, busy, max, reserved });
+
+impl Numbers {
+    const fn up_to(max: u32) -> Self {
+        Self { used: 0, busy: 0, max, reserved: 0 }
+    }
+}
+
 /// The head of a table. The agent fills it in before the table is used.
 #[derive(Clone, Copy, Debug)]
-#[repr(C, align(8))]
+#[repr(C, align(64))]
 pub struct Table {
     /// A secret, so that no sender can fill a bucket on purpose.
     pub seed: u64,
     /// The number of buckets; 0 before the table is used.
     pub buckets: u32,
-    /// The highest number of flows.
-    pub max_flows: u32,
-    /// Keeps what changes away from what every packet reads.
-    pub apart: [u64; 14],
     /// The number of flows.
     pub flows: u32,
-    /// The number of entries that were ever handed out.
-    pub used: u32,
-    /// Whether a CPU hands out another.
-    pub busy: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// The numbers of flows.
+    pub entries: Numbers,
+    /// The numbers of entries of the pool of what is pending.
+    pub pending: Numbers,
 }
 
-layout!(Table { seed, buckets, max_flows, apart, flows, used, busy, reserved });
+layout!(Table { seed, buckets, flows, entries, pending });
 
 impl Table {
-    /// An empty one for so many flows, without a seed yet.
-    pub fn of(max_flows: u32) -> Self {
+    /// An empty one for so many flows, of which so many can have something pending, without a seed yet.
+    pub fn of(max_flows: u32, max_pending: u32) -> Self {
         Self {
             seed: 0,
             buckets: buckets(max_flows),
-            max_flows,
-            apart: [0; 14],
             flows: 0,
-            used: 0,
-            busy: 0,
-            reserved: 0,
+            entries: Numbers::up_to(max_flows),
+            pending: Numbers::up_to(max_pending),
         }
     }
 }
@@ -87,18 +96,18 @@ layout!(Bucket { tags, entries, seen, busy });
 impl Bucket {
     /// A bucket with nothing in it.
     pub const EMPTY: Self = Self { tags: [0; WAYS], entries: [0; WAYS], seen: [0; WAYS], busy: 0 };
+}
 
-    /// The slot that has this tag, or, of 0, one that is free.
-    #[inline(always)]
-    pub fn way(&self, tag: u32) -> Option<usize> {
-        self.tags.iter().position(|&other| other == tag)
-    }
+/// The slot that has this tag among those of a bucket, or, of 0, one that is free.
+#[inline(always)]
+pub fn way(mut tags: impl Iterator<Item = u32>, tag: u32) -> Option<usize> {
+    tags.position(|other| other == tag)
+}
 
-    /// The number of occupied slots. Without a branch, for the verifier's sake: tags are odd.
-    #[inline(always)]
-    pub fn taken(&self) -> u32 {
-        self.tags.iter().map(|tag| tag & 1).sum()
-    }
+/// The number of occupied slots by the tags of a bucket. Without a branch, for the verifier's sake: tags are odd.
+#[inline(always)]
+pub fn taken(tags: impl Iterator<Item = u32>) -> u32 {
+    tags.map(|tag| tag & 1).sum()
 }
 
 /// How many sweeps ago a packet came before which [`Bucket::seen`] says. One that a sweep has not come to yet counts as of this.
@@ -107,18 +116,6 @@ pub fn idle(sweep: u32, seen: u16) -> u32 {
     let idle = (sweep as u16).wrapping_sub(seen);
     if idle > u16::MAX / 2 { 0 } else { u32::from(idle) }
 }
-
-/// A flow. Cache lines of what a packet finds its flow by, of what one endpoint sends, and of what the other does.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(64))]
-pub struct Entry {
-    /// The key, with zeroes behind a short one.
-    pub key: [u64; 5],
-    /// The state of the flow.
-    pub flow: Flow,
-}
-
-layout!(Entry { key, flow });
 
 /// A slot: its bucket, and which of that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,11 +169,7 @@ impl Candidates {
 
 const _: () = {
     assert!(size_of::<Bucket>() == 64);
-    assert!(size_of::<Table>() == 144);
-    assert!(size_of::<Entry>() == 576);
-    assert!(core::mem::offset_of!(Entry, flow) == 40);
-    assert!(core::mem::offset_of!(Entry, flow.low) == 64);
-    assert!(core::mem::offset_of!(Entry, flow.high) == 320);
+    assert!(size_of::<Table>() == 64);
 };
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use pping_common::{
     abi::{
         Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic,
     },
-    flow::{Endpoint, Flow},
     group::GroupKey,
     hist::{self, BINS},
 };
@@ -13,20 +12,20 @@ use crate::{
     bounds, config,
     launder::{launder, launder_index},
     maps::{self, Target},
+    shared::Shared,
     sync,
 };
 
-/// Adds a sample of a packet that `timed` sent.
+/// Adds a sample to the series of a flow direction, which has a reference to it.
 #[inline(always)]
 pub(crate) fn sample(
-    flow: *mut Flow,
-    timed: Endpoint,
+    reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
     rtt: u64,
 ) {
-    match tally(flow, timed, selector, counters, target) {
+    match tally(reference, selector, counters, target) {
         Some((series, tally)) => take(series, tally, target, rtt),
         None => target.index = RttEvent::NO_SERIES,
     }
@@ -68,17 +67,16 @@ fn take(series: *mut Series, tally: *mut Tally, target: &mut Target, rtt: u64) {
     sync::raise(series, [(max, rtt), (min_complement, !rtt)]);
 }
 
-/// Adds the traffic of both endpoints to the series of `timed`.
+/// Adds the traffic of both endpoints to the series of one of them.
 #[inline(always)]
 pub(crate) fn traffic(
-    flow: *mut Flow,
-    timed: Endpoint,
+    reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((_, tally)) = tally(flow, timed, selector, counters, target) else { return };
+    let Some((_, tally)) = tally(reference, selector, counters, target) else { return };
     // SAFETY: as above.
     let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
     add(to, sent);
@@ -100,8 +98,7 @@ fn add(sum: *mut Traffic, traffic: &Traffic) {
 /// The series with its present tally. The flow remembers the index, so all but the first sample find it without hashing.
 #[inline(always)]
 fn tally(
-    flow: *mut Flow,
-    timed: Endpoint,
+    reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
@@ -110,15 +107,7 @@ fn tally(
     // The same as `SeriesSelector::purpose`. If that is called, 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp);
-    // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
-    let reference = unsafe {
-        match timed {
-            Endpoint::Low => &raw mut (*flow).low.series,
-            Endpoint::High => &raw mut (*flow).high.series,
-        }
-    };
-    // SAFETY: as above.
-    let known = unsafe { reference.read_volatile() };
+    let known = reference.read();
     if known.is_for(purpose)
         && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
     {
@@ -126,8 +115,7 @@ fn tally(
         return Some((series, tally_of(series, phase)));
     }
     let series = find(control, selector, counters, target)?;
-    // SAFETY: as above.
-    unsafe { reference.write_volatile(SeriesRef::new(target.index, life(series), purpose)) };
+    reference.write(SeriesRef::new(target.index, life(series), purpose));
     Some((series, tally_of(series, phase)))
 }
 

@@ -111,18 +111,15 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     }
     let (key, from) = FlowKey::<A>::new(interface_id, &frame);
     let Some(candidates) = table::candidates(&key) else { return Handled::No };
-    let Some(entry) = table::lookup_and_touch(&key, &candidates, maps::sweeps()) else { return Handled::No };
+    let Some(flow) = table::lookup_and_touch(&key, &candidates, maps::sweeps()) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     // SAFETY: this CPU's own counters, see `observe::count`.
     let counters = unsafe { &mut *counters };
     counters.packet(direction, Protocol::Tcp as usize, packet.frame_len(), frame.traffic_class);
-    // SAFETY: a map value, valid for the program's run.
-    let flow = unsafe { &raw mut (*entry).flow };
-    let noted = track::count(flow, from, direction, &frame, counters);
-    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
-    let effect = unsafe { &*flow }.effect(from, transport, &noted, config::rules());
+    let (glance, noted) = track::count(flow, from, direction, &frame, counters);
+    let effect = track::effect(flow, &glance, from, transport, &noted);
     if effect == Effect::Nothing
-        || track::is_rate_limited(flow, from, effect, transport, || table::has_key(entry, &key))
+        || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))
     {
         return Handled::Done;
     }

@@ -21,6 +21,7 @@ mod config;
 mod dns;
 mod emit;
 mod fast_path;
+mod flow;
 mod hook;
 mod launder;
 mod lease;

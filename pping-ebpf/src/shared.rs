@@ -4,9 +4,12 @@
 //! none: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the fields of a structure. What
 //! belongs to one CPU at a time is behind a lock instead, which hands out references as long as it is held.
 
-use core::marker::PhantomData;
+use core::{marker::PhantomData, mem::MaybeUninit};
 
-use crate::{bounds::within, launder::launder_index};
+use crate::{
+    bounds::within,
+    launder::{launder_index, launder_ptr},
+};
 
 /// A value of a map, or a part of one.
 pub(crate) struct Shared<T>(*mut T);
@@ -75,12 +78,67 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T: Copy> Shared<T> {
+    /// Reads all of it, word by word. Each word is what was there at some time.
+    #[inline(always)]
+    pub(crate) fn load(self) -> T {
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: both are valid, aligned, and of this size.
+        unsafe { copy(self.0, value.as_mut_ptr()) };
+        // SAFETY: all of it was written, by words that programs have written as of this type.
+        unsafe { value.assume_init() }
+    }
+
+    /// The same into memory that is not the stack, of which a program has little.
+    #[inline(always)]
+    pub(crate) fn load_to(self, value: &mut T) {
+        // SAFETY: both are valid, aligned, and of this size.
+        unsafe { copy(self.0, value) };
+    }
+
+    /// Writes all of it, word by word.
+    #[inline(always)]
+    pub(crate) fn store(self, value: &T) {
+        // SAFETY: both are valid, aligned, and of this size.
+        unsafe { copy(value, self.0) };
+    }
+
+    /// A word of it.
+    #[inline(always)]
+    pub(crate) fn word(self, number: usize) -> u64 {
+        let number = if number < size_of::<T>() / size_of::<u64>() { number } else { 0 };
+        const { assert!(align_of::<T>() == align_of::<u64>()) };
+        // SAFETY: inside the value, and aligned.
+        unsafe { self.0.cast::<u64>().add(number).read_volatile() }
+    }
+
+    /// The same, without what the verifier found out about it.
+    #[inline(always)]
+    pub(crate) fn laundered(self) -> Self {
+        Self(launder_ptr(self.0).cast_mut())
+    }
+}
+
+impl<T> From<Shared<T>> for *mut T {
+    #[inline(always)]
+    fn from(shared: Shared<T>) -> Self {
+        shared.0
+    }
+}
+
 impl<T, const N: usize> Shared<[T; N]> {
     /// The element at an index modulo `N`, a power of two.
     #[inline(always)]
     pub(crate) fn element(self, index: usize) -> Shared<T> {
         // SAFETY: inside the array.
         Shared(unsafe { self.0.cast::<T>().add(within::<N>(index)) })
+    }
+
+    /// The elements, one after the other.
+    #[inline(always)]
+    pub(crate) fn iter(self) -> impl Iterator<Item = Shared<T>> {
+        // SAFETY: inside the array.
+        (0..N).map(move |index| Shared(unsafe { self.0.cast::<T>().add(index) }))
     }
 
     /// The element at an index, if there is one.
@@ -97,6 +155,33 @@ impl Shared<u64> {
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
+    }
+}
+
+/// Copies a value word by word, by the largest words that its alignment allows.
+///
+/// # Safety
+/// Both are valid, and aligned for `T`.
+#[inline(always)]
+unsafe fn copy<T>(from: *const T, to: *mut T) {
+    macro_rules! copy {
+        ($word:ty) => {
+            for word in 0..size_of::<T>() / size_of::<$word>() {
+                // SAFETY: as of this function, and inside the values.
+                unsafe {
+                    to.cast::<$word>()
+                        .add(word)
+                        .write_volatile(from.cast::<$word>().add(word).read_volatile())
+                };
+            }
+        };
+    }
+    if align_of::<T>() >= align_of::<u64>() {
+        copy!(u64);
+    } else if align_of::<T>() >= align_of::<u32>() {
+        copy!(u32);
+    } else {
+        copy!(u8);
     }
 }
 

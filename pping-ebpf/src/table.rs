@@ -1,31 +1,32 @@
 //! Lookup, insert and removal in the tables of [`pping_common::table`]. See docs/architecture.md, the flow table.
 
-use core::ptr;
-
+use aya_ebpf::maps::Stack;
 use pping_common::{
-    flow::{Flow, FlowKey},
-    table::{Bucket, Candidates, Entry, Slot, Table, WAYS},
+    flow::FlowKey,
+    table::{self, Bucket, Candidates, Numbers, Slot, Table, WAYS},
 };
 
 use crate::{
-    launder::{launder, launder_index, launder_ptr},
+    flow::FlowRef,
+    launder::{launder, launder_index},
     maps::{self, Flows, Occupant},
+    shared::{Shared, field},
     sync,
 };
-
-/// Words at the start of a flow that are not copied when it is inserted: its lock is there.
-const LOCK: usize = 1;
-
-/// A new flow. It is too large for the stack of a BPF program.
-static EMPTY_FLOW: Flow = Flow::EMPTY;
 
 /// The two candidate buckets of a key.
 #[inline(always)]
 pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
     let table = maps::table(A::FAMILY)?;
-    // SAFETY: a map value, valid for the program's run. The agent writes these before any program runs.
-    let (seed, buckets) = unsafe { ((*table).seed, (*table).buckets) };
+    // The agent writes these before any program runs.
+    let (seed, buckets) = (table.at(field!(Table, seed)).read(), table.at(field!(Table, buckets)).read());
     Some(Candidates::of(key, seed, buckets))
+}
+
+/// The tags of a bucket.
+#[inline(always)]
+fn tags(bucket: Shared<Bucket>) -> impl Iterator<Item = u32> {
+    bucket.at(field!(Bucket, tags)).iter().map(Shared::read)
 }
 
 /// Looks up a flow, and writes down its slot.
@@ -35,7 +36,7 @@ pub(crate) fn lookup<A: Flows>(
     candidates: &Candidates,
     slot: &mut Slot,
     occupant: &mut Occupant,
-) -> Option<*mut Entry> {
+) -> Option<FlowRef<A>> {
     lookup_in(key, candidates.first, candidates.tag, slot, occupant)
         .or_else(|| lookup_in(key, candidates.second, candidates.tag, slot, occupant))
 }
@@ -47,21 +48,14 @@ fn lookup_in<A: Flows>(
     tag: u32,
     slot: &mut Slot,
     occupant: &mut Occupant,
-) -> Option<*mut Entry> {
-    let bucket = A::index().get_ptr(number)?;
-    // SAFETY: a map value, valid for the program's run.
-    *slot = Slot::new(number, unsafe { &*bucket }.way(tag)?);
+) -> Option<FlowRef<A>> {
+    let bucket = A::bucket(number)?;
+    *slot = Slot::new(number, table::way(tags(bucket), tag)?);
     // Then the verifier follows what comes next once, not once per slot.
     launder(slot);
-    let way = launder_index(slot.way());
-    if way >= WAYS {
-        return None;
-    }
-    // SAFETY: as above.
-    let entry = unsafe { (&raw const (*bucket).entries).cast::<u32>().add(way).read() };
+    let entry = bucket.at(field!(Bucket, entries)).get(slot.way())?.read();
     *occupant = Occupant { tag, entry };
-    let entry = A::map().get_ptr_mut(occupant.entry)?;
-    has_key(entry, key).then_some(entry)
+    FlowRef::new(occupant.entry).filter(|flow| flow.has_key(key))
 }
 
 /// Looks up a flow and marks it as seen before this sweep, without writing down its slot.
@@ -70,47 +64,30 @@ pub(crate) fn lookup_and_touch<A: Flows>(
     key: &FlowKey<A>,
     candidates: &Candidates,
     sweep: u32,
-) -> Option<*mut Entry> {
+) -> Option<FlowRef<A>> {
     lookup_and_touch_in(key, candidates.first, candidates.tag, sweep)
         .or_else(|| lookup_and_touch_in(key, candidates.second, candidates.tag, sweep))
 }
 
 #[inline(always)]
-fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<*mut Entry> {
-    let bucket = A::index().get_ptr_mut(number)?;
-    // SAFETY: a map value, valid for the program's run.
-    let entry = unsafe {
-        let way = (*bucket).way(tag)?;
-        // Before the key is compared, so that the verifier need not distinguish the slots afterwards. A wrong flow that has the
-        // same tag by chance expires a little later.
-        touch_at(bucket, way, sweep);
-        (*bucket).entries[way]
-    };
-    let entry = A::map().get_ptr_mut(entry)?;
-    has_key(entry, key).then_some(entry)
-}
-
-/// Whether an entry has this key.
-#[inline(always)]
-pub(crate) fn has_key<A: Flows>(entry: *const Entry, key: &FlowKey<A>) -> bool {
-    // SAFETY: a map value, valid for the program's run. A key that another CPU writes just now is not the one, or soon will be.
-    key.is_in(unsafe { &(*launder_ptr(entry)).key })
-}
-
-/// The key of a flow.
-#[inline(always)]
-pub(crate) fn key_of<A>(entry: *const Entry) -> *const FlowKey<A> {
-    const { assert!(size_of::<FlowKey<A>>() <= size_of::<[u64; 5]>() && align_of::<FlowKey<A>>() <= 8) };
-    entry.cast()
+fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep: u32) -> Option<FlowRef<A>> {
+    let bucket = A::bucket(number)?;
+    let entries = bucket.at(field!(Bucket, entries));
+    let seen = bucket.at(field!(Bucket, seen));
+    let (_, (seen, entry)) =
+        tags(bucket).zip(seen.iter().zip(entries.iter())).find(|&(other, _)| other == tag)?;
+    // Before the key is compared, so that the verifier need not distinguish the slots afterwards. A wrong flow that has the
+    // same tag by chance expires a little later.
+    seen.update(sweep as u16);
+    FlowRef::new(entry.read()).filter(|flow| flow.has_key(key))
 }
 
 /// The outcome of an insertion.
-#[derive(Clone, Copy)]
-pub(crate) enum Inserted {
+pub(crate) enum Inserted<A: Flows> {
     /// The flow is new.
-    New(*mut Entry),
+    New(FlowRef<A>),
     /// Another CPU has just inserted the flow.
-    Existing(*mut Entry),
+    Existing(FlowRef<A>),
     /// The table is full.
     Full,
     /// Other CPUs hold the locks.
@@ -125,30 +102,26 @@ pub(crate) fn insert<A: Flows>(
     slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
-) -> Inserted {
-    let (Some(table), Some(first), Some(second)) = (
-        maps::table(A::FAMILY),
-        A::index().get_ptr_mut(candidates.first),
-        A::index().get_ptr_mut(candidates.second),
-    ) else {
+) -> Inserted<A> {
+    let (Some(table), Some(first), Some(second)) =
+        (maps::table(A::FAMILY), A::bucket(candidates.first), A::bucket(candidates.second))
+    else {
         return Inserted::Full;
     };
-    // SAFETY: map values, valid for the program's run.
-    let (flows, max_flows, first_busy, second_busy) =
-        unsafe { ((*table).flows, (*table).max_flows, &raw mut (*first).busy, &raw mut (*second).busy) };
-    if flows >= max_flows {
+    let flows = table.at(field!(Table, flows));
+    if flows.read() >= table.at(field!(Table, entries.max)).read() {
         return Inserted::Full;
     }
+    let (first_busy, second_busy) = (first.at(field!(Bucket, busy)), second.at(field!(Bucket, busy)));
     if !sync::lock_rare(first_busy) {
         return Inserted::Contended;
     }
-    // SAFETY: as above.
-    let (first_bucket, second_bucket) = unsafe { (&*first, &*second) };
     // The other bucket is emptier.
-    let is_second = second_bucket.taken() < first_bucket.taken();
-    let made = if let Some(entry) = lookup(key, candidates, slot, occupant) {
-        Inserted::Existing(entry)
-    } else if first_bucket.way(candidates.tag).is_some() || second_bucket.way(candidates.tag).is_some() {
+    let is_second = table::taken(tags(second)) < table::taken(tags(first));
+    let has_tag = |bucket| table::way(tags(bucket), candidates.tag).is_some();
+    let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
+        Inserted::Existing(flow)
+    } else if has_tag(first) || has_tag(second) {
         // One in four thousand million: the two could not be distinguished.
         Inserted::Full
     } else if is_second && !sync::lock_rare(second_busy) {
@@ -165,8 +138,7 @@ pub(crate) fn insert<A: Flows>(
     };
     sync::unlock(first_busy);
     if let Inserted::New(_) = made {
-        // SAFETY: as above.
-        sync::add_32(unsafe { &raw mut (*table).flows }, 1);
+        sync::add_32(flows, 1);
     }
     made
 }
@@ -175,115 +147,89 @@ pub(crate) fn insert<A: Flows>(
 #[inline(always)]
 fn fill<A: Flows>(
     key: &FlowKey<A>,
-    table: *mut Table,
-    bucket: *mut Bucket,
+    table: Shared<Table>,
+    bucket: Shared<Bucket>,
     number: u32,
     slot: &mut Slot,
     occupant: &mut Occupant,
     seen: u32,
-) -> Inserted {
-    // SAFETY: a map value, valid for the program's run.
-    let Some(way) = unsafe { &*bucket }.way(0) else { return Inserted::Full };
+) -> Inserted<A> {
+    let Some(way) = table::way(tags(bucket), 0) else { return Inserted::Full };
     *slot = Slot::new(number, way);
-    let Some(free) = allocate::<A>(table) else { return Inserted::Contended };
+    let Some(free) = take(A::free(), table.at(field!(Table, entries))) else { return Inserted::Contended };
     occupant.entry = free;
     launder(occupant);
     launder(slot);
-    let way = launder_index(slot.way());
-    let Some(entry) = A::map().get_ptr_mut(occupant.entry).filter(|_| way < WAYS) else {
+    let way = slot.way();
+    let (Some(flow), Some(seen_at), Some(entry_at), Some(tag_at)) = (
+        FlowRef::<A>::new(occupant.entry),
+        bucket.at(field!(Bucket, seen)).get(way),
+        bucket.at(field!(Bucket, entries)).get(way),
+        bucket.at(field!(Bucket, tags)).get(way),
+    ) else {
         return Inserted::Full;
     };
-    // SAFETY: a map value, valid for the program's run.
-    let busy = unsafe { &raw mut (*entry).flow.busy };
     // Another CPU may still use the flow that had this entry.
-    if !sync::lock_rare(busy) {
-        release::<A>(occupant.entry);
+    if !flow.renew(key) {
+        give(A::free(), occupant.entry);
         return Inserted::Contended;
     }
-    // SAFETY: as above, and with the lock held other CPUs only count there.
-    unsafe {
-        entry.cast::<FlowKey<A>>().write(*key);
-        let (from, to) = ((&raw const EMPTY_FLOW).cast::<u64>(), (&raw mut (*entry).flow).cast::<u64>());
-        ptr::copy_nonoverlapping(from.add(LOCK), to.add(LOCK), size_of::<Flow>() / size_of::<u64>() - LOCK);
-        (*entry).flow.contended = 0;
-    }
-    sync::unlock(busy);
-    // SAFETY: as above; the lock of the bucket is held.
-    unsafe {
-        (&raw mut (*bucket).seen).cast::<u16>().add(way).write(seen as u16);
-        (&raw mut (*bucket).entries).cast::<u32>().add(way).write(occupant.entry);
-        sync::publish((&raw mut (*bucket).tags).cast::<u32>().add(way), occupant.tag);
-    }
-    Inserted::New(entry)
+    // The lock of the bucket is held.
+    seen_at.write(seen as u16);
+    entry_at.write(occupant.entry);
+    sync::publish(tag_at, occupant.tag);
+    Inserted::New(flow)
 }
 
-/// A free entry: the last one given back, or else one that was never used. `None` if there is none, or another CPU holds the
+/// A free number: the last one given back, or else one that was never used. `None` if there is none, or another CPU holds the
 /// stack.
 #[inline(always)]
-fn allocate<A: Flows>(table: *mut Table) -> Option<u32> {
-    if let Ok(Some(entry)) = A::free().pop() {
-        return Some(entry);
+pub(crate) fn take(free: &Stack<u32>, numbers: Shared<Numbers>) -> Option<u32> {
+    if let Ok(Some(number)) = free.pop() {
+        return Some(number);
     }
-    // SAFETY: a map value, valid for the program's run.
-    let (busy, used) = unsafe { (&raw mut (*table).busy, &raw mut (*table).used) };
-    if !sync::lock_rare(busy) {
+    let (busy, used) = (numbers.at(field!(Numbers, busy)), numbers.at(field!(Numbers, used)));
+    let max = numbers.at(field!(Numbers, max)).read();
+    if used.read() >= max || !sync::lock_rare(busy) {
         return None;
     }
-    // SAFETY: as above; the lock is held.
-    let entry = unsafe {
-        let entry = used.read_volatile();
-        let is_there = entry < (*table).max_flows;
-        used.write_volatile(entry + u32::from(is_there));
-        is_there.then_some(entry)
-    };
+    let number = used.read();
+    let is_there = number < max;
+    used.write(number + u32::from(is_there));
     sync::unlock(busy);
-    entry
+    is_there.then_some(number)
 }
 
-/// Gives an entry back.
+/// Gives a number back.
 #[inline(always)]
-fn release<A: Flows>(entry: u32) {
-    // The stack has room for all entries, so this fails only if other CPUs hold it too long. Then the entry is lost.
-    let _ = A::free().push(&entry, 0);
+pub(crate) fn give(free: &Stack<u32>, number: u32) {
+    // The stack has room for all, so this fails only if other CPUs hold it too long. Then the number is lost.
+    let _ = free.push(&number, 0);
 }
 
 /// Marks the flow in a slot as seen before this sweep.
 #[inline(always)]
 pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
-    let Some(bucket) = A::index().get_ptr_mut(slot.bucket()) else { return };
-    let way = launder_index(slot.way());
-    if way < WAYS {
-        // SAFETY: a map value, valid for the program's run, and one of its slots.
-        unsafe { touch_at(bucket, way, sweep) };
-    }
-}
-
-/// # Safety
-/// The bucket is valid, and has such a slot.
-#[inline(always)]
-unsafe fn touch_at(bucket: *mut Bucket, way: usize, sweep: u32) {
-    // SAFETY: as of this function. Written only when it changes, which leaves the cache line alone.
-    unsafe {
-        let seen = (&raw mut (*bucket).seen).cast::<u16>().add(way);
-        if *seen != sweep as u16 {
-            *seen = sweep as u16;
-        }
+    if let Some(seen) =
+        A::bucket(slot.bucket()).and_then(|bucket| bucket.at(field!(Bucket, seen)).get(slot.way()))
+    {
+        seen.update(sweep as u16);
     }
 }
 
 /// The occupant of a slot, and the sweep before which its last packet came, modulo 2^16.
 #[inline(always)]
 pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
-    let bucket = A::index().get_ptr(slot.bucket())?;
+    let bucket = A::bucket(slot.bucket())?;
     let way = launder_index(slot.way());
-    // SAFETY: a map value, valid for the program's run.
-    (way < WAYS).then(|| unsafe {
-        let occupant = Occupant {
-            tag: (&raw const (*bucket).tags).cast::<u32>().add(way).read_volatile(),
-            entry: (&raw const (*bucket).entries).cast::<u32>().add(way).read_volatile(),
-        };
-        (occupant, (&raw const (*bucket).seen).cast::<u16>().add(way).read_volatile())
-    })
+    if way >= WAYS {
+        return None;
+    }
+    let occupant = Occupant {
+        tag: bucket.at(field!(Bucket, tags)).get(way)?.read(),
+        entry: bucket.at(field!(Bucket, entries)).get(way)?.read(),
+    };
+    Some((occupant, bucket.at(field!(Bucket, seen)).get(way)?.read()))
 }
 
 /// Whether a slot still has this occupant.
@@ -292,12 +238,11 @@ pub(crate) fn is_present<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
     peek::<A>(slot).is_some_and(|(there, _)| there == occupant)
 }
 
-/// Locks the bucket of a slot until [`unlock`], if the slot still has this occupant. `None` if not, or if other CPUs hold the lock.
+/// Locks the bucket of a slot until [`unlock`] or [`remove`], if the slot still has this occupant. `None` if not, or if other CPUs hold the lock.
 #[inline(always)]
-pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Bucket> {
-    let bucket = A::index().get_ptr_mut(slot.bucket())?;
-    // SAFETY: a map value, valid for the program's run.
-    let busy = unsafe { &raw mut (*bucket).busy };
+pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<Shared<Bucket>> {
+    let bucket = A::bucket(slot.bucket())?;
+    let busy = bucket.at(field!(Bucket, busy));
     if !sync::lock_rare(busy) {
         return None;
     }
@@ -308,21 +253,25 @@ pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<*mut Buck
     None
 }
 
-/// Unlocks a bucket, and removes the occupant of the slot unless it `stays`.
+/// Unlocks a bucket.
 #[inline(always)]
-pub(crate) fn unlock<A: Flows>(slot: Slot, occupant: Occupant, bucket: *mut Bucket, stays: bool) {
-    let way = launder_index(slot.way());
-    if !stays && way < WAYS {
-        // SAFETY: a map value, valid for the program's run, of which the lock is held.
-        unsafe { (&raw mut (*bucket).tags).cast::<u32>().add(way).write_volatile(0) };
+pub(crate) fn unlock(bucket: Shared<Bucket>) {
+    sync::unlock(bucket.at(field!(Bucket, busy)));
+}
+
+/// Removes the occupant of a slot, a flow, and unlocks its bucket.
+#[inline(always)]
+pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bucket>, flow: FlowRef<A>) {
+    if let Some(tag) = bucket.at(field!(Bucket, tags)).get(slot.way()) {
+        tag.write(0);
     }
-    // SAFETY: as above.
-    sync::unlock(unsafe { &raw mut (*bucket).busy });
-    if let Some(table) = maps::table(A::FAMILY)
-        && !stays
-    {
-        release::<A>(occupant.entry);
-        // SAFETY: a map value, valid for the program's run.
-        sync::add_32(unsafe { &raw mut (*table).flows }, 1_u32.wrapping_neg());
+    unlock(bucket);
+    // A CPU that has the lock may still record something: then what is pending stays until the number is taken again.
+    if let Some(mut guard) = flow.lock_rare() {
+        guard.release_pending();
+    }
+    if let Some(table) = maps::table(A::FAMILY) {
+        give(A::free(), occupant.entry);
+        sync::add_32(table.at(field!(Table, flows)), 1_u32.wrapping_neg());
     }
 }

@@ -2,11 +2,11 @@
 
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
-    abi::{Counters, Direction, FlowState, SeriesSelector},
-    flow::{Endpoint, Flow, FlowKey, Noted, Reason},
-    parse::{Family, Frame, Transport, Untracked},
+    abi::{Counters, Direction, SeriesSelector},
+    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance, Noted, Reason},
+    parse::{Datagram, Family, Frame, Transport, Untracked},
     rtt::{Effect, Method, Pass, is_newer},
-    table::{Candidates, Entry},
+    table::Candidates,
 };
 
 use crate::{
@@ -14,9 +14,11 @@ use crate::{
     bounds::within,
     config,
     emit::{self, Context},
-    launder::{launder, launder_ptr},
+    flow::{self, Counted, FlowGuard, FlowRef},
+    launder::launder,
     maps::{self, Flows, RecentFlow, Scratch},
-    sync::{self, Atomic},
+    shared::field,
+    sync,
     table::{self, Inserted},
 };
 
@@ -31,27 +33,23 @@ pub(crate) fn track<A: Flows>(
 ) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
     let Some(candidates) = table::candidates(&key) else { return Ok(None) };
-    let entry = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
-        Some(entry) => entry,
+    let flow = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
+        Some(flow) => flow,
         None => match begin(counters, &key, &candidates, scratch)? {
-            Some(entry) => entry,
+            Some(flow) => flow,
             None => return Ok(None),
         },
     };
     launder(scratch);
     table::touch::<A>(scratch.slot, maps::sweeps());
-    // SAFETY: a map value, valid for the program's run.
-    let flow = unsafe { &raw mut (*entry).flow };
-    scratch.noted = count(flow, from, direction, &scratch.frame, counters);
+    let (glance, noted) = count(flow, from, direction, &scratch.frame, counters);
+    (scratch.glance, scratch.noted) = (glance, noted);
     launder(scratch);
-    let transport = &scratch.frame.transport;
-    // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so
-    // that a value read here was never in it; what follows from a stale one is looked at again below.
-    scratch.effect = unsafe { &*flow }.effect(from, transport, &scratch.noted, config::rules());
+    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, &scratch.noted);
     launder(scratch);
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.effect == Effect::Nothing
-        || is_rate_limited(flow, from, scratch.effect, &scratch.frame.transport, is_present);
+        || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
     // RST and FIN of a flow that lost its timestamps still close it.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked[Untracked::NoTimestamp as usize] += 1;
@@ -70,17 +68,17 @@ fn begin<A: Flows>(
     key: &FlowKey<A>,
     candidates: &Candidates,
     scratch: &mut Scratch,
-) -> Result<Option<*mut Entry>, Untracked> {
+) -> Result<Option<FlowRef<A>>, Untracked> {
     if config::excludes()
         && (maps::is_excluded(key.low.to_address()) || maps::is_excluded(key.high.to_address()))
     {
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let entry = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps())
+    let flow = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps())
     {
-        Inserted::New(entry) => entry,
-        Inserted::Existing(entry) => return Ok(Some(entry)),
+        Inserted::New(flow) => flow,
+        Inserted::Existing(flow) => return Ok(Some(flow)),
         Inserted::Full => return Err(Untracked::MapFull),
         Inserted::Contended => {
             counters.contended += 1;
@@ -88,15 +86,16 @@ fn begin<A: Flows>(
         }
     };
     counters.entries_made[A::FAMILY as usize] += 1;
-    let local = Flow::local_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
-    // SAFETY: a map value, valid for the program's run.
-    unsafe { (*entry).flow.local = local };
+    let facts = Facts::of_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
+    if let Some(cold) = flow.cold() {
+        cold.at(field!(Cold, locked.facts)).write(facts);
+    }
     evict_unanswered::<A>(
         counters,
-        RecentFlow { slot: scratch.slot, occupant: scratch.occupant },
+        RecentFlow { slot: scratch.slot, tag: scratch.occupant.tag },
         &mut scratch.recent[A::FAMILY as usize],
     );
-    Ok(Some(entry))
+    Ok(Some(flow))
 }
 
 /// Puts a new flow into this CPU's ring of recent flows, and evicts the oldest in it if it is still unanswered.
@@ -104,55 +103,66 @@ fn begin<A: Flows>(
 fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position: &mut u32) {
     *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
     launder(position);
-    let Some(oldest) = A::recent().get_ptr_mut(*position) else { return };
+    let Some(oldest) = A::recent(*position) else { return };
     // SAFETY: a map value of this CPU's own, valid for the program's run.
-    let old = unsafe { oldest.read() };
-    // SAFETY: as above.
-    unsafe { oldest.write(new) };
+    let old = unsafe { oldest.replace(new) };
+    if old.tag == 0 || old.slot == new.slot {
+        return;
+    }
     // It may be gone by now, and another flow in its slot.
-    if old.occupant.tag == 0 || old.slot == new.slot || !table::is_present::<A>(old.slot, old.occupant) {
+    let Some((occupant, _)) = table::peek::<A>(old.slot).filter(|(there, _)| there.tag == old.tag) else {
+        return;
+    };
+    let Some(flow) = FlowRef::<A>::new(occupant.entry) else { return };
+    if !flow.is_unanswered() {
         return;
     }
-    let Some(entry) = A::map().get_ptr_mut(old.occupant.entry) else { return };
-    // SAFETY: as above. Other CPUs may write to it meanwhile, but not so that a value read here was never in it.
-    if !unsafe { &(*entry).flow }.is_unanswered() {
-        return;
-    }
-    if let Some(bucket) = table::lock::<A>(old.slot, old.occupant) {
-        table::unlock::<A>(old.slot, old.occupant, bucket, false);
+    if let Some(bucket) = table::lock::<A>(old.slot, occupant) {
+        table::remove(old.slot, occupant, bucket, flow);
         counters.entries_deleted[A::FAMILY as usize] += 1;
         counters.evicted += 1;
     }
 }
 
-/// Counts a packet to its flow, and says what it means for that.
+/// Counts a packet to its flow. Returns what it found there, and what the packet means for that.
 #[inline(always)]
-pub(crate) fn count(
-    flow: *mut Flow,
+pub(crate) fn count<A: Flows>(
+    flow: FlowRef<A>,
     from: Endpoint,
     direction: Direction,
     frame: &Frame,
     counters: &mut Counters,
-) -> Noted {
-    // SAFETY: a map value, valid for the program's run.
-    let sender = unsafe {
-        match from {
-            Endpoint::Low => &raw mut (*flow).low,
-            Endpoint::High => &raw mut (*flow).high,
-        }
-    };
-    // SAFETY: as above. What this reads and writes is for counting only, atomically where a sum must not lose anything;
-    // the rest says itself what several CPUs do to it.
-    let sender = unsafe { &mut *sender };
-    let segments = counters.segments(direction);
-    sender.count::<Atomic>(&frame.transport, frame.traffic_class, direction as u8, segments)
+) -> (Glance, Noted) {
+    let glance = flow.glance(from);
+    let mut counted = Counted { flow, from };
+    let noted = flows::count(&mut counted, &glance, &frame.transport, frame.traffic_class, direction as u8);
+    // Within one branch: the verifier would follow what comes between two for each outcome of the first.
+    if noted.is_retransmission || noted.is_reordered {
+        let (retransmissions, reordered) = counters.segments(direction);
+        *retransmissions += u64::from(noted.is_retransmission);
+        *reordered += u64::from(noted.is_reordered);
+    }
+    (glance, noted)
+}
+
+/// The possible effect of a packet on its flow.
+#[inline(always)]
+pub(crate) fn effect<A: Flows>(
+    flow: FlowRef<A>,
+    glance: &Glance,
+    from: Endpoint,
+    transport: &Transport,
+    noted: &Noted,
+) -> Effect {
+    glance.effect(from, transport, noted, config::rules(), |endpoint| flow.waiting(endpoint))
 }
 
 /// True if the rate limit forbids recording this packet, so that the locked step can be skipped: most packets with a new `TSval`.
 /// Takes no lock, and a clock that is cheap but coarse. `is_present` says whether the flow still is where it was found.
 #[inline(always)]
-pub(crate) fn is_rate_limited(
-    flow: *mut Flow,
+pub(crate) fn is_rate_limited<A: Flows>(
+    flow: FlowRef<A>,
+    glance: &Glance,
     from: Endpoint,
     effect: Effect,
     transport: &Transport,
@@ -165,15 +175,9 @@ pub(crate) fn is_rate_limited(
     if !sync::HAS_REPLACE || rules.methods.has_both() || effect == Effect::Anything {
         return false;
     }
-    let end = if rules.rate_limit > LATE {
-        // SAFETY: this helper only reads a clock (Linux 5.11).
-        unsafe { bpf_ktime_get_coarse_ns() + LATE }
-    } else {
-        u64::MAX
-    };
-    // SAFETY: a map value, valid for the program's run. Other CPUs may write to it meanwhile, but not so that a value read
-    // here was never in it.
-    if !unsafe { &*flow }.is_rate_limited(from, transport, end, rules) {
+    // SAFETY: this helper only reads a clock (Linux 5.11).
+    let end = (rules.rate_limit > LATE).then(|| unsafe { bpf_ktime_get_coarse_ns() } + LATE);
+    if !glance.is_rate_limited(transport, end, rules) {
         return false;
     }
     effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)
@@ -181,23 +185,22 @@ pub(crate) fn is_rate_limited(
 
 /// Replaces the newest `TSval` of a direction; `false` when another CPU is in the way.
 #[inline(always)]
-fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce() -> bool) -> bool {
-    // SAFETY: a map value, valid for the program's run; raw pointers only, since other CPUs may write too.
-    unsafe {
-        let newest = match from {
-            Endpoint::Low => &raw mut (*flow).low.newest_tsval,
-            Endpoint::High => &raw mut (*flow).high.newest_tsval,
-        };
-        let known = newest.read_volatile();
-        // If the flow is there now, `known` was its own, and not that of another flow in its slot.
-        if !is_present() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
-            return false;
-        }
-        // A CPU with the lock may have read the one before, and write another one. Then the next CPU with the lock learns that
-        // a packet went by unseen.
-        if (&raw const (*flow).busy).read_volatile() != 0 || is_newer(tsval, newest.read_volatile()) {
-            (*flow).contended = 1;
-        }
+fn advance<A: Flows>(
+    flow: FlowRef<A>,
+    from: Endpoint,
+    tsval: u32,
+    is_present: impl FnOnce() -> bool,
+) -> bool {
+    let newest = flow.newest_tsval(from);
+    let known = newest.read();
+    // If the flow is there now, `known` was its own, and not that of another flow in its slot.
+    if !is_present() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
+        return false;
+    }
+    // A CPU with the lock may have read the one before, and write another one. Then the next CPU with the lock learns that
+    // a packet went by unseen.
+    if flow.is_busy() || is_newer(tsval, newest.read()) {
+        flow.set_contended();
     }
     true
 }
@@ -211,36 +214,36 @@ pub(crate) fn step<A: Flows>(
     scratch: &mut Scratch,
 ) {
     let from = scratch.from;
-    let Some(entry) = A::map().get_ptr_mut(scratch.occupant.entry) else { return };
-    // SAFETY: a map value, valid for the program's run.
-    let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
-    if !sync::lock(busy) {
+    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
+    let Some(mut guard) = flow.lock() else {
         counters.contended += 1;
-        // SAFETY: as above. The next CPU with the lock learns from this that a packet went by unseen.
-        unsafe { (*flow).contended = 1 };
+        // The next CPU with the lock learns from this that a packet went by unseen.
+        flow.set_contended();
         return;
-    }
+    };
     // Another flow may have taken the slot.
     if !table::is_present::<A>(scratch.slot, scratch.occupant) {
-        sync::unlock(busy);
+        drop(guard);
         counters.contended += 1;
         return;
     }
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    // SAFETY: the lock is held, so no other CPU changes what `step` does.
-    let flow_ref = unsafe { &mut *flow };
-    scratch.changes = flow_ref.follow(from, &scratch.frame.transport, now);
+    let is_udp = scratch.frame.transport.number() == Datagram::NUMBER;
+    guard.copy_to(&mut scratch.copies, is_udp);
     launder(scratch);
-    measure(flow, from, now, Pass::First, scratch);
+    scratch.changes = guard.view(&mut scratch.copies).follow(from, &scratch.frame.transport, now);
+    launder(scratch);
+    measure(&mut guard, from, now, Pass::First, counters, scratch);
     if config::rules().methods.has_both() {
-        measure(flow, from, now, Pass::Second, scratch);
+        measure(&mut guard, from, now, Pass::Second, counters, scratch);
     }
+    guard.copy_from(&scratch.copies, is_udp);
+    launder(scratch);
     // What the record has of the flow, before another CPU can change it.
-    // SAFETY: as above.
-    scratch.state = FlowState::of(unsafe { &*flow }, from.other());
+    scratch.state = guard.state(from.other());
     // Reporting takes longer than all the rest, so the lock is given back first.
-    sync::unlock(busy);
+    drop(guard);
     launder(scratch);
 
     counters.pending_full += u64::from(scratch.measured.pending_full);
@@ -270,24 +273,35 @@ pub(crate) fn step<A: Flows>(
 
 /// Measures by the packet, in steps that are verified one after the other.
 #[inline(always)]
-fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut Scratch) {
+fn measure<A: Flows>(
+    guard: &mut FlowGuard<A>,
+    from: Endpoint,
+    now: u64,
+    pass: Pass,
+    counters: &mut Counters,
+    scratch: &mut Scratch,
+) {
     let rules = config::rules();
-    let flow = launder_ptr(flow).cast_mut();
-    // SAFETY: a map value, valid for the program's run, of which the lock is held.
-    let flow_ref = unsafe { &mut *flow };
-    flow_ref.plan(from, &scratch.frame.transport, &scratch.noted, now, rules, pass, &mut scratch.plan);
+    let transport = &scratch.frame.transport;
+    guard.view(&mut scratch.copies).plan(
+        from,
+        transport,
+        &scratch.noted,
+        now,
+        rules,
+        pass,
+        &mut scratch.plan,
+    );
     launder(scratch);
-    let flow = launder_ptr(flow).cast_mut();
-    // SAFETY: as above.
-    let flow_ref = unsafe { &mut *flow };
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.find(from, now, rules, pass, &mut scratch.plan, measured);
+    guard.view(&mut scratch.copies).find(from, now, rules, pass, &mut scratch.plan, measured);
     launder(scratch);
-    let flow = launder_ptr(flow).cast_mut();
-    // SAFETY: as above.
-    let flow_ref = unsafe { &mut *flow };
+    if scratch.plan.records() && !guard.ensure_pending() {
+        counters.no_pending += 1;
+    }
+    launder(scratch);
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
-    flow_ref.record(from, now, rules, pass, &scratch.plan, measured);
+    guard.view(&mut scratch.copies).record(from, now, rules, pass, &scratch.plan, measured);
     launder(scratch);
 }
 
@@ -298,7 +312,7 @@ fn report<A: Flows>(
     interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-    flow: *mut Flow,
+    flow: FlowRef<A>,
     from: Endpoint,
     now: u64,
 ) {
@@ -317,16 +331,17 @@ fn report<A: Flows>(
 
 /// Adds the sample of a packet that `from` sent to the series of what it echoes.
 #[inline(always)]
-fn aggregate(
+fn aggregate<A: Flows>(
     direction: Direction,
     interface_id: u16,
     counters: &mut Counters,
     scratch: &mut Scratch,
-    flow: *mut Flow,
+    flow: FlowRef<A>,
     from: Endpoint,
 ) {
     let method = scratch.measured.sample.method;
     let selector = SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame);
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, from.other(), &selector, counters, &mut scratch.target, rtt);
+    let Some(cold) = flow.cold() else { return };
+    aggregate::sample(flow::series(cold, from.other()), &selector, counters, &mut scratch.target, rtt);
 }

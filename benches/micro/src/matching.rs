@@ -44,13 +44,7 @@ impl Conversation {
     /// Handles a packet as replay does once it has found the flow.
     #[inline]
     fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
-        let direction = match from {
-            Endpoint::Low => &mut self.flow.low,
-            Endpoint::High => &mut self.flow.high,
-        };
-        let noted = direction.note(transport, 0, Direction::Ingress as u8);
-        direction.packets += 1;
-        direction.bytes += u64::from(transport.payload());
+        let noted = self.flow.count(from, transport, 0, Direction::Ingress as u8);
         if self.flow.effect(from, transport, &noted, &self.rules) == Effect::Nothing {
             return None;
         }

@@ -106,6 +106,8 @@ counters! {
     entries_deleted: [u64; 2],
     /// Identifiers not recorded since all slots of the flow direction were taken.
     pending_full: u64,
+    /// Identifiers not recorded since the pool of what is pending had no entry for their flow.
+    no_pending: u64,
     /// Packets not matched since another CPU was busy with their flow.
     contended: u64,
     /// TCP segments retransmitted, of flows that are followed, by [`Direction`].
@@ -149,9 +151,9 @@ impl Counters {
 }
 
 const _: () = {
-    assert!(size_of::<Counters>() == 8 * 124);
+    assert!(size_of::<Counters>() == 8 * 125);
     assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
-    assert!(core::mem::offset_of!(Counters, lost) == 8 * 120);
+    assert!(core::mem::offset_of!(Counters, lost) == 8 * 121);
 };
 
 #[cfg(test)]

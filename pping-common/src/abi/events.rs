@@ -1,7 +1,7 @@
 //! Events on the ring buffer. Each begins with its kind.
 
 use crate::{
-    flow::{FlowDirection, Reason},
+    flow::Reason,
     layout::layout,
     method::Method,
     parse::{Direction, Protocol, Vlan},
@@ -266,20 +266,6 @@ layout!(EndEvent { kind, reason, reserved, began, ended, endpoints, sent, receiv
 impl EndEvent {
     /// In place of a [`Reason`]: the flow was open when pping stopped.
     pub const STILL_OPEN: u8 = u8::MAX;
-}
-
-impl From<&FlowDirection> for Volume {
-    #[inline(always)]
-    fn from(direction: &FlowDirection) -> Self {
-        Self {
-            packets: direction.packets,
-            bytes: direction.bytes,
-            retransmissions: direction.retransmissions,
-            ce_packets: direction.ce_packets,
-            reordered: direction.reordered,
-            reserved: 0,
-        }
-    }
 }
 
 /// Numbers back to names; `None` for a number that has none.

@@ -8,14 +8,15 @@ use super::{
     ledger::LedgerEntry,
 };
 use crate::{
-    flow::FlowKey,
+    flow::{Cold, HotEntry, Lifecycle},
     group::{GroupKey, LabelKey},
     layout::{Layout, START, number, text},
     limits::{INTERFACE_TABLE, MAX_INTERFACES, RING_BYTES},
     method::Method,
     parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
+    rtt::{LegState, PendingEntry, TimestampOption, TsvalState},
     series::{Series, SeriesKey},
-    table::{Bucket, Entry, Table},
+    table::{Bucket, Table},
 };
 
 /// A map that is pinned.
@@ -32,17 +33,27 @@ const fn map<K: Layout, V: Layout>(name: &'static str, size: u32) -> PinnedMap {
 }
 
 /// The enums whose numbers stand in maps.
-type Names = (Direction, Method, (Protocol, Untracked, (Lost, EventKind, (FlowEventKind, TriggeredBy))));
+type Names = (
+    (Direction, Method, (Protocol, Untracked)),
+    (Lost, EventKind, (FlowEventKind, TriggeredBy)),
+    (Lifecycle, LegState, (TsvalState, TimestampOption)),
+);
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
 /// moment.
-pub const PINNED_MAPS: [PinnedMap; 21] = [
+pub const PINNED_MAPS: [PinnedMap; 27] = [
     map::<u32, Control>("CONTROL", 1),
     map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
     map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),
     map::<LabelKey, u32>("EXCLUDED", 0),
-    map::<u32, (FlowKey<Ipv4>, Entry)>("FLOWS_V4", 0),
-    map::<u32, (FlowKey<Ipv6>, Entry)>("FLOWS_V6", 0),
+    map::<u32, HotEntry<Ipv4>>("FLOWS_V4", 0),
+    map::<u32, HotEntry<Ipv6>>("FLOWS_V6", 0),
+    map::<u32, Cold>("COLD_V4", 0),
+    map::<u32, Cold>("COLD_V6", 0),
+    map::<u32, PendingEntry>("PENDING_V4", 0),
+    map::<u32, PendingEntry>("PENDING_V6", 0),
+    map::<(), u32>("FREE_PENDING_V4", 0),
+    map::<(), u32>("FREE_PENDING_V6", 0),
     map::<(), u32>("FREE_SERIES", 0),
     map::<(), u32>("FREE_V4", 0),
     map::<(), u32>("FREE_V6", 0),
@@ -94,11 +105,11 @@ mod tests {
     #[test]
     fn a_map_of_other_types_or_another_size_has_another_layout() {
         let layouts = [
-            map::<u32, Entry>("", 0).layout,
+            map::<u32, Cold>("", 0).layout,
             map::<u32, Bucket>("", 0).layout,
-            map::<u8, Entry>("", 0).layout,
-            map::<u32, Entry>("", 1).layout,
-            map::<Entry, u32>("", 0).layout,
+            map::<u8, Cold>("", 0).layout,
+            map::<u32, Cold>("", 1).layout,
+            map::<Cold, u32>("", 0).layout,
         ];
         assert_eq!(layouts.iter().collect::<HashSet<_>>().len(), layouts.len());
     }

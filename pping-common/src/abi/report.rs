@@ -2,7 +2,7 @@
 
 use super::{EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume};
 use crate::{
-    flow::{Address, Changes, Endpoint, Flow, FlowKey, Lifecycle, Reason},
+    flow::{Address, Changes, Endpoint, Events, FlowKey, Hot, Lifecycle, Locked, Reason, Sent},
     parse::{Datagram, Frame, Kind, Protocol, Segment},
     rtt::Sample,
 };
@@ -62,13 +62,12 @@ pub struct FlowState {
 }
 
 impl FlowState {
-    /// That of a flow, for a sample of what `timed` sent.
+    /// That of a flow, by the lowest and the smoothed RTT, ns, of what the timed endpoint sends, and by what it and the other one sent.
     #[inline(always)]
-    pub fn of(flow: &Flow, timed: Endpoint) -> Self {
-        let (sent, received) = flow.both(timed);
+    pub fn of((min_rtt, smoothed_rtt): (u64, u64), sent: Sent, received: Sent) -> Self {
         Self {
-            min_rtt: sent.rtt.min,
-            smoothed_rtt: sent.rtt.smoothed,
+            min_rtt,
+            smoothed_rtt,
             sent_packets: sent.packets,
             sent_bytes: sent.bytes,
             rec_packets: received.packets,
@@ -150,10 +149,10 @@ impl FlowEvent {
 
     /// Reports each direction of an expired flow that is still open.
     #[inline(always)]
-    pub fn timeouts<A: Address>(key: &FlowKey<A>, flow: &Flow, now: u64, reporter: &mut impl FlowReporter) {
+    pub fn timeouts<A: Address>(key: &FlowKey<A>, hot: &Hot, now: u64, reporter: &mut impl FlowReporter) {
         let (kind, by) = (FlowEventKind::Closing, TriggeredBy::GarbageCollection);
         for timed in [Endpoint::Low, Endpoint::High] {
-            if flow.direction(timed).lifecycle == Lifecycle::Open {
+            if hot.state(timed).lifecycle() == Lifecycle::Open {
                 reporter.report(|| Self::new(kind, Reason::Timeout, by, now, Endpoints::of_flow(key, timed)));
             }
         }
@@ -180,15 +179,21 @@ impl FlowEvent {
 }
 
 impl EndEvent {
-    /// The end of a flow whose last packet came at `last_packet`. One that did not close ends by `reason`.
+    /// The end of a flow whose last packet came at `last_packet`. One that did not close ends by `reason`. `volumes` are those of the
+    /// low endpoint and of the high one.
     #[inline(always)]
-    pub fn new<A: Address>(key: &FlowKey<A>, flow: &Flow, last_packet: u64, reason: u8) -> Self {
-        let (reason, ended) = match flow.closed_at {
-            0 => (reason, last_packet),
-            closed_at => (flow.closed_by as u8, closed_at),
+    pub fn new<A: Address>(
+        key: &FlowKey<A>,
+        locked: &Locked,
+        [low, high]: &[Volume; 2],
+        last_packet: u64,
+        reason: u8,
+    ) -> Self {
+        let (reason, ended) = match locked.closed_at() {
+            None => (reason, last_packet),
+            Some(closed_at) => (locked.closed_by as u8, closed_at),
         };
-        let (first, began) = flow.beginning();
-        let (sent, received) = flow.both(first);
+        let (first, began) = locked.beginning();
         Self {
             kind: EventKind::End as u8,
             reason,
@@ -196,8 +201,25 @@ impl EndEvent {
             began,
             ended,
             endpoints: Endpoints::of_flow(key, first),
-            sent: Volume::from(sent),
-            received: Volume::from(received),
+            sent: *first.pick(low, high),
+            received: *first.pick(high, low),
+        }
+    }
+}
+
+impl Volume {
+    /// That of an endpoint that sent so much, and to which this happened. `has_segments` says whether it sent TCP segments.
+    #[inline(always)]
+    pub fn new(sent: Sent, events: &Events, has_segments: bool) -> Self {
+        let (retransmissions, reordered) =
+            if has_segments { (events.retransmissions, events.reordered) } else { (0, 0) };
+        Self {
+            packets: sent.packets,
+            bytes: sent.bytes,
+            retransmissions,
+            ce_packets: events.ce_packets,
+            reordered,
+            reserved: 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Purpose, SeriesKey};
 use crate::{
-    flow::{Address, Endpoint, Flow, FlowKey},
+    flow::{Address, Endpoint, FlowKey, Hot, Locked},
     group::Grouping,
     method::Method,
     parse::{Frame, IpAddress},
@@ -40,15 +40,17 @@ impl SeriesSelector {
         }
     }
 
-    /// That of what a flow sent, for the series of `timed`; `None` if there are no samples of what `timed` sends.
+    /// That of what a flow sent, for the series of `timed`; `None` if there are no samples of what `timed` sends. `has_reply` says
+    /// whether the other endpoint sent anything.
     #[inline(always)]
     pub fn of_flow<A: Address>(
         key: &FlowKey<A>,
-        flow: &Flow,
+        (hot, locked): (&Hot, &Locked),
         timed: Endpoint,
+        has_reply: bool,
         rules: &Rules,
     ) -> Option<Self> {
-        if !flow.may_have_samples(timed, rules.include_local) {
+        if !locked.may_have_samples(timed, rules.include_local) {
             return None;
         }
         let (source, destination) = match timed {
@@ -57,9 +59,9 @@ impl SeriesSelector {
         };
         Some(Self {
             interface_id: key.interface,
-            method: flow.method(key.protocol, rules.methods) as u8,
-            direction: flow.matched_at(timed),
-            dscp: flow.direction(timed.other()).latest.dscp,
+            method: hot.method(key.protocol, rules.methods) as u8,
+            direction: hot.matched_at(timed, has_reply),
+            dscp: hot.latest(timed.other()).dscp(),
             source: source.to_address(),
             destination: destination.to_address(),
         })

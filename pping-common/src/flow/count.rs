@@ -1,59 +1,60 @@
 //! Counting a packet for its flow.
 
-use super::{direction::FlowDirection, latest::Noted};
+use super::{
+    hot::{Glance, Latest},
+    latest::Noted,
+    traffic::Sent,
+};
 use crate::parse::Transport;
 
-/// A way to add to a counter: the kernel programs use atomic instructions.
-pub trait Adder {
-    /// Adds to a counter.
-    fn add(counter: &mut u64, value: u64);
+/// The counts of a flow direction. Those of the kernel programs are in maps, and other CPUs count there at the same time.
+pub trait DirectionCounts {
+    /// Adds a number to [`super::Hot::traffic`].
+    fn add_traffic(&mut self, more: u64);
 
-    /// Adds to a counter of 32 bits.
-    fn add_32(counter: &mut u32, value: u32);
+    /// Replaces [`super::Hot::latest`], if it is another.
+    fn set_latest(&mut self, latest: Latest);
+
+    /// Replaces the highest sequence number of TCP.
+    fn set_sequence_end(&mut self, end: u32);
+
+    /// Counts a retransmitted segment.
+    fn add_retransmission(&mut self);
+
+    /// Counts a reordered segment.
+    fn add_reordered(&mut self);
+
+    /// Counts a packet marked for congestion.
+    fn add_ce(&mut self);
 }
 
-/// Adds where nothing else does at the same time.
-#[derive(Clone, Copy, Debug)]
-pub struct Exclusive;
-
-impl Adder for Exclusive {
-    #[inline(always)]
-    fn add(counter: &mut u64, value: u64) {
-        *counter = counter.wrapping_add(value);
+/// Counts a packet which passed in `direction` (as a number), and says what it is beside one more packet. `glance` is what it found.
+#[inline(always)]
+pub fn count(
+    counts: &mut impl DirectionCounts,
+    glance: &Glance,
+    transport: &Transport,
+    traffic_class: u8,
+    direction: u8,
+) -> Noted {
+    let noted = glance.look(transport, traffic_class);
+    let latest = Latest::new(direction, traffic_class);
+    // Written only if it changes, which leaves the cache line alone.
+    if glance.latest != latest {
+        counts.set_latest(latest);
     }
-
-    #[inline(always)]
-    fn add_32(counter: &mut u32, value: u32) {
-        *counter = counter.wrapping_add(value);
+    if let Some(end) = noted.sequence_end(&transport.segment) {
+        counts.set_sequence_end(end);
     }
-}
-
-impl FlowDirection {
-    /// Counts a packet that the direction sent, and says what it is beside one more packet. Beside the direction's own counters
-    /// it adds to those of the interface: segments sent again, and segments that others overtook.
-    // Both within one branch: the verifier would follow what comes between two for each outcome of the first.
-    #[inline(always)]
-    pub fn count<A: Adder>(
-        &mut self,
-        transport: &Transport,
-        traffic_class: u8,
-        direction: u8,
-        (retransmissions, reordered): (&mut u64, &mut u64),
-    ) -> Noted {
-        let noted = self.note(transport, traffic_class, direction);
-        A::add(&mut self.packets, 1);
-        A::add(&mut self.bytes, u64::from(transport.payload()));
-        if noted.is_retransmission {
-            A::add_32(&mut self.retransmissions, 1);
-            *retransmissions += 1;
-        }
-        if noted.is_reordered {
-            A::add_32(&mut self.reordered, 1);
-            *reordered += 1;
-        }
-        if noted.is_ce {
-            A::add_32(&mut self.ce_packets, 1);
-        }
-        noted
+    counts.add_traffic(Sent::one(transport.payload()));
+    if noted.is_retransmission {
+        counts.add_retransmission();
     }
+    if noted.is_reordered {
+        counts.add_reordered();
+    }
+    if noted.is_ce {
+        counts.add_ce();
+    }
+    noted
 }

@@ -28,12 +28,21 @@ impl Endpoint {
             Self::High => Self::Low,
         }
     }
+
+    /// Its own of two things.
+    #[inline(always)]
+    pub fn pick<T>(self, low: T, high: T) -> T {
+        match self {
+            Self::Low => low,
+            Self::High => high,
+        }
+    }
 }
 
 /// The name of a flow: interface, protocol and both endpoints in canonical order, so that the packets of
 /// both directions find the same entry. Small, since the cost of hashing follows its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct FlowKey<A> {
     /// The lower endpoint's address.
     pub low: A,
@@ -85,12 +94,12 @@ impl<A: Address> FlowKey<A> {
         mix(hash, 0)
     }
 
-    /// Whether it is the key that these words of memory begin with.
+    /// Whether it is the key that `memory` gives the words of, by their numbers: the last one first, which differs most.
+    // Word by word: a comparison of slices may become one of bytes.
     #[inline(always)]
-    pub fn is_in(&self, memory: &[u64; 5]) -> bool {
+    pub fn is_in(&self, memory: impl Fn(usize) -> u64) -> bool {
         let (addresses, rest) = self.words();
-        // Word by word: a comparison of slices may become one of bytes.
-        memory[A::WORDS] == rest && (0..A::WORDS).all(|word| memory[word] == addresses[word])
+        memory(A::WORDS) == rest && (0..A::WORDS).all(|word| memory(word) == addresses[word])
     }
 
     /// It in words of memory: the addresses, and what comes behind them.

@@ -1,7 +1,8 @@
 //! A flow: its name, what is kept of it between two packets, and what a packet does to that.
 
+mod cold;
 mod count;
-mod direction;
+mod hot;
 mod key;
 mod latest;
 mod lifecycle;
@@ -11,15 +12,18 @@ mod step;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod transitions;
 
-pub use count::{Adder, Exclusive};
-pub use direction::FlowDirection;
+pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
+pub use count::{DirectionCounts, count};
+pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, Mode};
 pub use key::{Endpoint, FlowKey};
-pub use latest::{Latest, Noted};
+pub use latest::Noted;
 pub use lifecycle::{Changes, Lifecycle, Reason};
-pub use state::Flow;
+pub use state::{Flow, LockedFlow, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
+pub use traffic::Sent;
 
 pub use crate::{
     parse::{Address, Ipv4, Ipv6},

@@ -1,181 +1,277 @@
-//! The state of a flow.
+//! The state of a flow, and what a packet with the lock has of it.
 
 use super::{
-    direction::FlowDirection,
+    cold::{Events, Facts, Locked, SpinTimes, Totals, fold},
+    count::{self, DirectionCounts},
+    hot::{DirectionState, Hot, Latest},
     key::Endpoint,
-    lifecycle::{Lifecycle, Reason},
+    latest::Noted,
+    traffic::Sent,
     transitions,
 };
 use crate::{
-    layout::layout,
     method::{Method, Methods},
-    parse::{Datagram, Direction, Segment},
-    rtt::{Connection, TimestampOption},
-    series::SeriesKey,
+    parse::{Datagram, Segment, Transport},
+    rtt::{Leg, Pending, PendingEntry, RttSummary, Rules, Spin, TimestampOption},
+    series::Traffic,
 };
 
-/// The state of a flow. One entry serves both directions, so that a packet costs one lookup.
-///
-/// The kernel programs update `packets`, `bytes`, what is beside them, `contended` and `latest` on their own, and the sweep
-/// `last_seen` and what begins with `folded`; everything else changes in [`Flow::step`] only, by one CPU at a time.
+/// A flow, all in one place: replay's. The kernel programs have its parts in maps of their own: what most packets touch
+/// ([`super::HotEntry`]), what others do ([`super::Cold`]), and what is pending in a pool.
 #[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub struct Flow {
-    /// Whether a CPU is inside [`Flow::step`]. Belongs to the kernel programs.
-    pub busy: u32,
-    /// Not 0 if [`Flow::step`] missed a packet, since another CPU was inside.
-    pub contended: u32,
-    /// The number of the first sweep after the last packet. Counting sweeps needs no clock.
-    pub last_seen: u32,
-    /// Which endpoint is an address of this host: bit 0 the low one, bit 1 the high one.
-    pub local: u32,
-    /// The reason why the last direction closed.
-    pub closed_by: Reason,
-    /// Whether its segments carry timestamps.
-    pub timestamps: TimestampOption,
-    /// Segments without timestamps while that was not known.
-    pub without_timestamps: u8,
-    /// Whether it is QUIC, and how far its spin bits are trusted.
-    pub connection: Connection,
-    /// The version of the latest long header while it is not recognised.
-    pub version: u32,
-    /// The direction of the lower endpoint's packets.
-    pub low: FlowDirection,
-    /// When the last direction closed, ns; 0 while one is open.
-    pub closed_at: u64,
-    /// Has the other direction begin a cache line as well.
-    pub reserved: u64,
-    /// The direction of the higher endpoint's packets.
-    pub high: FlowDirection,
+    /// What most packets look at.
+    pub hot: Hot,
+    /// The totals, by [`Endpoint`].
+    pub totals: [Totals; 2],
+    /// What seldom happens, by [`Endpoint`].
+    pub events: [Events; 2],
+    /// The times of the spin bit, by [`Endpoint`].
+    pub spin: [SpinTimes; 2],
+    /// What changes with the lock only.
+    pub locked: Locked,
+    /// What is pending.
+    pub pending: PendingEntry,
 }
-
-layout!(Flow {
-    busy,
-    contended,
-    last_seen,
-    local,
-    closed_by,
-    timestamps,
-    without_timestamps,
-    connection,
-    version,
-    low,
-    closed_at,
-    reserved,
-    high
-});
 
 impl Flow {
     /// A flow of which nothing is known yet.
     pub const EMPTY: Self = Self {
-        busy: 0,
-        contended: 0,
-        last_seen: 0,
-        local: 0,
-        closed_by: Reason::Timeout,
-        timestamps: TimestampOption::Unknown,
-        without_timestamps: 0,
-        connection: Connection::UNKNOWN,
-        version: 0,
-        low: FlowDirection::EMPTY,
-        closed_at: 0,
-        reserved: 0,
-        high: FlowDirection::EMPTY,
+        hot: Hot::EMPTY,
+        totals: [Totals::EMPTY; 2],
+        events: [Events::EMPTY; 2],
+        spin: [SpinTimes::UNSEEN; 2],
+        locked: Locked::EMPTY,
+        pending: PendingEntry::EMPTY,
     };
 
-    /// [`Flow::local`] of a flow whose ends are addresses of this host, or not.
-    #[inline(always)]
-    pub fn local_ends(low: bool, high: bool) -> u32 {
-        u32::from(low) << Endpoint::Low as u32 | u32::from(high) << Endpoint::High as u32
+    /// The same, of which some ends are addresses of this host.
+    pub fn new(facts: Facts) -> Self {
+        let mut flow = Self::EMPTY;
+        flow.locked.facts = facts;
+        flow
     }
 
-    /// Whether a direction is open.
+    /// What a packet with the lock has of it.
     #[inline(always)]
-    pub fn is_open(&self) -> bool {
-        self.low.lifecycle == Lifecycle::Open || self.high.lifecycle == Lifecycle::Open
-    }
-
-    /// The direction of an endpoint's packets.
-    #[inline(always)]
-    pub fn direction(&self, endpoint: Endpoint) -> &FlowDirection {
-        match endpoint {
-            Endpoint::Low => &self.low,
-            Endpoint::High => &self.high,
+    pub fn lock(&mut self) -> LockedFlow<'_> {
+        LockedFlow {
+            hot: &mut self.hot,
+            spin: &mut self.spin,
+            locked: &mut self.locked,
+            pending: Some(&mut self.pending),
         }
     }
 
-    /// Whether `endpoint` is an address of this host.
-    #[inline(always)]
-    pub fn is_local(&self, endpoint: Endpoint) -> bool {
-        self.local & (1 << endpoint as u32) != 0
+    /// Counts a packet that `from` sent.
+    #[inline]
+    pub fn count(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        traffic_class: u8,
+        direction: u8,
+    ) -> Noted {
+        let glance = self.hot.glance(from);
+        count::count(&mut Counted { flow: self, from }, &glance, transport, traffic_class, direction)
     }
 
+    /// All that an endpoint sent.
+    pub fn sent(&self, endpoint: Endpoint) -> Sent {
+        self.totals[endpoint as usize].sent().with(self.hot.traffic[endpoint as usize])
+    }
+
+    /// The traffic of both endpoints since the last call. `has_segments` says whether they send TCP segments.
+    pub fn fold(&mut self, has_segments: bool) -> [Traffic; 2] {
+        [0, 1].map(|endpoint| {
+            let (totals, events) = (&mut self.totals[endpoint], &mut self.events[endpoint]);
+            let traffic = fold(totals, events, self.hot.traffic[endpoint], has_segments);
+            totals.packets = totals.packets.wrapping_add(traffic.packets);
+            totals.bytes = totals.bytes.wrapping_add(traffic.bytes);
+            events.folded_retransmissions = events.retransmissions;
+            events.folded_ce_packets = events.ce_packets;
+            traffic
+        })
+    }
+
+    /// Whether so much was sent that [`Flow::fold`] is due.
+    pub fn is_fold_due(&self) -> bool {
+        self.totals.iter().zip(self.hot.traffic).any(|(totals, traffic)| totals.sent().is_far_behind(traffic))
+    }
+
+    /// The lowest and the smoothed RTT of what an endpoint sends, ns, and when it last recorded.
+    pub fn rtt(&self, endpoint: Endpoint) -> RttSummary {
+        let (min, smoothed) = self.locked.rtts(endpoint);
+        RttSummary { recorded_at: self.pending.recorded_at[endpoint as usize], min, smoothed }
+    }
+
+    /// What is pending of an endpoint.
+    pub fn pending(&self, endpoint: Endpoint) -> &Pending {
+        &self.pending.directions[endpoint as usize]
+    }
+}
+
+/// A direction of a flow that nothing else counts.
+struct Counted<'a> {
+    flow: &'a mut Flow,
+    from: Endpoint,
+}
+
+impl DirectionCounts for Counted<'_> {
+    #[inline]
+    fn add_traffic(&mut self, more: u64) {
+        let traffic = &mut self.flow.hot.traffic[self.from as usize];
+        *traffic = traffic.wrapping_add(more);
+    }
+
+    #[inline]
+    fn set_latest(&mut self, latest: Latest) {
+        self.flow.hot.latest[self.from as usize] = latest;
+    }
+
+    #[inline]
+    fn set_sequence_end(&mut self, end: u32) {
+        self.flow.hot.direction_mut(self.from).sequence_end = end;
+    }
+
+    fn add_retransmission(&mut self) {
+        self.flow.events[self.from as usize].retransmissions += 1;
+    }
+
+    fn add_reordered(&mut self) {
+        self.flow.events[self.from as usize].reordered += 1;
+    }
+
+    fn add_ce(&mut self) {
+        self.flow.events[self.from as usize].ce_packets += 1;
+    }
+}
+
+/// What a packet with the lock has of its flow. In the kernel programs `hot` and `spin` are copies, which other CPUs look at in
+/// their map meanwhile: what changed is written back before the lock is given back.
+pub struct LockedFlow<'a> {
+    /// What most packets look at.
+    pub hot: &'a mut Hot,
+    /// The times of the spin bit, by [`Endpoint`]; of a flow of UDP only.
+    pub spin: &'a mut [SpinTimes; 2],
+    /// What changes with the lock only.
+    pub locked: &'a mut Locked,
+    /// What is pending, if the flow has an entry of the pool.
+    pub pending: Option<&'a mut PendingEntry>,
+}
+
+impl LockedFlow<'_> {
     /// Whether what `from` sends is timed, unless it asks for no answer.
     #[inline(always)]
-    pub fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
-        include_local || !self.is_local(from.other())
+    pub(super) fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
+        self.locked.is_timed(from, include_local)
     }
 
-    /// Whether there may be samples of what `from` sends: it sent what asks for an answer, and that is timed.
+    /// The leg of the handshake that a direction is in.
     #[inline(always)]
-    pub fn may_have_samples(&self, from: Endpoint, include_local: bool) -> bool {
-        self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
+    pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
+        self.locked.leg(endpoint)
     }
 
-    /// The number of the [`Direction`] in which samples of `timed` are matched: the one in which the packets of the other
-    /// pass, or will when there are any.
+    /// The same, changed.
     #[inline(always)]
-    pub fn matched_at(&self, timed: Endpoint) -> u8 {
-        let (forward, reverse) = (self.direction(timed), self.direction(timed.other()));
-        if reverse.packets > 0 {
-            reverse.latest.direction
-        } else if forward.latest.direction == SeriesKey::NO_DIRECTION {
-            SeriesKey::NO_DIRECTION
-        } else if forward.latest.direction == Direction::Ingress as u8 {
-            Direction::Egress as u8
-        } else {
-            Direction::Ingress as u8
+    pub(super) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
+        self.locked.set_leg(endpoint, leg);
+        self.hot.direction_mut(endpoint).state.set_leg_pending(leg.is_pending());
+    }
+
+    /// Gives up the leg that a direction is in: its reply may have been missed, or will never come.
+    #[inline(always)]
+    pub(super) fn give_up_leg(&mut self, endpoint: Endpoint) {
+        let mut leg = self.leg(endpoint);
+        leg.give_up();
+        self.set_leg(endpoint, leg);
+    }
+
+    /// What is pending of a direction.
+    #[inline(always)]
+    pub(super) fn pending_mut(&mut self, endpoint: Endpoint) -> Option<&mut Pending> {
+        self.pending.as_deref_mut().map(|entry| {
+            let [low, high] = &mut entry.directions;
+            endpoint.pick(low, high)
+        })
+    }
+
+    /// Frees all that is pending of a direction.
+    #[inline(always)]
+    pub(super) fn clear_pending(&mut self, endpoint: Endpoint) {
+        if let Some(pending) = self.pending_mut(endpoint) {
+            pending.clear();
         }
+        self.hot.direction_mut(endpoint).state.set_waiting(false);
     }
 
-    /// The latest time at which a packet is known to have come, ns: most packets need no clock.
+    /// The RTTs of what an endpoint sends, and when it last recorded what is echoed. (QUIC has another place for that.)
     #[inline(always)]
-    pub fn last_known(&self) -> u64 {
-        let low = self.low.opened_at.max(self.low.rtt.recorded_at);
-        let high = self.high.opened_at.max(self.high.rtt.recorded_at);
-        low.max(high)
+    pub(super) fn rtt(&self, endpoint: Endpoint) -> RttSummary {
+        let (min, smoothed) = self.locked.rtts(endpoint);
+        let recorded_at = self.pending.as_deref().map_or(0, |entry| {
+            let [low, high] = entry.recorded_at;
+            endpoint.pick(low, high)
+        });
+        RttSummary { recorded_at, min, smoothed }
     }
 
-    /// Which endpoint began the flow as far as that was seen, and when, ns.
+    /// Notes when an endpoint recorded what is echoed.
     #[inline(always)]
-    pub fn beginning(&self) -> (Endpoint, u64) {
-        let (low, high) = (self.low.opened_at, self.high.opened_at);
-        if low != 0 && (high == 0 || low <= high) { (Endpoint::Low, low) } else { (Endpoint::High, high) }
-    }
-
-    /// The directions from `from`, and to it.
-    #[inline(always)]
-    pub fn both(&self, from: Endpoint) -> (&FlowDirection, &FlowDirection) {
-        match from {
-            Endpoint::Low => (&self.low, &self.high),
-            Endpoint::High => (&self.high, &self.low),
+    pub(super) fn set_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
+        if let Some(entry) = self.pending.as_deref_mut() {
+            let [low, high] = &mut entry.recorded_at;
+            *endpoint.pick(low, high) = now;
         }
+        self.hot.direction_mut(endpoint).state.set_recorded_at(now);
     }
 
-    /// The same, mutable.
+    /// The RTTs of what an endpoint of a flow of QUIC sends, and when an edge was last recorded.
     #[inline(always)]
-    pub fn both_mut(&mut self, from: Endpoint) -> (&mut FlowDirection, &mut FlowDirection) {
-        match from {
-            Endpoint::Low => (&mut self.low, &mut self.high),
-            Endpoint::High => (&mut self.high, &mut self.low),
-        }
+    pub(super) fn quic_rtt(&self, endpoint: Endpoint) -> RttSummary {
+        let (min, smoothed) = self.locked.rtts(endpoint);
+        RttSummary { recorded_at: quic_recorded_at(self.hot, endpoint), min, smoothed }
     }
 
+    /// Notes when an edge was recorded, of a flow of QUIC.
+    #[inline(always)]
+    pub(super) fn set_quic_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
+        let direction = self.hot.direction_mut(endpoint);
+        (direction.newest_tsval, direction.sequence_end) = (now as u32, (now >> 32) as u32);
+    }
+
+    /// The spin bit of a direction.
+    #[inline(always)]
+    pub(super) fn spin(&self, endpoint: Endpoint) -> Spin {
+        let [low, high] = *self.spin;
+        endpoint.pick(low, high).with(self.hot.state(endpoint).spin())
+    }
+
+    /// The same, changed.
+    #[inline(always)]
+    pub(super) fn set_spin(&mut self, endpoint: Endpoint, spin: Spin) {
+        let [low, high] = &mut *self.spin;
+        *endpoint.pick(low, high) = SpinTimes { edge_at: spin.edge_at, interval: spin.interval };
+        self.hot.direction_mut(endpoint).state.set_spin(spin.state);
+    }
+}
+
+/// When an edge of a flow of QUIC was last recorded.
+#[inline(always)]
+fn quic_recorded_at(hot: &Hot, endpoint: Endpoint) -> u64 {
+    let direction = hot.direction(endpoint);
+    u64::from(direction.sequence_end) << 32 | u64::from(direction.newest_tsval)
+}
+
+impl Hot {
     /// The method of most samples of the flow, in whose series its traffic is counted. `number` is its IP protocol number.
     #[inline(always)]
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
-            Segment::NUMBER if methods.has(Method::TcpTs) && self.timestamps != TimestampOption::Absent => {
+            Segment::NUMBER
+                if methods.has(Method::TcpTs) && self.mode.timestamps() != TimestampOption::Absent =>
+            {
                 Method::TcpTs
             }
             Segment::NUMBER if methods.has(Method::TcpSeq) => Method::TcpSeq,
@@ -186,24 +282,45 @@ impl Flow {
         }
     }
 
-    /// Whether the flow is unanswered: such flows are evicted when there are too many.
+    /// As of [`is_expired`].
     #[inline(always)]
-    pub fn is_unanswered(&self) -> bool {
-        let is_begun =
-            |direction: &FlowDirection| matches!(direction.lifecycle, Lifecycle::Open | Lifecycle::Closed);
-        !is_begun(&self.low) && !is_begun(&self.high)
+    pub fn is_expired(&self, number: u8, idle: u32) -> bool {
+        is_expired(self.state(Endpoint::Low), self.state(Endpoint::High), number, idle)
     }
 
-    /// Whether the flow has been idle too long, `now` being the number of the present sweep.
+    /// Whether any identifier of the flow is pending.
     #[inline(always)]
-    pub fn is_expired(&self, number: u8, now: u32) -> bool {
-        let idle = now.wrapping_sub(self.last_seen);
-        idle < u32::MAX / 2 && idle > transitions::idle_limit(&self.low, &self.high, number)
+    pub fn is_waiting(&self) -> bool {
+        self.state(Endpoint::Low).is_waiting() || self.state(Endpoint::High).is_waiting()
     }
 }
 
-const _: () = {
-    assert!(size_of::<Flow>() == 520);
-    assert!(core::mem::offset_of!(Flow, low) == 24);
-    assert!(core::mem::offset_of!(Flow, high) == 280);
-};
+/// Whether a flow with these directions has been idle too long: for more than so many seconds. `number` is its IP protocol number.
+#[inline(always)]
+pub fn is_expired(low: DirectionState, high: DirectionState, number: u8, idle: u32) -> bool {
+    idle > transitions::idle_limit(low, high, number)
+}
+
+/// The latest time at which a packet of a flow is known to have come, ns: most packets need no clock. `number` is its IP protocol
+/// number, `recorded_at` that of its [`PendingEntry`], if it has one.
+#[inline(always)]
+pub fn last_known(hot: &Hot, locked: &Locked, number: u8, recorded_at: [u64; 2]) -> u64 {
+    let [low, high] = if number == Datagram::NUMBER {
+        [quic_recorded_at(hot, Endpoint::Low), quic_recorded_at(hot, Endpoint::High)]
+    } else {
+        recorded_at
+    };
+    locked.last_opened_at().max(low).max(high)
+}
+
+/// Whether a flow can do without its entry of the pool at `now`, ns: nothing is pending, and recording is limited no more. Of the entry it
+/// takes when both directions last recorded.
+#[inline(always)]
+pub fn is_pending_idle(hot: &Hot, locked: &Locked, [low, high]: [u64; 2], rules: &Rules, now: u64) -> bool {
+    let is_free = |endpoint: Endpoint, recorded_at| {
+        let (min, smoothed) = locked.rtts(endpoint);
+        // A leg that ends gives the first RTT, by which recording may be limited.
+        !hot.state(endpoint).is_leg_pending() && rules.allow(&RttSummary { recorded_at, min, smoothed }, now)
+    };
+    !hot.is_waiting() && is_free(Endpoint::Low, low) && is_free(Endpoint::High, high)
+}

@@ -1,9 +1,17 @@
 //! The steps of a packet in its flow: effect, follow, plan, find, record.
 
-use super::{key::Endpoint, latest::Noted, lifecycle::Changes, quic, state::Flow, tcp, transitions};
+use super::{
+    hot::Glance,
+    key::Endpoint,
+    latest::Noted,
+    lifecycle::Changes,
+    quic,
+    state::{Flow, LockedFlow},
+    tcp, transitions,
+};
 use crate::{
-    parse::{Kind, Transport},
-    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Rules, icmp_echo},
+    parse::{Datagram, Kind, Transport},
+    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Progress, Rules, Waiting, icmp_echo},
 };
 
 /// The outcome of a packet in its flow.
@@ -17,37 +25,80 @@ pub struct Outcome {
     pub changes: Changes,
 }
 
-impl Flow {
-    /// The possible effect of [`Flow::step`]. Most packets have none and end here, before a lock is taken or a clock is read.
+impl Glance {
+    /// The possible effect of [`LockedFlow::step`] on a packet that `from` sent. Most packets have none and end here, before a lock is
+    /// taken or a clock is read. `waiting` gives what is pending of a direction whose state says that something is.
     #[inline(always)]
-    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
-        let (forward, reverse) = self.both(from);
-        if transitions::has_effect(forward, reverse, transport) {
+    pub fn effect<W: Waiting>(
+        &self,
+        from: Endpoint,
+        transport: &Transport,
+        noted: &Noted,
+        rules: &Rules,
+        waiting: impl Fn(Endpoint) -> Option<W>,
+    ) -> Effect {
+        if transitions::has_effect(self.forward.state, self.reverse, transport) {
             return Effect::Anything;
         }
         let is_any = match transport.kind {
-            Kind::Tcp => {
-                let segment = &transport.segment;
-                return tcp::effect(self.timestamps, forward, reverse, segment, noted.progress, rules);
-            }
+            Kind::Tcp => return tcp::effect(self, from, &transport.segment, noted.progress, rules, waiting),
             // Echoes are so few that looking twice costs more than it saves.
             Kind::Echo => true,
-            Kind::Quic => quic::has_effect(self, from, &transport.datagram.quic, rules),
+            Kind::Quic => quic::has_effect(self, &transport.datagram.quic, rules),
             Kind::Dns => false,
         };
         if is_any { Effect::Anything } else { Effect::Nothing }
     }
 
-    /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] that `from` sent before `end` (ns) cannot be recorded:
-    /// there is nothing in it to acknowledge, or the last recording is not long enough ago. Then [`Flow::step`] would
-    /// change nothing but the newest `TSval`. `false` if a packet was missed, which [`Flow::step`] takes into account.
+    /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] cannot be recorded: there is nothing in it to
+    /// acknowledge, or the last recording is not long enough before `end` (ns), where the time is at most that. Then
+    /// [`LockedFlow::step`] would change nothing but the newest `TSval`. `false` if a packet was missed, which the step takes into
+    /// account.
     #[inline(always)]
-    pub fn is_rate_limited(&self, from: Endpoint, transport: &Transport, end: u64, rules: &Rules) -> bool {
+    pub fn is_rate_limited(&self, transport: &Transport, end: Option<u64>, rules: &Rules) -> bool {
         self.contended == 0
-            && (!transport.segment.consumes_sequence_space() || rules.forbid(&self.direction(from).rtt, end))
+            && (!transport.segment.consumes_sequence_space()
+                || end.is_some_and(|end| self.forward.state.has_recorded_within(rules.rate_limit, end)))
+    }
+}
+
+impl Flow {
+    /// The possible effect of [`Flow::step`].
+    #[inline]
+    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
+        self.hot.glance(from).effect(from, transport, noted, rules, |endpoint| Some(self.pending(endpoint)))
     }
 
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after [`FlowDirection::note`]: follows the
+    /// [`LockedFlow::step`] of this flow.
+    #[inline]
+    pub fn step(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        noted: &Noted,
+        now: u64,
+        rules: &Rules,
+    ) -> Outcome {
+        self.lock().step(from, transport, noted, now, rules)
+    }
+
+    /// Invalidates every time, since the clock was set back. `number` is the flow's IP protocol number.
+    pub fn set_clock_back(&mut self, number: u8) {
+        let is_udp = number == Datagram::NUMBER;
+        let mut locked = self.lock();
+        locked.invalidate(is_udp);
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            if is_udp {
+                locked.set_quic_recorded_at(endpoint, 0);
+            } else {
+                locked.set_recorded_at(endpoint, 0);
+            }
+        }
+    }
+}
+
+impl LockedFlow<'_> {
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after it was counted: follows the
     /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
     #[inline(always)]
     pub fn step(
@@ -71,45 +122,38 @@ impl Flow {
         outcome
     }
 
-    /// The first part of [`Flow::step`]: what the packet opens and closes.
+    /// The first part of [`LockedFlow::step`]: what the packet opens and closes.
     #[inline(always)]
     pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
-        if self.contended != 0 {
-            self.contended = 0;
-            self.invalidate();
+        if self.hot.contended != 0 {
+            self.hot.contended = 0;
+            self.invalidate(transport.number() == Datagram::NUMBER);
         }
-        let (forward, reverse) = self.both_mut(from);
-        let changes = transitions::step(forward, reverse, transport, now);
-        if changes.opened {
-            self.closed_at = 0;
-        }
-        if changes.closed_last {
-            self.closed_at = now;
-            self.closed_by = changes.closed_by;
-        }
-        changes
+        transitions::step(self, from, transport, now)
     }
 
     /// Invalidates what packets that were missed may have changed: each may have been the echo of any pending identifier, or the first
     /// of its tick.
     #[inline(always)]
-    fn invalidate(&mut self) {
-        for direction in [&mut self.low, &mut self.high] {
-            direction.pending.clear();
-            direction.tsval_state.invalidate();
-            direction.leg.give_up();
-            direction.spin.invalidate();
+    fn invalidate(&mut self, is_udp: bool) {
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            self.give_up_leg(endpoint);
+            // A flow of UDP has its spin bit in place of what others have.
+            if is_udp {
+                let mut spin = self.spin(endpoint);
+                spin.invalidate();
+                self.set_spin(endpoint, spin);
+            } else {
+                self.clear_pending(endpoint);
+                let state = &mut self.hot.direction_mut(endpoint).state;
+                let mut tsval = state.tsval_state();
+                tsval.invalidate();
+                state.set_tsval_state(tsval);
+            }
         }
     }
 
-    /// Invalidates every time, since the clock was set back.
-    pub fn set_clock_back(&mut self) {
-        self.invalidate();
-        self.low.rtt.recorded_at = 0;
-        self.high.rtt.recorded_at = 0;
-    }
-
-    /// The second part of [`Flow::step`]: what is to be done to measure, in a pass.
+    /// The second part of [`LockedFlow::step`]: what is to be done to measure, in a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -129,10 +173,11 @@ impl Flow {
                 let segment = &transport.segment;
                 if pass == Pass::First {
                     tcp::note_options(self, segment, rules);
+                    if noted.progress == Progress::First {
+                        self.hot.direction_mut(from).state.set_has_sequence();
+                    }
                 }
-                let options = self.timestamps;
-                let (forward, reverse) = self.both_mut(from);
-                tcp::plan(options, forward, reverse, segment, noted.progress, now, timed, rules, pass, plan);
+                tcp::plan(self, from, segment, noted.progress, now, timed, rules, pass, plan);
             }
             Kind::Echo => icmp_echo::plan(&transport.echo, plan),
             Kind::Quic => quic::plan(self, from, &transport.datagram.quic, now, rules, plan),
@@ -143,7 +188,7 @@ impl Flow {
         }
     }
 
-    /// The third part of [`Flow::step`]: what the packet echoes.
+    /// The third part of [`LockedFlow::step`]: what the packet echoes.
     #[inline(always)]
     pub fn find(
         &mut self,
@@ -154,18 +199,26 @@ impl Flow {
         plan: &mut MatchPlan,
         measured: &mut Measured,
     ) {
-        let (_, reverse) = self.both_mut(from);
-        rtt::find(
-            &mut reverse.pending,
-            &mut reverse.rtt,
-            now,
-            PendingRange::of(rules.methods, pass),
-            plan,
-            measured,
-        );
+        let (range, reverse) = (PendingRange::of(rules.methods, pass), from.other());
+        let mut rtt = self.rtt(reverse);
+        let is_waiting = self.hot.state(reverse).is_waiting();
+        // Only of what has pending identifiers: a flow of QUIC has its spin bit where others note that something waits.
+        let mut pending = self.pending_mut(reverse).filter(|_| is_waiting && plan.freed_below != 0);
+        rtt::find(pending.as_deref_mut(), &mut rtt, now, range, plan, measured);
+        if let Some(pending) = pending {
+            let is_waiting = pending.is_waiting();
+            self.hot.direction_mut(reverse).state.set_waiting(is_waiting);
+        }
+        if measured.has_sample {
+            // If other packets are echoed, the reply to the handshake was missed.
+            if self.hot.state(reverse).is_leg_pending() {
+                self.give_up_leg(reverse);
+            }
+            self.locked.set_rtts(reverse, (rtt.min, rtt.smoothed));
+        }
     }
 
-    /// The last part of [`Flow::step`]: what is to be echoed.
+    /// The last part of [`LockedFlow::step`]: what is to be echoed.
     #[inline(always)]
     pub fn record(
         &mut self,
@@ -176,15 +229,17 @@ impl Flow {
         plan: &MatchPlan,
         measured: &mut Measured,
     ) {
-        let (forward, _) = self.both_mut(from);
-        rtt::record(
-            &mut forward.pending,
-            &mut forward.rtt,
-            now,
-            PendingRange::of(rules.methods, pass),
-            rules,
-            plan,
-            measured,
-        );
+        if plan.voided_span == 0 && plan.should_record == 0 {
+            return;
+        }
+        let mut rtt = self.rtt(from);
+        let recorded_at = rtt.recorded_at;
+        let Some(pending) = self.pending_mut(from) else { return };
+        rtt::record(pending, &mut rtt, now, PendingRange::of(rules.methods, pass), rules, plan, measured);
+        let is_waiting = pending.is_waiting();
+        self.hot.direction_mut(from).state.set_waiting(is_waiting);
+        if rtt.recorded_at != recorded_at {
+            self.set_recorded_at(from, now);
+        }
     }
 }

@@ -1,13 +1,17 @@
 //! Which of the methods for TCP a segment is measured by.
 
-use super::{direction::FlowDirection, state::Flow};
+use super::{
+    hot::{DirectionState, Glance},
+    key::Endpoint,
+    state::LockedFlow,
+};
 use crate::{
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
     method::Method,
     parse::Segment,
     rtt::{
-        Effect, MatchPlan, Pass, PendingRange, Progress, Rules, TimestampOption, tcp_handshake, tcp_seq,
-        tcp_ts,
+        Effect, MatchPlan, Pass, PendingRange, Progress, Rules, TimestampOption, Waiting, tcp_handshake,
+        tcp_seq, tcp_ts,
     },
 };
 
@@ -25,38 +29,45 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn effect(
-    options: TimestampOption,
-    forward: &FlowDirection,
-    reverse: &FlowDirection,
+pub(super) fn effect<W: Waiting>(
+    glance: &Glance,
+    from: Endpoint,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
+    waiting: impl Fn(Endpoint) -> Option<W>,
 ) -> Effect {
-    let methods = rules.methods;
+    let (methods, options) = (rules.methods, glance.mode.timestamps());
+    let (forward, reverse) = (&glance.forward, glance.reverse);
     let expected = if segment.has_timestamps { TimestampOption::Present } else { TimestampOption::Absent };
-    // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing.
-    if options != expected && options != TimestampOption::Present || segment.flags.rst() {
+    // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing. That a first segment was seen is
+    // noted with the lock.
+    if options != expected && options != TimestampOption::Present
+        || segment.flags.rst()
+        || progress == Progress::First
+    {
         return Effect::Anything;
     }
-    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(&reverse.leg, segment) {
+    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse.is_leg_pending(), segment) {
         return Effect::Anything;
     }
+    let look =
+        |state: DirectionState, endpoint| Look(if state.is_waiting() { waiting(endpoint) } else { None });
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
     let mut effect = Effect::Nothing;
     if methods.has(Method::TcpTs) {
         effect = tcp_ts::effect(
             forward.newest_tsval,
-            forward.tsval_state,
-            &reverse.pending,
+            forward.state.tsval_state(),
+            look(reverse, from.other()),
             PendingRange::of(methods, Pass::First),
             segment,
         );
     }
     if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
         effect = tcp_seq::effect(
-            &forward.pending,
-            &reverse.pending,
+            look(forward.state, from),
+            look(reverse, from.other()),
             PendingRange::of(methods, pass),
             segment,
             progress,
@@ -66,44 +77,52 @@ pub(super) fn effect(
     if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
 }
 
+/// What is pending, if anything is.
+struct Look<W>(Option<W>);
+
+impl<W: Waiting> Waiting for Look<W> {
+    #[inline(always)]
+    fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
+        self.0.as_ref().is_some_and(|waiting| waiting.any(range, condition))
+    }
+}
+
 /// Finds out whether a flow has timestamps.
 #[inline(always)]
-pub(super) fn note_options(flow: &mut Flow, segment: &Segment, rules: &Rules) {
+pub(super) fn note_options(flow: &mut LockedFlow<'_>, segment: &Segment, rules: &Rules) {
     if segment.flags.rst() {
         return;
     }
+    let known = flow.hot.mode.timestamps();
     let options = if segment.has_timestamps {
         TimestampOption::Present
     } else if segment.flags.syn() {
         // An end that does not offer or accept them here must not send them later (RFC 7323, 3.2).
         TimestampOption::Absent
-    } else if flow.timestamps == TimestampOption::Unknown {
-        flow.without_timestamps += 1;
-        if flow.without_timestamps < SEGMENTS_WITHOUT_TIMESTAMPS {
+    } else if known == TimestampOption::Unknown {
+        if flow.hot.mode.count_without_timestamps() < SEGMENTS_WITHOUT_TIMESTAMPS {
             return;
         }
         TimestampOption::Absent
     } else {
         return;
     };
-    if options == flow.timestamps {
+    if options == known {
         return;
     }
-    let is_other = flow.timestamps != TimestampOption::Unknown;
-    flow.timestamps = options;
+    flow.hot.mode.set_timestamps(options);
     // The pending identifiers are of the other kind.
-    if is_other && !rules.methods.has_both() {
-        flow.low.pending.clear();
-        flow.high.pending.clear();
+    if known != TimestampOption::Unknown && !rules.methods.has_both() {
+        flow.clear_pending(Endpoint::Low);
+        flow.clear_pending(Endpoint::High);
     }
 }
 
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "as of the caller")]
 pub(super) fn plan(
-    options: TimestampOption,
-    forward: &mut FlowDirection,
-    reverse: &mut FlowDirection,
+    flow: &mut LockedFlow<'_>,
+    from: Endpoint,
     segment: &Segment,
     progress: Progress,
     now: u64,
@@ -114,19 +133,24 @@ pub(super) fn plan(
 ) {
     let (flags, methods) = (segment.flags, rules.methods);
     if flags.rst() {
-        forward.leg.give_up();
-        reverse.leg.give_up();
+        flow.give_up_leg(from);
+        flow.give_up_leg(from.other());
         return;
     }
     let has_handshake = methods.has(Method::TcpHandshake);
     if has_handshake && pass == Pass::First {
-        tcp_handshake::match_reply(&mut reverse.leg, segment, plan);
-        tcp_handshake::begin(&mut forward.leg, segment, now, timed);
+        let mut leg = flow.leg(from.other());
+        tcp_handshake::match_reply(&mut leg, segment, plan);
+        flow.set_leg(from.other(), leg);
+        // A leg that begins takes the place of RTTs, which are of an earlier connection.
+        let mut leg = flow.leg(from);
+        tcp_handshake::begin(&mut leg, segment, now, timed);
+        flow.set_leg(from, leg);
     }
     // A SYN is timed by its leg alone.
     let is_left_to_legs = has_handshake && flags.syn();
     let gives_other = plan.completes_leg == 0;
-    if is_by_seq(options, rules, pass) {
+    if is_by_seq(flow.hot.mode.timestamps(), rules, pass) {
         if flags.ack() {
             plan.echoed = segment.acknowledgement;
             plan.freed_below = tcp_seq::REACH;
@@ -155,7 +179,11 @@ pub(super) fn plan(
                 plan.sample_below = 1;
             }
         }
-        if let Some(tsval) = tcp_ts::identifier(&mut forward.newest_tsval, &mut forward.tsval_state, segment)
+        let direction = flow.hot.direction_mut(from);
+        let mut state = direction.state.tsval_state();
+        let identifier = tcp_ts::identifier(&mut direction.newest_tsval, &mut state, segment);
+        direction.state.set_tsval_state(state);
+        if let Some(tsval) = identifier
             && !is_left_to_legs
         {
             plan.identifier = tsval;

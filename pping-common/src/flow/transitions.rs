@@ -1,8 +1,10 @@
 //! Opening and closing of flows.
 
 use super::{
-    direction::FlowDirection,
+    hot::DirectionState,
+    key::Endpoint,
     lifecycle::{Changes, Lifecycle, Reason},
+    state::LockedFlow,
 };
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
@@ -12,65 +14,67 @@ use crate::{
 
 /// Whether [`step`] could change anything.
 #[inline(always)]
-pub(super) fn has_effect(forward: &FlowDirection, reverse: &FlowDirection, transport: &Transport) -> bool {
-    reverse.lifecycle == Lifecycle::Unanswered
+pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
+    reverse.lifecycle() == Lifecycle::Unanswered
         || match transport.kind {
             Kind::Tcp => {
                 let flags = transport.segment.flags;
-                !forward.established || flags.syn() || flags.fin() || flags.rst()
+                !forward.is_established() || flags.syn() || flags.fin() || flags.rst()
             }
-            Kind::Echo => forward.lifecycle == Lifecycle::Unseen && !transport.echo.is_reply,
-            Kind::Quic | Kind::Dns => forward.lifecycle == Lifecycle::Unseen,
+            Kind::Echo => forward.lifecycle() == Lifecycle::Unseen && !transport.echo.is_reply,
+            Kind::Quic | Kind::Dns => forward.lifecycle() == Lifecycle::Unseen,
         }
 }
 
 #[inline(always)]
-pub(super) fn step(
-    forward: &mut FlowDirection,
-    reverse: &mut FlowDirection,
-    transport: &Transport,
-    now: u64,
-) -> Changes {
+pub(super) fn step(flow: &mut LockedFlow<'_>, from: Endpoint, transport: &Transport, now: u64) -> Changes {
     let flags = transport.segment.flags;
     let is_tcp = transport.kind == Kind::Tcp;
-    let is_over = forward.established || forward.lifecycle == Lifecycle::Closed;
+    let state = flow.hot.state(from);
+    let is_over = state.is_established() || state.lifecycle() == Lifecycle::Closed;
     if is_tcp && flags.syn() && !flags.ack() && is_over {
         // The ports are used again: nothing of the earlier connection is of any meaning here.
-        forget(forward);
-        forget(reverse);
+        forget(flow, from);
+        forget(flow, from.other());
     }
     let is_reset = is_tcp && flags.rst();
     // A reply asks for no answer, so its direction never opens.
     let begins = transport.kind != Kind::Echo || !transport.echo.is_reply;
+    let (mut forward, mut reverse) = (flow.hot.state(from), flow.hot.state(from.other()));
     let mut changes = Changes::NONE;
-    if reverse.lifecycle == Lifecycle::Unanswered && !is_reset {
-        reverse.lifecycle = Lifecycle::Open;
+    if reverse.lifecycle() == Lifecycle::Unanswered && !is_reset {
+        reverse.set_lifecycle(Lifecycle::Open);
         changes.opened = true;
-        changes.opened_by = reverse.opened_by;
-        changes.opened_at = reverse.opened_at;
+        changes.opened_by = flow.locked.opened_by(from.other());
+        changes.opened_at = flow.locked.direction(from.other()).opened_at;
         // If it is closed, it never was open: a FIN was the first that was seen of the flow. Had it been
         // open, its FIN would have answered the reverse direction, and so opened that.
-        changes.opened_first = forward.lifecycle != Lifecycle::Open;
+        changes.opened_first = forward.lifecycle() != Lifecycle::Open;
     }
-    if forward.lifecycle == Lifecycle::Unseen && begins {
-        forward.lifecycle = Lifecycle::Unanswered;
-        forward.opened_at = now;
-        forward.opened_by = opening_reason(transport);
+    if forward.lifecycle() == Lifecycle::Unseen && begins {
+        forward.set_lifecycle(Lifecycle::Unanswered);
+        let is_first = reverse.lifecycle() == Lifecycle::Unseen;
+        flow.locked.open(from, now, opening_reason(transport), is_first);
     }
     if is_tcp {
-        forward.established |= !flags.syn();
-        close(forward, reverse, flags, &mut changes);
+        forward.set_established(forward.is_established() || !flags.syn());
+        close(&mut forward, &mut reverse, flags, &mut changes);
     }
+    if changes.closed_last {
+        flow.locked.close(now, changes.closed_by);
+    }
+    flow.hot.direction_mut(from).state = forward;
+    flow.hot.direction_mut(from.other()).state = reverse;
     changes
 }
 
 #[inline(always)]
-fn close(forward: &mut FlowDirection, reverse: &mut FlowDirection, flags: TcpFlags, changes: &mut Changes) {
+fn close(forward: &mut DirectionState, reverse: &mut DirectionState, flags: TcpFlags, changes: &mut Changes) {
     if !flags.rst() && !flags.fin() {
         return;
     }
-    let forward_was_open = forward.lifecycle == Lifecycle::Open;
-    let reverse_was_open = reverse.lifecycle == Lifecycle::Open;
+    let forward_was_open = forward.lifecycle() == Lifecycle::Open;
+    let reverse_was_open = reverse.lifecycle() == Lifecycle::Open;
     changes.closed_by = if flags.rst() { Reason::Rst } else { Reason::Fin };
     changes.closed_forward = forward_was_open;
     changes.closed_reverse = reverse_was_open && flags.rst();
@@ -79,9 +83,9 @@ fn close(forward: &mut FlowDirection, reverse: &mut FlowDirection, flags: TcpFla
     } else {
         forward_was_open && !reverse_was_open
     };
-    forward.lifecycle = Lifecycle::Closed;
+    forward.set_lifecycle(Lifecycle::Closed);
     if flags.rst() {
-        reverse.lifecycle = Lifecycle::Closed;
+        reverse.set_lifecycle(Lifecycle::Closed);
     }
 }
 
@@ -97,25 +101,26 @@ fn opening_reason(transport: &Transport) -> Reason {
 
 /// Forgets all but the counts of packets, which belong to the 5-tuple.
 #[inline(always)]
-fn forget(direction: &mut FlowDirection) {
-    direction.lifecycle = Lifecycle::Unseen;
-    direction.established = false;
-    direction.tsval_state = TsvalState::Unknown;
-    direction.rtt = RttSummary::EMPTY;
-    direction.leg = Leg::UNSEEN;
-    direction.pending.clear();
+fn forget(flow: &mut LockedFlow<'_>, endpoint: Endpoint) {
+    flow.set_leg(endpoint, Leg::UNSEEN);
+    flow.locked.set_rtts(endpoint, (RttSummary::NO_RTT, 0));
+    flow.clear_pending(endpoint);
+    flow.set_recorded_at(endpoint, 0);
+    let state = &mut flow.hot.direction_mut(endpoint).state;
+    state.set_lifecycle(Lifecycle::Unseen);
+    state.set_established(false);
+    state.set_tsval_state(TsvalState::Unknown);
 }
 
 /// Seconds that a flow may be idle.
 #[inline(always)]
-pub(super) fn idle_limit(low: &FlowDirection, high: &FlowDirection, number: u8) -> u32 {
-    if !low.lifecycle.is_live() && !high.lifecycle.is_live() {
+pub(super) fn idle_limit(low: DirectionState, high: DirectionState, number: u8) -> u32 {
+    let (low, high) = (low.lifecycle(), high.lifecycle());
+    if !low.is_live() && !high.is_live() {
         CLOSED_IDLE_SECONDS
     } else if number == Datagram::NUMBER {
         QUIC_IDLE_SECONDS
-    } else if number != Segment::NUMBER
-        || low.lifecycle != Lifecycle::Open && high.lifecycle != Lifecycle::Open
-    {
+    } else if number != Segment::NUMBER || low != Lifecycle::Open && high != Lifecycle::Open {
         UNANSWERED_IDLE_SECONDS
     } else {
         IDLE_SECONDS

@@ -30,7 +30,6 @@ layout!(
 
 /// A leg of a handshake, kept in the direction of the packet that asks for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Leg {
     /// When the packet was seen, ns.
     pub(crate) since: u64,
@@ -40,15 +39,11 @@ pub struct Leg {
     pub(crate) payload: u16,
     /// The stage.
     pub(crate) state: LegState,
-    /// Fills up to a multiple of 8.
-    pub(crate) reserved: u8,
 }
-
-layout!(Leg { since, number, payload, state, reserved });
 
 impl Leg {
     /// Nothing was seen yet.
-    pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::Unseen, reserved: 0 };
+    pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::Unseen };
 
     /// Whether the reply is still expected.
     #[inline(always)]
@@ -64,5 +59,3 @@ impl Leg {
         }
     }
 }
-
-const _: () = assert!(size_of::<Leg>() == 16);

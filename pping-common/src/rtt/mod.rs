@@ -21,7 +21,7 @@ pub(crate) mod tcp_ts;
 
 pub use leg::Leg;
 pub(crate) use leg::LegState;
-pub use pending::{Pending, PendingRange};
+pub use pending::{Pending, PendingEntry, PendingRange, Waiting, any};
 pub use plan::{Effect, MatchPlan, Pass};
 pub use quic::{Connection, Spin};
 pub use rules::{RttBasis, RttSummary, Rules};

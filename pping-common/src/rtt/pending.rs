@@ -40,38 +40,76 @@ impl PendingRange {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pending {
-    /// Not 0 while any slot is taken.
-    waiting: u64,
     /// Identifiers, side by side so that looking for one stays within a cache line.
-    identifiers: [u32; PENDING_PER_DIRECTION],
+    pub identifiers: [u32; PENDING_PER_DIRECTION],
     /// When each was recorded, ns; 0 in a free slot.
-    times: [u64; PENDING_PER_DIRECTION],
+    pub times: [u64; PENDING_PER_DIRECTION],
 }
 
-layout!(Pending { waiting, identifiers, times });
+layout!(Pending { identifiers, times });
+
+/// What is pending of both directions of a flow, by their endpoints.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PendingEntry {
+    /// When a direction recorded last, ns; 0 before the first.
+    pub recorded_at: [u64; 2],
+    /// The pending identifiers.
+    pub directions: [Pending; 2],
+}
+
+layout!(PendingEntry { recorded_at, directions });
+
+impl PendingEntry {
+    /// Nothing was recorded yet.
+    pub const EMPTY: Self = Self { recorded_at: [0; 2], directions: [Pending::EMPTY; 2] };
+}
+
+/// A look at what is pending in a direction, without the lock of its flow.
+pub trait Waiting {
+    /// Whether a condition holds for any pending identifier.
+    fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool;
+}
+
+impl Waiting for &Pending {
+    #[inline(always)]
+    fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
+        any(|slot| (self.times[slot], self.identifiers[slot]), range, condition)
+    }
+}
+
+/// Whether a condition holds for any pending identifier, by the time and the identifier of each slot.
+#[inline(always)]
+pub fn any(
+    slots: impl Fn(usize) -> (u64, u32),
+    range: PendingRange,
+    condition: impl Fn(u32) -> bool,
+) -> bool {
+    for slot in 0..PENDING_PER_DIRECTION {
+        if range.has(slot) {
+            let (time, identifier) = slots(slot);
+            if time != 0 && condition(identifier) {
+                return true;
+            }
+        }
+    }
+    false
+}
 
 impl Pending {
     /// All slots are free.
     pub const EMPTY: Self =
-        Self { waiting: 0, identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
+        Self { identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
     /// The number of pending identifiers.
     pub fn waiting(&self) -> usize {
         self.times.iter().filter(|&&time| time != 0).count()
     }
 
-    /// Whether a condition holds for any pending identifier.
+    /// Whether any identifier is pending.
     #[inline(always)]
-    pub(super) fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
-        if self.waiting == 0 {
-            return false;
-        }
-        for slot in 0..PENDING_PER_DIRECTION {
-            if range.has(slot) && self.times[slot] != 0 && condition(self.identifiers[slot]) {
-                return true;
-            }
-        }
-        false
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.times.iter().fold(0, |all, time| all | time) != 0
     }
 
     /// Records an identifier at `now` (ns, not 0). Where every slot is taken it replaces the oldest, if that has been pending for
@@ -85,7 +123,6 @@ impl Pending {
         }
         self.identifiers[slot] = identifier;
         self.times[slot] = now;
-        self.waiting = 1;
         true
     }
 
@@ -108,9 +145,6 @@ impl Pending {
     /// Frees the echoed identifiers, and notes which one gives the sample.
     #[inline(always)]
     pub(super) fn free_echoed(&mut self, range: PendingRange, plan: &mut MatchPlan) {
-        if self.waiting == 0 {
-            return;
-        }
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = plan.echoed.wrapping_sub(self.identifiers[slot]);
             if range.has(slot) && self.times[slot] != 0 && distance < plan.freed_below {
@@ -123,15 +157,11 @@ impl Pending {
                 self.times[slot] = 0;
             }
         }
-        self.update_waiting();
     }
 
     /// Frees the `span` identifiers from `from` on; true if any of them was pending.
     #[inline(always)]
     pub(super) fn free_range(&mut self, range: PendingRange, from: u32, span: u64) -> bool {
-        if self.waiting == 0 {
-            return false;
-        }
         let mut is_any = false;
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = self.identifiers[slot].wrapping_sub(from);
@@ -140,7 +170,6 @@ impl Pending {
                 is_any = true;
             }
         }
-        self.update_waiting();
         is_any
     }
 
@@ -148,17 +177,10 @@ impl Pending {
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.times = [0; PENDING_PER_DIRECTION];
-        self.waiting = 0;
-    }
-
-    #[inline(always)]
-    fn update_waiting(&mut self) {
-        self.waiting = self.times.iter().fold(0, |all, time| all | time);
     }
 }
 
 const _: () = {
-    assert!(size_of::<Pending>() == 104);
-    assert!(core::mem::offset_of!(Pending, identifiers) == 8);
-    assert!(core::mem::offset_of!(Pending, times) == 40);
+    assert!(size_of::<Pending>() == 96);
+    assert!(size_of::<PendingEntry>() == 208);
 };

@@ -62,6 +62,12 @@ impl MatchPlan {
         reserved: [0; 3],
     };
 
+    /// Whether the packet is recorded, if no limit forbids it.
+    #[inline(always)]
+    pub fn records(&self) -> bool {
+        self.should_record != 0
+    }
+
     /// Clears the plan for a pass. The second pass still knows whether the first completed a leg.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pass: Pass) {

@@ -53,7 +53,7 @@
 //! thousands, and one in fifty if it is a whole RTT.
 
 use super::plan::MatchPlan;
-use crate::{layout::layout, limits::PENDING_LIFETIME, method::Method};
+use crate::{limits::PENDING_LIFETIME, method::Method};
 
 /// Nanoseconds in which a client sends the packets of its first flight. A retransmission takes longer: 150 ms at the least.
 pub(crate) const FLIGHT: u64 = 50_000_000;
@@ -75,23 +75,18 @@ const BREACH: u8 = 4;
 
 /// The state of the spin bit of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Spin {
     /// When the last edge was seen, ns; 0 before the first, and while that is in doubt.
     pub(crate) edge_at: u64,
     /// The measure of the interval between two edges, in units of 1024 ns; 0 before there were two.
-    pub(super) interval: u32,
-    /// [`Spin::VALUE`] and what else there is.
+    pub(crate) interval: u32,
+    /// [`Spin::VALUE`] and what else there is: five bits.
     pub(crate) state: u8,
-    /// Fills up to a multiple of 8.
-    pub(super) reserved: [u8; 3],
 }
-
-layout!(Spin { edge_at, interval, state, reserved });
 
 impl Spin {
     /// Nothing was seen yet.
-    pub const UNSEEN: Self = Self { edge_at: 0, interval: 0, state: 0, reserved: [0; 3] };
+    pub const UNSEEN: Self = Self { edge_at: 0, interval: 0, state: 0 };
 
     /// The spin bit.
     pub(crate) const VALUE: u8 = 1;
@@ -114,7 +109,13 @@ impl Spin {
     /// Whether a packet with this spin bit is anything but one more of the same.
     #[inline(always)]
     pub(crate) fn is_changed(&self, value: u8) -> bool {
-        self.state & (Self::SEEN | Self::VALUE) != Self::SEEN | value
+        Self::would_change(self.state, value)
+    }
+
+    /// The same, by the flags alone.
+    #[inline(always)]
+    pub(crate) fn would_change(flags: u8, value: u8) -> bool {
+        flags & (Self::SEEN | Self::VALUE) != Self::SEEN | value
     }
 
     #[inline(always)]
@@ -156,9 +157,7 @@ impl Spin {
 /// The state of a flow of UDP datagrams: 0 before it is recognised as QUIC, then how far its spin bits are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Connection(u8);
-
-layout!(Connection { 0 });
+pub struct Connection(pub(crate) u8);
 
 impl Connection {
     /// It was recognised just now (rule 10).
@@ -191,8 +190,6 @@ impl Connection {
         self.0 = if self.0 > LEAST + trust { self.0 - trust } else { LEAST };
     }
 }
-
-const _: () = assert!(size_of::<Spin>() == 16);
 
 /// Rule 8.
 #[inline(always)]

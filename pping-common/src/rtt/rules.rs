@@ -1,6 +1,6 @@
 //! The rules of measuring: methods, and limits of recording.
 
-use crate::{layout::layout, method::Methods};
+use crate::method::Methods;
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +41,6 @@ impl Rules {
         methods: Methods::ALL,
     };
 
-    /// Whether the limit of nanoseconds forbids to record up to and at `end`.
-    #[inline(always)]
-    pub(crate) fn forbid(&self, rtt: &RttSummary, end: u64) -> bool {
-        rtt.recorded_at != 0 && end.saturating_sub(rtt.recorded_at) < self.rate_limit
-    }
-
     /// Whether a direction may record at `now`. The stricter limit wins.
     #[inline(always)]
     pub(crate) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
@@ -73,7 +67,6 @@ impl Rules {
 
 /// The round-trip times of the packets that one endpoint sends: lowest, smoothed, last recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct RttSummary {
     /// When the last identifier was recorded, ns; 0 before the first.
     pub recorded_at: u64,
@@ -82,8 +75,6 @@ pub struct RttSummary {
     /// The smoothed RTT (RFC 6298, 2), ns; 0 before the first.
     pub smoothed: u64,
 }
-
-layout!(RttSummary { recorded_at, min, smoothed });
 
 impl RttSummary {
     /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
@@ -108,5 +99,4 @@ impl RttSummary {
 
 const _: () = {
     assert!(size_of::<Rules>() == 24);
-    assert!(size_of::<RttSummary>() == 24);
 };

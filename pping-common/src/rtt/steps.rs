@@ -7,17 +7,19 @@ use super::{
     sample::{Measured, Sample},
 };
 
-/// The first half of a plan: frees the identifiers that the packet echoes, and takes the sample.
+/// The first half of a plan: frees the identifiers that the packet echoes, if any are `pending`, and takes the sample.
 #[inline(always)]
 pub(crate) fn find(
-    pending: &mut Pending,
+    pending: Option<&mut Pending>,
     rtt: &mut RttSummary,
     now: u64,
     range: PendingRange,
     plan: &mut MatchPlan,
     measured: &mut Measured,
 ) {
-    if plan.freed_below != 0 {
+    if plan.freed_below != 0
+        && let Some(pending) = pending
+    {
         pending.free_echoed(range, plan);
     }
     let since = plan.recorded_at;

@@ -6,10 +6,11 @@ use super::{
 };
 use crate::{method::Method, parse::Segment};
 
-/// Whether a segment without RST begins a leg, ends one, or is a SYN sent again.
+/// Whether a segment without RST begins a leg, ends one, or is a SYN sent again. `is_reverse_pending` says whether the leg of the
+/// other side waits for its reply.
 #[inline(always)]
-pub(crate) fn has_effect(reverse: &Leg, segment: &Segment) -> bool {
-    segment.flags.syn() || reverse.is_pending()
+pub(crate) fn has_effect(is_reverse_pending: bool, segment: &Segment) -> bool {
+    segment.flags.syn() || is_reverse_pending
 }
 
 /// Matches a segment against the leg of the other side.

@@ -5,7 +5,7 @@
 //! direction, and so does the SYN of another connection, whose numbers mean something else.
 
 use super::{
-    pending::{Pending, PendingRange},
+    pending::{PendingRange, Waiting},
     plan::Effect,
     tcp_ts::is_newer,
 };
@@ -55,8 +55,8 @@ layout!(
 
 #[inline(always)]
 pub(crate) fn effect(
-    forward: &Pending,
-    reverse: &Pending,
+    forward: impl Waiting,
+    reverse: impl Waiting,
     range: PendingRange,
     segment: &Segment,
     progress: Progress,

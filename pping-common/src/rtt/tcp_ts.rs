@@ -1,7 +1,7 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
 use super::{
-    pending::{Pending, PendingRange},
+    pending::{PendingRange, Waiting},
     plan::Effect,
 };
 use crate::{layout::layout, parse::Segment};
@@ -46,7 +46,7 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 pub(crate) fn effect(
     newest: u32,
     state: TsvalState,
-    reverse: &Pending,
+    reverse: impl Waiting,
     range: PendingRange,
     segment: &Segment,
 ) -> Effect {

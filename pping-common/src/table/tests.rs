@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, vec, vec::Vec};
 
-use super::{Bucket, Candidates, Slot, WAYS, buckets};
+use super::{Bucket, Candidates, Slot, WAYS, buckets, taken, way};
 use crate::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     parse::IpAddress,
@@ -33,10 +33,10 @@ fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> Vec<usize>
     for (number, key) in keys.iter().enumerate() {
         let candidates = Candidates::of(key, seed, count);
         let [first, second] = [candidates.first, candidates.second].map(|bucket| bucket as usize);
-        let is_second = table[second].taken() < table[first].taken();
+        let is_second = taken(table[second].tags.into_iter()) < taken(table[first].tags.into_iter());
         let bucket = &mut table[if is_second { second } else { first }];
-        match bucket.way(0) {
-            Some(way) => bucket.tags[way] = candidates.tag,
+        match way(bucket.tags.into_iter(), 0) {
+            Some(free) => bucket.tags[free] = candidates.tag,
             None => refused.push(number),
         }
     }
@@ -101,9 +101,10 @@ fn every_place_is_another() {
 #[test]
 fn what_is_taken_is_counted() {
     let mut bucket = Bucket::EMPTY;
-    for taken in 0..WAYS {
-        assert_eq!((bucket.taken() as usize, bucket.way(0)), (taken, Some(taken)));
-        bucket.tags[taken] = 2 * taken as u32 + 1;
+    for count in 0..WAYS {
+        let tags = || bucket.tags.into_iter();
+        assert_eq!((taken(tags()) as usize, way(tags(), 0)), (count, Some(count)));
+        bucket.tags[count] = 2 * count as u32 + 1;
     }
-    assert_eq!((bucket.taken() as usize, bucket.way(0)), (WAYS, None));
+    assert_eq!((taken(bucket.tags.into_iter()) as usize, way(bucket.tags.into_iter(), 0)), (WAYS, None));
 }

@@ -4,7 +4,7 @@ use std::{format, string::String, vec::Vec};
 
 use super::{ACK, PSH};
 use crate::{
-    flow::{Changes, Endpoint, Flow, Outcome},
+    flow::{Changes, Endpoint, Facts, Flow, Outcome},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
     rtt::{Effect, Method, Methods, Rules},
 };
@@ -65,18 +65,16 @@ pub(crate) fn rtt(outcome: Outcome) -> Option<(u32, u64)> {
     outcome.measured.sample().map(|sample| (sample.identifier, sample.rtt / MS))
 }
 
-/// A flow as text, but for how it notes that slots wait, and for the counts of the kernel programs.
-pub(crate) fn unwatched(flow: &Flow) -> String {
-    let mut text = format!("{flow:?}");
-    let mut from = 0;
-    while let Some(found) = text[from..].find("waiting: ") {
-        let start = from + found + "waiting: ".len();
-        let end = start + text[start..].find(',').unwrap();
-        let some_wait = text[start..end] != *"0";
-        text.replace_range(start..end, if some_wait { "some" } else { "none" });
-        from = start;
-    }
-    text
+/// The facts of a flow of which bit 0 says that the low endpoint is an address of this host, and bit 1 the high one.
+pub(crate) fn local(bits: u32) -> Facts {
+    Facts::of_ends(bits & 1 != 0, bits & 2 != 0)
+}
+
+/// A flow as text, but for the traffic that was counted.
+pub(crate) fn snapshot(talk: &Conversation) -> String {
+    let mut flow = talk.flow;
+    flow.hot.traffic = [0; 2];
+    format!("{flow:?}")
 }
 
 /// All that was measured by one packet: how, what was echoed, and the RTT in ms.
@@ -124,30 +122,32 @@ impl Conversation {
     /// A packet of any side. One that the flow says has no effect must change nothing, but for
     /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
-        let noted = self.flow.both_mut(from).0.note(transport, 0, DIRECTION);
+        let noted = self.flow.count(from, transport, 0, DIRECTION);
         let effect = self.flow.effect(from, transport, &noted, &self.rules);
         let is_left_alone = match effect {
-            Effect::Nothing => self.flow.contended == 0,
-            Effect::Tsval | Effect::Sequence => self.flow.is_rate_limited(from, transport, now, &self.rules),
+            Effect::Nothing => self.flow.hot.contended == 0,
+            Effect::Tsval | Effect::Sequence => {
+                self.flow.hot.glance(from).is_rate_limited(transport, Some(now), &self.rules)
+            }
             Effect::Anything => false,
         };
         let mut before = self.flow;
         let outcome = self.flow.step(from, transport, &noted, now, &self.rules);
         if is_left_alone {
             if effect == Effect::Tsval {
-                before.both_mut(from).0.newest_tsval = transport.segment.timestamps.tsval;
+                before.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
             for measured in [outcome.measured, outcome.second] {
                 assert!(!measured.has_sample && !measured.pending_full, "{transport:?}");
             }
-            assert_eq!(unwatched(&before), unwatched(&self.flow), "{transport:?}");
+            assert_eq!(format!("{before:?}"), format!("{:?}", self.flow), "{transport:?}");
         }
         outcome
     }
 
     /// How many identifiers of the low side wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.flow.low.pending.waiting()
+        self.flow.pending(Endpoint::Low).waiting()
     }
 }

@@ -1,4 +1,4 @@
-//! The flows of an address family, and its DNS queries. The agent sets the sizes when it loads the programs.
+//! Flows and DNS queries.
 
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
@@ -7,43 +7,102 @@ use aya_ebpf::{
 };
 use pping_common::{
     dns::{Query, QueryKey},
-    flow::{Address, Ipv4, Ipv6},
+    flow::{Address, Cold, HotEntry, Ipv4, Ipv6},
     parse::Family,
-    table::{Bucket, Entry, Slot, Table},
+    rtt::PendingEntry,
+    table::{Bucket, Slot, Table},
 };
 
-/// Flows are kept apart by family: hashing cost follows key length, and most traffic need not pay for
-/// IPv6 addresses it does not have. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
-#[map]
-static FLOWS_V4: Array<Entry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+use crate::shared::Shared;
 
-#[map]
-static FLOWS_V6: Array<Entry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+/// The maps of an address family.
+macro_rules! family {
+    (
+        $address:ty:
+        $flows:ident, $cold:ident, $index:ident, $free:ident, $pending:ident, $free_pending:ident, $recent:ident,
+        $queries:ident
+    ) => {
+        #[map]
+        static $flows: Array<HotEntry<$address>> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The buckets of their slots. The agent looks here for flows that a sweep has to visit.
-#[map]
-static INDEX_V4: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+        #[map]
+        static $cold: Array<Cold> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-#[map]
-static INDEX_V6: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+        #[map]
+        static $index: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// A stack of free entries.
-#[map]
-static FREE_V4: Stack<u32> = Stack::with_max_entries(1, 0);
+        #[map]
+        static $free: Stack<u32> = Stack::with_max_entries(1, 0);
 
-#[map]
-static FREE_V6: Stack<u32> = Stack::with_max_entries(1, 0);
+        #[map]
+        static $pending: Array<PendingEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+        #[map]
+        static $free_pending: Stack<u32> = Stack::with_max_entries(1, 0);
+
+        #[map]
+        static $recent: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
+
+        #[map]
+        pub(crate) static $queries: LruHashMap<QueryKey<$address>, Query> =
+            LruHashMap::with_max_entries(1, 0);
+
+        impl Flows for $address {
+            #[inline(always)]
+            fn entry(number: u32) -> Option<Shared<HotEntry<Self>>> {
+                // SAFETY: a value of a map.
+                $flows.get_ptr_mut(number).map(|entry| unsafe { Shared::new(entry) })
+            }
+
+            #[inline(always)]
+            fn cold(number: u32) -> Option<Shared<Cold>> {
+                // SAFETY: a value of a map.
+                $cold.get_ptr_mut(number).map(|cold| unsafe { Shared::new(cold) })
+            }
+
+            #[inline(always)]
+            fn bucket(number: u32) -> Option<Shared<Bucket>> {
+                // SAFETY: a value of a map.
+                $index.get_ptr_mut(number).map(|bucket| unsafe { Shared::new(bucket) })
+            }
+
+            #[inline(always)]
+            fn pending(number: u32) -> Option<Shared<PendingEntry>> {
+                // SAFETY: a value of a map.
+                $pending.get_ptr_mut(number).map(|entry| unsafe { Shared::new(entry) })
+            }
+
+            #[inline(always)]
+            fn free() -> &'static Stack<u32> {
+                &$free
+            }
+
+            #[inline(always)]
+            fn free_pending() -> &'static Stack<u32> {
+                &$free_pending
+            }
+
+            #[inline(always)]
+            fn recent(position: u32) -> Option<*mut RecentFlow> {
+                $recent.get_ptr_mut(position)
+            }
+
+            #[inline(always)]
+            fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
+                &$queries
+            }
+        }
+    };
+}
+
+// Apart by family: hashing cost follows key length, and most traffic need not pay for IPv6 addresses it does not have. Maps that can
+// be mapped begin at a page, so that their elements keep to cache lines.
+family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4);
+family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6);
 
 /// Seed, size and use of the two tables.
 #[map]
 static TABLES: Array<Table> = Array::with_max_entries(2, BPF_F_MMAPABLE);
-
-/// A ring of the newest flows that this CPU inserted: each replaces the oldest in it, which is evicted if it is still unanswered.
-#[map]
-static RECENT_V4: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
-
-#[map]
-static RECENT_V6: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
 
 /// The occupant of a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,92 +120,42 @@ pub(crate) struct Occupant {
 pub(crate) struct RecentFlow {
     /// Its slot.
     pub(crate) slot: Slot,
-    /// The occupant of the slot when the flow was inserted.
-    pub(crate) occupant: Occupant,
+    /// The tag of its key, or 0 for none.
+    pub(crate) tag: u32,
 }
-
-/// DNS queries that wait for their response, the least recently used making room. The agent makes this larger if DNS is
-/// measured.
-#[map]
-pub(crate) static QUERIES_V4: LruHashMap<QueryKey<Ipv4>, Query> = LruHashMap::with_max_entries(1, 0);
-
-#[map]
-pub(crate) static QUERIES_V6: LruHashMap<QueryKey<Ipv6>, Query> = LruHashMap::with_max_entries(1, 0);
 
 /// An address family's flows, and its queries.
 pub(crate) trait Flows: Address + PartialEq + 'static {
-    /// The flows.
-    fn map() -> &'static Array<Entry>;
+    /// What most packets look at of a flow.
+    fn entry(number: u32) -> Option<Shared<HotEntry<Self>>>;
 
-    /// The buckets of their slots.
-    fn index() -> &'static Array<Bucket>;
+    /// The rest of a flow, by the same number.
+    fn cold(number: u32) -> Option<Shared<Cold>>;
 
-    /// The stack of free entries.
+    /// A bucket of the table.
+    fn bucket(number: u32) -> Option<Shared<Bucket>>;
+
+    /// An entry of the pool of what is pending.
+    fn pending(number: u32) -> Option<Shared<PendingEntry>>;
+
+    /// The stack of free numbers of flows.
     fn free() -> &'static Stack<u32>;
 
-    /// The DNS queries.
+    /// The stack of free numbers of the pool.
+    fn free_pending() -> &'static Stack<u32>;
+
+    /// The place of one of the newest flows that this CPU inserted: in a ring, each replaces the oldest, which is evicted if it is still
+    /// unanswered.
+    fn recent(position: u32) -> Option<*mut RecentFlow>;
+
+    /// DNS queries that wait for their response, the least recently used making room. The agent makes this larger if DNS is
+    /// measured.
     fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
-
-    /// The newest flows that this CPU inserted.
-    fn recent() -> &'static PerCpuArray<RecentFlow>;
-}
-
-impl Flows for Ipv4 {
-    #[inline(always)]
-    fn map() -> &'static Array<Entry> {
-        &FLOWS_V4
-    }
-
-    #[inline(always)]
-    fn index() -> &'static Array<Bucket> {
-        &INDEX_V4
-    }
-
-    #[inline(always)]
-    fn free() -> &'static Stack<u32> {
-        &FREE_V4
-    }
-
-    #[inline(always)]
-    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
-        &QUERIES_V4
-    }
-
-    #[inline(always)]
-    fn recent() -> &'static PerCpuArray<RecentFlow> {
-        &RECENT_V4
-    }
-}
-
-impl Flows for Ipv6 {
-    #[inline(always)]
-    fn map() -> &'static Array<Entry> {
-        &FLOWS_V6
-    }
-
-    #[inline(always)]
-    fn index() -> &'static Array<Bucket> {
-        &INDEX_V6
-    }
-
-    #[inline(always)]
-    fn free() -> &'static Stack<u32> {
-        &FREE_V6
-    }
-
-    #[inline(always)]
-    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
-        &QUERIES_V6
-    }
-
-    #[inline(always)]
-    fn recent() -> &'static PerCpuArray<RecentFlow> {
-        &RECENT_V6
-    }
 }
 
 /// The table of a family.
 #[inline(always)]
-pub(crate) fn table(family: Family) -> Option<*mut Table> {
-    TABLES.get_ptr_mut(family as u32)
+pub(crate) fn table(family: Family) -> Option<Shared<Table>> {
+    // SAFETY: a value of a map.
+    TABLES.get_ptr_mut(family as u32).map(|table| unsafe { Shared::new(table) })
 }

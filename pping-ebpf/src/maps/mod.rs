@@ -15,4 +15,6 @@ pub(crate) use series::{
     Target, control, give_free_series, has_group, insert_group, insert_series, label, series, series_index,
     take_free_series,
 };
-pub(crate) use sweep::{DUE, Sweep, begin_sweep, request, sweep, sweep_scratch, sweeps};
+pub(crate) use sweep::{
+    DUE, Sweep, SweepScratch, begin_sweep, request, sweep, sweep_key, sweep_scratch, sweeps,
+};

@@ -3,13 +3,14 @@
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
     abi::{Direction, FlowState, Interface},
-    flow::{Changes, Endpoint, Noted},
+    flow::{Changes, Endpoint, Glance, Noted},
     parse::{Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured},
     table::Slot,
 };
 
 use super::{flows::Occupant, series::Target};
+use crate::flow::Copies;
 
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
@@ -27,6 +28,8 @@ pub(crate) struct Scratch {
     pub(crate) parsed: Result<(), Untracked>,
     /// What the packet opened or closed.
     pub(crate) changes: Changes,
+    /// What the packet found of its flow.
+    pub(crate) glance: Glance,
     /// What counting the packet showed: retransmitted, reordered, marked.
     pub(crate) noted: Noted,
     /// The packet's possible effect on its flow.
@@ -37,6 +40,8 @@ pub(crate) struct Scratch {
     pub(crate) measured: Measured,
     /// The outcome of the second pass, by sequence numbers.
     pub(crate) second: Measured,
+    /// Copies of the flow's words while it is locked.
+    pub(crate) copies: Copies,
     /// The state of the flow for the event.
     pub(crate) state: FlowState,
     /// The series of the sample.

@@ -6,7 +6,8 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use pping_common::{
-    abi::{SeriesSelector, SweepRequest, Traffic},
+    abi::{SeriesSelector, SweepRequest, Traffic, Volume},
+    flow::{FlowKey, Hot, Locked},
     limits::MAX_DUE,
 };
 
@@ -18,6 +19,12 @@ static SWEEP_SCRATCH: PerCpuArray<SweepScratch> = PerCpuArray::with_max_entries(
 
 /// The flow that the sweep visits.
 pub(crate) struct SweepScratch {
+    /// What most packets look at of it.
+    pub(crate) hot: Hot,
+    /// What changes with the lock only.
+    pub(crate) locked: Locked,
+    /// All that the low endpoint and the high one sent.
+    pub(crate) volumes: [Volume; 2],
     /// Sent by the low endpoint since the last sweep.
     pub(crate) low: Traffic,
     /// Sent by the high endpoint.
@@ -27,6 +34,10 @@ pub(crate) struct SweepScratch {
     /// That series.
     pub(crate) target: Target,
 }
+
+/// The key of the flow that the sweep visits, as words.
+#[map]
+static SWEEP_KEY: PerCpuArray<[u64; 5]> = PerCpuArray::with_max_entries(1, 0);
 
 /// The present sweep.
 #[map]
@@ -63,6 +74,14 @@ static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
 pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
     // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
+}
+
+/// Where the sweep has the key of the flow that it visits.
+#[inline(always)]
+pub(crate) fn sweep_key<A>() -> Option<&'static mut FlowKey<A>> {
+    const { assert!(size_of::<FlowKey<A>>() <= size_of::<[u64; 5]>() && align_of::<FlowKey<A>>() <= 8) };
+    // SAFETY: this CPU's own, only the agent's one sweep at a time uses it, and it is written before it is read.
+    SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<FlowKey<A>>() })
 }
 
 /// The present sweep.

@@ -9,20 +9,30 @@ use core::ffi::c_void;
 use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, SeriesSelector, SweepRequest},
-    flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
+    abi::{Counters, Emit, SeriesSelector, SweepRequest, Volume},
+    flow::{Cold, Endpoint, FlowKey, Ipv4, Ipv6, last_known},
+    limits::{SECOND, SWEEP_INTERVAL_SECONDS},
+    parse::Segment,
     rtt::Method,
-    table::{Entry, Slot, idle},
+    table::{Slot, idle},
 };
 
-use self::walk::{END, GO_ON, Visit, walk};
+use self::{
+    reports::Ending,
+    walk::{END, GO_ON, Visit, walk},
+};
 use crate::{
     aggregate, config,
-    launder::{launder, launder_ptr},
+    flow::{self, FlowRef},
+    launder::launder,
     lease,
     maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
+    shared::field,
     sync, table,
 };
+
+/// Sweeps without a packet after which a flow needs no entry of the pool.
+const IDLE_WITHOUT_PENDING: u32 = 2;
 
 /// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
 #[inline(always)]
@@ -138,56 +148,86 @@ fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
     (index < due).then_some(Slot(slot as u32))
 }
 
-/// Adds up what a flow sent.
+/// Adds up what a flow sent, and takes back what it has of the pool if nothing is pending.
 #[inline(always)]
 fn fold<A: Flows>(slot: Slot) {
-    let Some((action, _, entry)) = Action::of::<A>(slot) else { return };
-    if action != Action::Fold
+    let Some(visit) = Visited::<A>::of(slot) else { return };
+    if visit.action != Action::Fold
         && let Some(sweep) = maps::sweep()
     {
         // SAFETY: a map value, valid for the program's run.
         unsafe { (&raw mut (*sweep).ends).write_volatile(1) };
     }
-    let key = table::key_of::<A>(entry);
+    let Some(key) = maps::sweep_key::<A>() else { return };
+    visit.flow.key_to(key);
     if let Some(counters) = counters(key) {
-        // SAFETY: a map value, valid for the program's run.
-        add_up(key, unsafe { &raw mut (*entry).flow }, counters);
+        add_up(key, visit.flow, counters);
+    }
+    if visit.action == Action::Fold && visit.idle >= IDLE_WITHOUT_PENDING {
+        reclaim(slot, &visit);
     }
 }
 
 /// Removes a flow if it has expired or is cut off. Returns [`GO_ON`] or [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
-    let Some((action, occupant, entry)) = Action::of::<A>(slot) else { return GO_ON };
+    let Some(Visited { action, occupant, flow, idle }) = Visited::<A>::of(slot) else { return GO_ON };
     if action == Action::Fold {
         return GO_ON;
     }
-    let key = table::key_of::<A>(entry);
-    let (Some(counters), Some(sweep)) = (counters(key), maps::sweep()) else { return GO_ON };
-    // SAFETY: map values, valid for the program's run, and the sweep has been written. Other CPUs may write to the flow
-    // meanwhile, but not so that a value read here was never in it.
-    let (key, flow, sweep) = unsafe { (&*key, &(*entry).flow, &sweep.read_volatile()) };
+    let Some(key) = maps::sweep_key::<A>() else { return GO_ON };
+    flow.key_to(key);
+    let (Some(counters), Some(sweep), Some(cold), Some(scratch)) =
+        (counters(key), maps::sweep(), flow.cold(), maps::sweep_scratch())
+    else {
+        return GO_ON;
+    };
+    // SAFETY: a map value, valid for the program's run, and the sweep has been written.
+    let sweep = unsafe { sweep.read_volatile() };
     // If another CPU has the lock, the next sweep comes back.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return GO_ON };
+    flow.hot().load_to(&mut scratch.hot);
+    cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
+    launder(scratch);
+    let mut last_packet = 0;
+    if config::emit().has(Emit::ENDS) {
+        let has_segments = key.protocol == Segment::NUMBER;
+        for (volume, endpoint) in scratch.volumes.iter_mut().zip([Endpoint::Low, Endpoint::High]) {
+            *volume = Volume::new(flow.sent(cold, endpoint), &flow.events(cold, endpoint), has_segments);
+        }
+        let recorded_at = flow.recorded_at(scratch.locked.pending);
+        let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
+        let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
+        last_packet = sweep.now.saturating_sub(idle).max(known);
+        launder(scratch);
+    }
+    let ending = Ending {
+        key,
+        hot: &scratch.hot,
+        locked: &scratch.locked,
+        volumes: &scratch.volumes,
+        last_packet,
+        sweep: &sweep,
+    };
     let is_reported = if action == Action::CutOff {
-        reports::cut_off(key, flow, sweep, counters)
+        ending.cut_off(counters)
     } else {
-        reports::expire(key, flow, sweep, counters);
+        ending.expire(counters);
         true
     };
-    table::unlock::<A>(slot, occupant, bucket, !is_reported);
     if !is_reported {
+        table::unlock(bucket);
         return END;
     }
+    table::remove(slot, occupant, bucket, flow);
     sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
     GO_ON
 }
 
 /// The counters of a flow's interface.
 #[inline(always)]
-fn counters<A>(key: *const FlowKey<A>) -> Option<&'static mut Counters> {
-    // SAFETY: the kernel calls back with pointers to an element of the map.
-    let counters = maps::counters(unsafe { (*key).interface })?;
+fn counters<A>(key: &FlowKey<A>) -> Option<&'static mut Counters> {
+    let counters = maps::counters(key.interface)?;
     // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
     // in one instruction.
     Some(unsafe { &mut *counters })
@@ -204,56 +244,80 @@ enum Action {
     CutOff,
 }
 
-impl Action {
-    /// For the flow in a slot, with what is there; `None` if the slot is free.
+/// A flow that a sweep visits.
+struct Visited<A: Flows> {
+    action: Action,
+    occupant: Occupant,
+    flow: FlowRef<A>,
+    /// The sweeps since its last packet.
+    idle: u32,
+}
+
+impl<A: Flows> Visited<A> {
+    /// The flow in a slot; `None` if that is free.
     #[inline(always)]
-    fn of<A: Flows>(slot: Slot) -> Option<(Self, Occupant, *mut Entry)> {
+    fn of(slot: Slot) -> Option<Self> {
         let sweep = maps::sweep()?;
         let (occupant, seen) = table::peek::<A>(slot)?;
         if occupant.tag == 0 {
             return None;
         }
-        let entry = A::map().get_ptr_mut(occupant.entry)?;
-        let key = table::key_of::<A>(entry);
-        // SAFETY: map values, valid for the program's run, and the sweep has been written.
-        let (protocol, flow, sweep) = unsafe { ((*key).protocol, &mut (*entry).flow, sweep.read_volatile()) };
+        let flow = FlowRef::<A>::new(occupant.entry)?;
+        // SAFETY: a map value, valid for the program's run, and the sweep has been written.
+        let sweep = unsafe { sweep.read_volatile() };
         let idle = idle(sweep.number, seen);
-        // Only the sweep writes and reads `last_seen`.
-        flow.last_seen = sweep.number.wrapping_sub(idle);
         let action = if sweep.cut_off != 0 {
-            Self::CutOff
-        } else if flow.is_expired(protocol, sweep.number) {
-            Self::Expire
+            Action::CutOff
+        } else if flow.is_expired(idle) {
+            Action::Expire
         } else {
-            Self::Fold
+            Action::Fold
         };
-        Some((action, occupant, entry))
+        Some(Self { action, occupant, flow, idle })
     }
 }
 
 /// Adds to its series what a flow sent since the last sweep.
 #[inline(always)]
-fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
-    let Some(scratch) = maps::sweep_scratch() else { return };
-    // SAFETY: a map value, valid for the walk. Only the sweep writes to what is folded.
-    let flow_ref = unsafe { &mut *flow };
-    scratch.low = flow_ref.low.fold();
-    scratch.high = flow_ref.high.fold();
+fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: &mut Counters) {
+    let (Some(scratch), Some(cold)) = (maps::sweep_scratch(), flow.cold()) else { return };
+    let has_segments = key.protocol == Segment::NUMBER;
+    scratch.low = flow.fold(cold, Endpoint::Low, has_segments);
+    scratch.high = flow.fold(cold, Endpoint::High, has_segments);
     launder(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
+    flow.hot().load_to(&mut scratch.hot);
+    cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     for timed in [Endpoint::Low, Endpoint::High] {
         launder(scratch);
-        // SAFETY: as above.
-        let (key, flow_ref) = unsafe { (&*launder_ptr(key), &*launder_ptr(flow)) };
-        let Some(selector) = SeriesSelector::of_flow(key, flow_ref, timed, config::rules()) else { continue };
+        let has_reply = flow.has_sent(cold, timed.other());
+        let state = (&scratch.hot, &scratch.locked);
+        let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
+            continue;
+        };
         scratch.selector = selector;
         launder(scratch);
         let traffic = match timed {
             Endpoint::Low => (&scratch.low, &scratch.high),
             Endpoint::High => (&scratch.high, &scratch.low),
         };
-        aggregate::traffic(flow, timed, &scratch.selector, counters, &mut scratch.target, traffic);
+        let reference = flow::series(cold, timed);
+        aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
+    }
+}
+
+/// Takes back what an idle flow has of the pool, if nothing is pending.
+#[inline(always)]
+fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
+    let Some(scratch) = maps::sweep_scratch() else { return };
+    if visit.flow.is_waiting() || !visit.flow.has_pending() {
+        return;
+    }
+    let Some(mut guard) = visit.flow.lock_rare() else { return };
+    if table::is_present::<A>(slot, visit.occupant) {
+        // SAFETY: this helper only reads a clock.
+        guard.reclaim_pending(unsafe { bpf_ktime_get_ns() }, scratch);
     }
 }

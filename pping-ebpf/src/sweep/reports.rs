@@ -1,9 +1,8 @@
 //! What is reported of flows that a sweep removes.
 
 use pping_common::{
-    abi::{Control, Counters, Emit, EndEvent, FlowEvent, FlowReporter, Lost},
-    flow::{Flow, FlowKey, Reason},
-    limits::{SECOND, SWEEP_INTERVAL_SECONDS},
+    abi::{Control, Counters, Emit, EndEvent, FlowEvent, FlowReporter, Lost, Volume},
+    flow::{FlowKey, Hot, Locked, Reason},
 };
 
 use crate::{
@@ -12,19 +11,52 @@ use crate::{
     sync,
 };
 
-/// Reports a flow that has been idle too long, and is removed.
-#[inline(always)]
-pub(super) fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) {
-    let mut ring = Ring { lost: 0 };
-    if config::emit().has(Emit::FLOWS) {
-        FlowEvent::timeouts(key, flow, sweep.now, &mut ring);
+/// A flow that is removed.
+pub(super) struct Ending<'a, A: Flows> {
+    pub(super) key: &'a FlowKey<A>,
+    /// Copies of what the flow has. Other CPUs may write to it meanwhile, but not so that a word of these was never in it.
+    pub(super) hot: &'a Hot,
+    pub(super) locked: &'a Locked,
+    /// What its endpoints sent.
+    pub(super) volumes: &'a [Volume; 2],
+    /// When its last packet came, ns.
+    pub(super) last_packet: u64,
+    pub(super) sweep: &'a Sweep,
+}
+
+impl<A: Flows> Ending<'_, A> {
+    /// Reports a flow that has been idle too long, and is removed.
+    #[inline(always)]
+    pub(super) fn expire(&self, counters: &mut Counters) {
+        let mut ring = Ring { lost: 0 };
+        if config::emit().has(Emit::FLOWS) {
+            FlowEvent::timeouts(self.key, self.hot, self.sweep.now, &mut ring);
+        }
+        if config::emit().has(Emit::ENDS) {
+            let is_sent = self.report(Reason::Timeout as u8);
+            sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
+        }
+        sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(self.hot.is_open()));
+        sync::add(&raw mut counters.lost[Lost::Flow as usize], ring.lost);
     }
-    if config::emit().has(Emit::ENDS) {
-        let is_sent = end(key, flow, sweep, Reason::Timeout as u8);
-        sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
+
+    /// Reports a flow that is removed though it may not have ended. `false` if there is no room to report it, but time to wait for
+    /// some: the flow stays.
+    #[inline(always)]
+    pub(super) fn cut_off(&self, counters: &mut Counters) -> bool {
+        if config::emit().has(Emit::ENDS) && !self.report(EndEvent::STILL_OPEN) {
+            if self.sweep.cut_off == Control::OVER {
+                return false;
+            }
+            sync::add(&raw mut counters.lost[Lost::End as usize], 1);
+        }
+        true
     }
-    sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(flow.is_open()));
-    sync::add(&raw mut counters.lost[Lost::Flow as usize], ring.lost);
+
+    #[inline(always)]
+    fn report(&self, reason: u8) -> bool {
+        emit::push(|| EndEvent::new(self.key, self.locked, self.volumes, self.last_packet, reason))
+    }
 }
 
 /// The ring, and how many events it had no room for.
@@ -37,29 +69,4 @@ impl FlowReporter for Ring {
     fn report(&mut self, event: impl FnOnce() -> FlowEvent) {
         self.lost += u64::from(!emit::push(event));
     }
-}
-
-/// Reports a flow that is removed though it may not have ended. `false` if there is no room to report it, but time to wait for
-/// some: the flow stays.
-#[inline(always)]
-pub(super) fn cut_off<A: Flows>(
-    key: &FlowKey<A>,
-    flow: &Flow,
-    sweep: &Sweep,
-    counters: &mut Counters,
-) -> bool {
-    if config::emit().has(Emit::ENDS) && !end(key, flow, sweep, EndEvent::STILL_OPEN) {
-        if sweep.cut_off == Control::OVER {
-            return false;
-        }
-        sync::add(&raw mut counters.lost[Lost::End as usize], 1);
-    }
-    true
-}
-
-#[inline(always)]
-fn end<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, reason: u8) -> bool {
-    let idle = u64::from(sweep.number.wrapping_sub(flow.last_seen) * SWEEP_INTERVAL_SECONDS) * SECOND;
-    let last_packet = sweep.now.saturating_sub(idle).max(flow.last_known());
-    emit::push(|| EndEvent::new(key, flow, last_packet, reason))
 }

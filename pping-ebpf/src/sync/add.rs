@@ -4,18 +4,18 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]
-pub(crate) fn add(counter: *mut u64, value: u64) {
+pub(crate) fn add(counter: impl Into<*mut u64>, value: u64) {
     // SAFETY: callers pass a field of a map value, which is valid and aligned for the program's run.
     unsafe {
-        atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(counter, value);
+        atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(counter.into(), value);
     }
 }
 
 /// The same for a counter of 32 bits.
 #[inline(always)]
-pub(crate) fn add_32(counter: *mut u32, value: u32) {
+pub(crate) fn add_32(counter: impl Into<*mut u32>, value: u32) {
     // SAFETY: as for `add`.
     unsafe {
-        atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter, value);
+        atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter.into(), value);
     }
 }

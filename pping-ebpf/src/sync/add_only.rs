@@ -22,13 +22,13 @@ pub(super) const FEW_ATTEMPTS: u32 = 4;
 
 /// There is no addition that returns the old value: the agent hands out all indexes itself.
 #[inline(always)]
-pub(crate) fn fetch_add_1(_: *mut u32) -> Option<u32> {
+pub(crate) fn fetch_add_1(_: impl Into<*mut u32>) -> Option<u32> {
     None
 }
 
 /// There is no compare-and-exchange.
 #[inline(always)]
-pub(crate) fn replace(_: *mut u32, _: u32, _: u32) -> bool {
+pub(crate) fn replace(_: impl Into<*mut u32>, _: u32, _: u32) -> bool {
     false
 }
 
@@ -54,20 +54,22 @@ pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
 
 /// Gives back a lock.
 #[inline(always)]
-pub(crate) fn unlock(busy: *mut u32) {
-    give(busy);
+pub(crate) fn unlock(busy: impl Into<*mut u32>) {
+    give(busy.into());
 }
 
 /// Writes a word that is 0, after everything that was written before.
 #[inline(always)]
-pub(crate) fn publish(word: *mut u32, value: u32) {
+pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
+    let word = word.into();
     barrier(word);
     add_32(word, value);
 }
 
 /// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(super) fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
+pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
+    let busy = busy.into();
     for _ in 0..ATTEMPTS {
         add_32(busy, 1);
         barrier(busy);

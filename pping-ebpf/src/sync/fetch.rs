@@ -22,16 +22,16 @@ const RAISES: u32 = 4;
 /// the addend for the old value.
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
-pub(crate) fn fetch_add_1(counter: *mut u32) -> Option<u32> {
+pub(crate) fn fetch_add_1(counter: impl Into<*mut u32>) -> Option<u32> {
     // SAFETY: a field of a map value, which is valid and aligned for the program's run.
-    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter, 1) })
+    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.into(), 1) })
 }
 
 /// Writes a word after everything that was written before.
 #[inline(always)]
-pub(crate) fn publish(word: *mut u32, value: u32) {
+pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
     // SAFETY: as above.
-    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word, value) };
+    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.into(), value) };
 }
 
 /// Raises two numbers of a series to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times
@@ -62,16 +62,18 @@ fn raise_one(number: *mut u64, value: u64) {
 
 /// Replaces a number; `false` if another CPU changed it first.
 #[inline(always)]
-pub(crate) fn replace(number: *mut u32, old: u32, new: u32) -> bool {
+pub(crate) fn replace(number: impl Into<*mut u32>, old: u32, new: u32) -> bool {
     // SAFETY: as above.
     unsafe {
-        atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(number, old, new).1
+        atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(number.into(), old, new)
+            .1
     }
 }
 
 /// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(super) fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
+pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
+    let busy = busy.into();
     for _ in 0..ATTEMPTS {
         // SAFETY: part of a map value, valid for the program's run, and aligned.
         if unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(busy, 1) } == 0 {
@@ -83,6 +85,6 @@ pub(super) fn take<const ATTEMPTS: u32>(busy: *mut u32) -> bool {
 
 /// Gives back a lock.
 #[inline(always)]
-pub(crate) fn unlock(busy: *mut u32) {
+pub(crate) fn unlock(busy: impl Into<*mut u32>) {
     publish(busy, 0);
 }

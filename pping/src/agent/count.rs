@@ -48,6 +48,14 @@ impl Agent {
             );
             self.losses.flows = flows;
         }
+        let unrecorded = total.no_pending;
+        if unrecorded > self.losses.unrecorded {
+            let packets = unrecorded - self.losses.unrecorded;
+            tracing::warn!(
+                "too many flows have something pending: {packets} packets were not recorded; raise --max-pending"
+            );
+            self.losses.unrecorded = unrecorded;
+        }
         // The writer has logged itself why it dropped lines.
         let records = total.lost.iter().sum::<u64>() + self.output.lines_refused();
         if records > self.losses.records {

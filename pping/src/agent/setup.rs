@@ -140,6 +140,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         rules: config.rules,
         dns_ports: config.dns_ports,
         max_flows: config.max_flows,
+        max_pending: config.live.max_pending,
         max_unanswered: config.max_flows / UNANSWERED_SHARE,
         max_queries: MAX_QUERIES.min(config.max_flows),
         decap: config.decap,

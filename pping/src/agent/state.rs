@@ -69,6 +69,8 @@ impl Agent {
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
+    /// Packets not recorded since the pool of what is pending was empty.
+    pub(super) unrecorded: u64,
     pub(super) flows: u64,
     pub(super) records: u64,
     pub(super) groups: u64,

@@ -17,6 +17,7 @@ use crate::{
 /// Sizes to load the programs with, so that they take next to no memory. No other map has as many entries.
 const FEW_FLOWS: u32 = 4_099;
 const FEW_GROUPS: u32 = 67;
+const FEW_PENDING: u32 = 131;
 
 /// The result of a check that needs capabilities.
 const NOT_WITHOUT: &str = "cannot be checked without these capabilities";
@@ -81,7 +82,7 @@ pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
         }
     };
     let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
-    let small = LoadOptions { max_flows: FEW_FLOWS, max_groups, ..real };
+    let small = LoadOptions { max_flows: FEW_FLOWS, max_pending: FEW_PENDING, max_groups, ..real };
     match load::load(&small, config.live.ingress != Ingress::Tc) {
         Ok(kernel) => {
             let infos = infos(&kernel);

@@ -37,6 +37,7 @@ impl Config {
             wait,
             ingress,
             max_flows,
+            max_pending,
             methods,
             tcp_method,
             dns_ports,
@@ -95,6 +96,7 @@ impl Config {
                 prometheus_groups,
                 baseline,
                 bpf_log,
+                max_pending,
             },
             max_flows,
             rules: Rules {

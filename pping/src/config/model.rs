@@ -110,6 +110,8 @@ impl Config {
 /// The settings for watching interfaces.
 #[derive(Clone, Debug)]
 pub struct Live {
+    /// The number of flows of each address family that may have something pending.
+    pub max_pending: u32,
     /// Names and patterns of the interfaces to watch, each once.
     pub interfaces: Vec<String>,
     /// Whether to wait for interfaces that do not exist yet.

@@ -13,7 +13,7 @@ use super::{
     reload::{Change, Reload, replace},
     values::{
         Format, Ingress, MethodName, RttType, TcpMethod, Tunnel, address, aggregate, interface, max_flows,
-        max_groups, port, prefix, prometheus_groups, rate_limit, rtt_rate, time,
+        max_groups, max_pending, port, prefix, prometheus_groups, rate_limit, rtt_rate, time,
     },
 };
 
@@ -163,6 +163,17 @@ options! {
         help_heading = "Source")]
     max_flows: u32 {
         reload: restart!(max_flows),
+    }
+
+    /// Let at most this many flows of each address family wait for echoes at a time
+    ///
+    /// A flow takes one of these when it records something, and gives it back after two seconds without packets if nothing is
+    /// pending. What is not recorded for want of one is counted as `pping_recordings_skipped_total{reason="no_pending"}`.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_pending,
+        help_heading = "Source")]
+    max_pending: u32 {
+        capture: Rejected("each flow of a capture has room for what is pending"),
+        reload: restart!(live.max_pending),
     }
 
     /// Measure by these methods only, separated by commas; by all of them, unless given

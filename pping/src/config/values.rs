@@ -48,6 +48,10 @@ pub(super) fn max_flows(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_FLOWS).ok_or("give a number from 1 to 16777216")
 }
 
+pub(super) fn max_pending(text: &str) -> Result<u32, &'static str> {
+    max_flows(text)
+}
+
 pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_GROUPS).ok_or("give a number from 1 to 262144")
 }

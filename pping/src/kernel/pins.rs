@@ -88,8 +88,12 @@ impl Pins {
             let map = MapData::from_pin(&path)?;
             Ok(Some(map.info()?.max_entries()))
         };
+        let table = self.table()?;
+        let mut max_pending = options.pending_entries();
         for (option, pinned, wanted) in [
-            ("--max-flows", self.max_flows()?, &mut options.max_flows),
+            ("--max-flows", table.map(|table| table.entries.max), &mut options.max_flows),
+            // A table smaller than that needs no larger pool.
+            ("--max-pending", table.map(|table| table.pending.max), &mut max_pending),
             ("--max-groups", room("GROUPS")?, &mut options.max_groups),
         ] {
             if let Some(pinned) = pinned
@@ -103,6 +107,7 @@ impl Pins {
                 *wanted = pinned;
             }
         }
+        options.max_pending = max_pending;
         options.max_series = room("SERIES")?;
         let has_room = options.max_series.is_none_or(|pinned| pinned >= options.series_wanted());
         if !has_room {
@@ -115,15 +120,15 @@ impl Pins {
         Ok(())
     }
 
-    /// The flows that pinned tables are for.
-    fn max_flows(&self) -> Result<Option<u32>, Error> {
+    /// The head of pinned tables, if they are in use.
+    fn table(&self) -> Result<Option<Table>, Error> {
         let path = self.map("TABLES");
         if !path.exists() {
             return Ok(None);
         }
         let tables: Array<_, Table> = Array::try_from(Map::from_map_data(MapData::from_pin(&path)?)?)?;
         let table = tables.get(&0, 0)?;
-        Ok((table.buckets != 0).then_some(table.max_flows))
+        Ok((table.buckets != 0).then_some(table))
     }
 
     /// Removes the links that are not in `held`, which detaches their programs, then the arrays of programs that are not, and the maps

@@ -221,10 +221,14 @@ fn families(latest: &Latest) -> Vec<MetricFamily> {
         ),
         each(
             "pping_recordings_skipped",
-            "Timestamps not recorded because all slots of their flow were full, and packets not matched because another CPU had their flow locked",
+            "Timestamps not recorded because all slots of their flow or all of --max-pending were taken, and packets not matched because another CPU had their flow locked",
             counter,
             &|counters| {
-                let values = [("slots_full", counters.pending_full), ("contended", counters.contended)];
+                let values = [
+                    ("slots_full", counters.pending_full),
+                    ("no_pending", counters.no_pending),
+                    ("contended", counters.contended),
+                ];
                 values.map(|(reason, value)| (vec![("reason", reason)], value)).into()
             },
         ),

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pping_common::{
     abi::{
         Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
-        SeriesKey, SeriesRef, SeriesSelector,
+        SeriesKey, SeriesRef, SeriesSelector, Volume,
     },
-    flow::{Address, Changes, Endpoint, Flow, FlowKey, Reason},
-    parse::Frame,
+    flow::{Address, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
+    parse::{Frame, Segment},
     rtt::{Rules, Sample},
 };
 
@@ -56,6 +56,14 @@ impl Report {
         }
     }
 
+    /// Counts a segment that was sent again, or that others overtook.
+    pub(super) fn noted(&mut self, noted: &Noted, seen: Seen) {
+        let (retransmissions, reordered) =
+            self.counters.segments(seen.direction.unwrap_or(Direction::Ingress));
+        *retransmissions += u64::from(noted.is_retransmission);
+        *reordered += u64::from(noted.is_reordered);
+    }
+
     /// Reports the directions that a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.
     pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
         self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
@@ -79,12 +87,9 @@ impl Report {
         seen: Seen,
     ) {
         let timed = from.other();
-        let reference = match timed {
-            Endpoint::Low => &mut flow.low.series,
-            Endpoint::High => &mut flow.high.series,
-        };
-        let series = self.count(sample, reference, frame, seen);
-        self.rtt::<A>(sample, &FlowState::of(flow, timed), frame, seen, series);
+        let series = self.count(sample, &mut flow.totals[timed as usize].series, frame, seen);
+        let state = FlowState::of(flow.locked.rtts(timed), flow.sent(timed), flow.sent(from));
+        self.rtt::<A>(sample, &state, frame, seen, series);
     }
 
     /// A sample of a packet that belongs to no flow.
@@ -132,8 +137,8 @@ impl Report {
     pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
         self.fold(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
-        self.counters.closed[Reason::Timeout as usize] += u64::from(flow.is_open());
-        FlowEvent::timeouts(key, flow, now, self);
+        self.counters.closed[Reason::Timeout as usize] += u64::from(flow.hot.is_open());
+        FlowEvent::timeouts(key, &flow.hot, now, self);
         self.end(key, flow, newest, Reason::Timeout as u8);
     }
 
@@ -146,7 +151,11 @@ impl Report {
     /// The end of a flow, which is due to `reason` unless it closed before.
     fn end<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, newest: u64, reason: u8) {
         if self.emit.has(Emit::ENDS) {
-            let mut event = EndEvent::new(key, flow, newest, reason);
+            let has_segments = key.protocol == Segment::NUMBER;
+            let volumes = [Endpoint::Low, Endpoint::High].map(|endpoint| {
+                Volume::new(flow.sent(endpoint), &flow.events[endpoint as usize], has_segments)
+            });
+            let mut event = EndEvent::new(key, &flow.locked, &volumes, newest, reason);
             event.began = event.began.saturating_sub(1);
             event.ended = event.ended.saturating_sub(1);
             self.events.push(Event::End(event));

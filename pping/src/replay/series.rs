@@ -8,6 +8,7 @@ use pping_common::{
     abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic},
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
+    parse::Segment,
     rtt::Rules,
 };
 
@@ -103,16 +104,17 @@ impl Series {
         rules: &Rules,
         counters: &mut Counters,
     ) {
-        let (low, high) = (flow.low.fold(), flow.high.fold());
+        let [low, high] = flow.fold(key.protocol == Segment::NUMBER);
         if (low, high) == (Traffic::default(), Traffic::default()) {
             return;
         }
         for (timed, sent, received) in [(Endpoint::Low, low, high), (Endpoint::High, high, low)] {
-            let Some(selector) = SeriesSelector::of_flow(key, flow, timed, rules) else { continue };
-            let reference = match timed {
-                Endpoint::Low => &mut flow.low.series,
-                Endpoint::High => &mut flow.high.series,
+            let has_reply = flow.sent(timed.other()).packets > 0;
+            let state = (&flow.hot, &flow.locked);
+            let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, rules) else {
+                continue;
             };
+            let reference = &mut flow.totals[timed as usize].series;
             if let Some(tally) = self.find(reference, &selector, counters).and_then(|index| self.tally(index))
             {
                 tally.sent.add(&sent);

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    flow::{Address, Flow, FlowKey, Ipv4, Ipv6},
+    flow::{Address, Facts, Flow, FlowKey, Ipv4, Ipv6},
     limits::SECOND,
 };
 
@@ -18,23 +18,33 @@ const SETBACK: u64 = SECOND;
 pub(super) struct Entry {
     pub(super) flow: Flow,
     newest: u64,
+    /// The second of the latest packet.
+    last_seen: u32,
 }
 
 impl Entry {
-    /// A new flow, of which `local` says what [`Flow::local`] does, and `now` when its first packet came.
-    pub(super) fn new(local: u32, now: u64) -> Self {
-        Self { flow: Flow { local, ..Flow::EMPTY }, newest: now }
+    /// A new flow, the first packet of which came at `now`.
+    pub(super) fn new(facts: Facts, now: u64, second: u32) -> Self {
+        Self { flow: Flow::new(facts), newest: now, last_seen: second }
     }
 
-    /// Takes the time of a packet.
+    /// Takes the time of a packet. `number` is the flow's IP protocol number.
     #[inline]
-    pub(super) fn touch(&mut self, now: u64, second: u32) {
-        self.flow.last_seen = second;
+    pub(super) fn touch(&mut self, number: u8, now: u64, second: u32) {
+        self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {
-            self.flow.set_clock_back();
+            self.flow.set_clock_back(number);
             self.newest = now;
         }
         self.newest = self.newest.max(now);
+    }
+
+    /// Whether the flow has been idle too long by this second.
+    #[inline]
+    fn is_expired(&self, number: u8, second: u32) -> bool {
+        // Where the count of seconds was set back, the flow is not idle.
+        let idle = second.checked_sub(self.last_seen).unwrap_or(0);
+        self.flow.hot.is_expired(number, idle)
     }
 }
 
@@ -71,7 +81,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         report: &mut Report,
     ) -> Option<usize> {
         let (index, _, entry) = self.flows.get_full(key)?;
-        if !entry.flow.is_expired(key.protocol, second) {
+        if !entry.is_expired(key.protocol, second) {
             return Some(index);
         }
         self.remove(index, now, report);
@@ -100,7 +110,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         let old = std::mem::replace(oldest, key);
         if old != key
             && let Some((index, _, entry)) = self.flows.get_full(&old)
-            && entry.flow.is_unanswered()
+            && entry.flow.hot.is_unanswered()
         {
             self.flows.swap_remove_index(index);
             report.counters.entries_deleted[A::FAMILY as usize] += 1;
@@ -136,7 +146,7 @@ impl<A: Address + Eq + Hash> Table<A> {
             let is_expired = self
                 .flows
                 .get_index(index)
-                .is_some_and(|(key, entry)| entry.flow.is_expired(key.protocol, second));
+                .is_some_and(|(key, entry)| entry.is_expired(key.protocol, second));
             if is_expired {
                 self.remove(index, now, report);
             }

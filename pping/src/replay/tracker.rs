@@ -6,7 +6,7 @@ use std::{collections::HashSet, hash::Hash};
 use pping_common::{
     abi::{Direction, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
-    flow::{Address, Endpoint, Exclusive, Flow, FlowKey, Noted},
+    flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
     parse::{Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
     rtt::{Effect, Method, Sample},
 };
@@ -151,17 +151,15 @@ impl Tracked<'_> {
             None => self.begin(table, key)?,
         };
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
-        entry.touch(now, second);
-        let sender = match from {
-            Endpoint::Low => &mut entry.flow.low,
-            Endpoint::High => &mut entry.flow.high,
-        };
-        let direction = self.seen.direction_number();
-        let segments = self.report.counters.segments(self.seen.direction.unwrap_or(Direction::Ingress));
-        let noted = sender.count::<Exclusive>(transport, self.frame.traffic_class, direction, segments);
-        let rules = &self.settings.rules;
-        if entry.flow.effect(from, transport, &noted, rules) != Effect::Nothing {
-            self.step::<A>(&mut entry.flow, from, noted);
+        entry.touch(key.protocol, now, second);
+        let flow = &mut entry.flow;
+        let noted = flow.count(from, transport, self.frame.traffic_class, self.seen.direction_number());
+        self.report.noted(&noted, self.seen);
+        if flow.is_fold_due() {
+            self.report.fold(&key, flow);
+        }
+        if flow.effect(from, transport, &noted, &self.settings.rules) != Effect::Nothing {
+            self.step::<A>(flow, from, noted);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
         match transport.begins_flow(self.settings.rules.methods) {
@@ -181,9 +179,8 @@ impl Tracked<'_> {
         }
         self.frame.transport.begins_flow(self.settings.rules.methods)?;
         let Seen { now, second, .. } = self.seen;
-        let local =
-            Flow::local_ends(self.is_local(key.low.to_address()), self.is_local(key.high.to_address()));
-        let entry = Entry::new(local, now);
+        let facts = Facts::of_ends(self.is_local(key.low.to_address()), self.is_local(key.high.to_address()));
+        let entry = Entry::new(facts, now, second);
         let max_flows = self.settings.max_flows as usize;
         table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
         self.report.counters.entries_made[A::FAMILY as usize] += 1;

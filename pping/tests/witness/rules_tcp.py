@@ -185,7 +185,10 @@ class Connections:
             return [leg]
         if is_complete or segment.has_sack_block:
             end = None
-        return [match for match in (stamp, end) if match is not None]
+        found = [match for match in (stamp, end) if match is not None]
+        if found:
+            other.handshake.end()
+        return found
 
     def record(self, flow, own, packet):
         segment, now = packet.content, packet.time

@@ -6,8 +6,8 @@ H2. What a SYN without ACK waits for is a segment of the other endpoint with SYN
     with ACK and without SYN. The ACK number must be the leg's, or that and the payload of the SYN (RFC 7413). If it is
     newer than both, the leg is over without a sample; else it changes nothing.
 H3. A leg that waits and is answered so matches, with its number; one that is void does not. It is over then. A RST of
-    either endpoint ends both legs, and so does time that is set back (rule 14). Legs take no room and have no
-    rate limit.
+    either endpoint ends both legs, and so does time that is set back (rule 14); a sample of another method ends the leg of
+    its direction, whose answer was missed then. Legs take no room and have no rate limit.
 H4. With tcp-handshake, segments with SYN are recorded by no other method. Their TSvals count as seen (rule 5).
 H5. A segment that yields a sample of tcp-handshake yields no other. What else it echoes is freed.
 """

@@ -1,9 +1,10 @@
 //! What counts as sent again, and what is marked for congestion.
 
 use crate::{
-    flow::{Endpoint, Flow, FlowDirection, Noted},
+    flow::{Endpoint, Flow, Latest, Noted},
     parse::Transport,
     rtt::Rules,
+    series::SeriesKey,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
 };
 
@@ -22,15 +23,15 @@ impl Sender {
 
     /// Sends a packet; whether it counts as sent again.
     fn sends_again(&mut self, transport: Transport) -> bool {
-        let noted = note(&mut self.flow.low, transport, 0);
+        let noted = note(&mut self.flow, transport, 0);
         self.now += 1_000_000;
         self.flow.step(Endpoint::Low, &transport, &noted, self.now, &Rules::UNLIMITED);
         noted.is_retransmission
     }
 }
 
-fn note(direction: &mut FlowDirection, transport: Transport, traffic_class: u8) -> Noted {
-    direction.note(&transport, traffic_class, DIRECTION)
+fn note(flow: &mut Flow, transport: Transport, traffic_class: u8) -> Noted {
+    flow.count(Endpoint::Low, &transport, traffic_class, DIRECTION)
 }
 
 /// A segment of `flags` at a sequence number.
@@ -143,21 +144,32 @@ fn the_first_segment_of_all_may_have_any_number() {
 
 #[test]
 fn ce_is_the_mark_of_congestion_alone() {
-    let mut direction = FlowDirection::EMPTY;
+    let mut flow = Flow::EMPTY;
     for (ecn, is_ce) in [(0, false), (1, false), (2, false), (3, true)] {
         let traffic_class = 46 << 2 | ecn;
         for transport in [data(1, 1), request(1)] {
-            assert_eq!(note(&mut direction, transport, traffic_class).is_ce, is_ce, "{ecn}");
+            assert_eq!(note(&mut flow, transport, traffic_class).is_ce, is_ce, "{ecn}");
         }
     }
-    assert_eq!((direction.latest.dscp, direction.latest.direction), (46, DIRECTION));
+    let latest = flow.hot.latest(Endpoint::Low);
+    assert_eq!((latest.dscp(), latest.direction()), (46, DIRECTION));
+}
+
+#[test]
+fn the_direction_of_a_capture_may_be_unknown() {
+    for direction in [0, 1, SeriesKey::NO_DIRECTION] {
+        for traffic_class in [0, 46 << 2, u8::MAX] {
+            let latest = Latest::new(direction, traffic_class);
+            assert_eq!((latest.direction(), latest.dscp()), (direction, traffic_class >> 2));
+        }
+    }
 }
 
 #[test]
 fn echoes_are_not_sent_again() {
-    let mut direction = FlowDirection::EMPTY;
-    note(&mut direction, data(1, 1), 0);
+    let mut flow = Flow::EMPTY;
+    note(&mut flow, data(1, 1), 0);
     for _ in 0..3 {
-        assert!(!note(&mut direction, request(7), 0).is_retransmission);
+        assert!(!note(&mut flow, request(7), 0).is_retransmission);
     }
 }

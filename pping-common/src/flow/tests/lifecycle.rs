@@ -1,6 +1,7 @@
 //! What opens and closes a flow.
 
 use crate::{
+    flow::Endpoint,
     flow::{Changes, Lifecycle, Reason},
     testing::{ACK, Conversation, FIN, MS, RST, SYN, data, pure_ack, reply, request, segment},
 };
@@ -27,7 +28,7 @@ fn reset(forward: bool, reverse: bool) -> Changes {
 }
 
 fn lifecycles(talk: &Conversation) -> (Lifecycle, Lifecycle) {
-    (talk.flow.low.lifecycle, talk.flow.high.lifecycle)
+    (talk.flow.hot.state(Endpoint::Low).lifecycle(), talk.flow.hot.state(Endpoint::High).lifecycle())
 }
 
 /// A connection after its handshake.

@@ -3,7 +3,7 @@
 mod input;
 
 use pping_common::{
-    flow::{Changes, Endpoint, Flow, Lifecycle, Noted, Outcome},
+    flow::{Changes, Endpoint, Facts, Flow, Lifecycle, Locked, Noted, Outcome},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     model::{Found, Model, State},
     parse::{Kind, Transport},
@@ -27,7 +27,7 @@ pub fn check(input: &[u8]) {
     for event in input.events() {
         match event {
             Event::Packet { flow, from, now, transport } => {
-                talks[flow].flow.last_seen = sweeps;
+                talks[flow].last_seen = sweeps;
                 talks[flow].packet(from, now, &transport);
             }
             Event::Contention { flow } => talks[flow].contend(),
@@ -45,52 +45,52 @@ pub fn check(input: &[u8]) {
 /// A flow, and what is expected of it.
 struct Talk {
     flow: Flow,
+    /// Bit 0 says that the low endpoint is an address of this host, bit 1 the high one.
+    local: u32,
+    /// The sweep before which its latest packet came.
+    last_seen: u32,
     rules: Rules,
     model: Model,
     /// How many flows and directions were said to open and not yet to close.
     open_flows: i32,
     open_directions: i32,
-    /// The protocol of its last packet, which decides how long it may be idle.
-    number: u8,
+    /// Its protocol, once there was a packet: all packets of a flow have the same.
+    number: Option<u8>,
 }
 
 impl Talk {
     fn new(local: u32, rules: Rules, last_seen: u32) -> Self {
         Self {
-            flow: Flow { local, last_seen, ..Flow::EMPTY },
+            flow: Flow::new(Facts::of_ends(local & 1 != 0, local & 2 != 0)),
+            local,
+            last_seen,
             rules,
             model: Model::new(rules, local),
             open_flows: 0,
             open_directions: 0,
-            number: 0,
+            number: None,
         }
     }
 
     fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) {
-        self.number = transport.number();
+        if *self.number.get_or_insert(transport.number()) != transport.number() {
+            return;
+        }
         if self.begins_anew(from, transport) {
             (self.open_flows, self.open_directions) = (0, 0);
         }
         // As the kernel programs do: a flow is left alone by a packet without effect.
-        let direction = match from {
-            Endpoint::Low => &mut self.flow.low,
-            Endpoint::High => &mut self.flow.high,
-        };
-        let noted = direction.note(transport, 0, 0);
+        let noted = self.flow.count(from, transport, 0, 0);
         let outcome = match self.flow.effect(from, transport, &noted, &self.rules) {
             Effect::Nothing => {
                 self.assert_without_effect(from, now, transport, noted);
                 NOTHING
             }
             effect @ (Effect::Tsval | Effect::Sequence)
-                if self.flow.is_rate_limited(from, transport, now, &self.rules) =>
+                if self.flow.hot.glance(from).is_rate_limited(transport, Some(now), &self.rules) =>
             {
                 if effect == Effect::Tsval {
-                    let direction = match from {
-                        Endpoint::Low => &mut self.flow.low,
-                        Endpoint::High => &mut self.flow.high,
-                    };
-                    direction.newest_tsval = transport.segment.timestamps.tsval;
+                    self.flow.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;
                 }
                 NOTHING
             }
@@ -100,8 +100,8 @@ impl Talk {
         let found = Found::of(&outcome);
         assert_eq!(found, expected, "{transport:?} at {now}");
         for (_, _, rtt) in found.samples {
-            let timed = self.flow.direction(from.other());
-            assert!(timed.rtt.min <= rtt, "{rtt} is below {}", timed.rtt.min);
+            let timed = self.flow.rtt(from.other());
+            assert!(timed.min <= rtt, "{rtt} is below {}", timed.min);
         }
         self.assert_as_the_model();
         self.assert_in_turn(&outcome.changes);
@@ -109,16 +109,16 @@ impl Talk {
 
     /// Whether the packet is a SYN on used ports, which ends what was there without a word.
     fn begins_anew(&self, from: Endpoint, transport: &Transport) -> bool {
-        let (forward, flags) = (self.flow.direction(from), transport.segment.flags);
+        let (forward, flags) = (self.flow.hot.state(from), transport.segment.flags);
         transport.kind == Kind::Tcp
             && (flags.syn() && !flags.ack())
-            && (forward.established || forward.lifecycle == Lifecycle::Closed)
+            && (forward.is_established() || forward.lifecycle() == Lifecycle::Closed)
     }
 
     /// A packet without effect changes nothing.
     fn assert_without_effect(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
         // What it has not seen comes to light at the next packet that has an effect.
-        if self.flow.contended != 0 {
+        if self.flow.hot.contended != 0 {
             return;
         }
         let mut flow = self.flow;
@@ -128,25 +128,22 @@ impl Talk {
             assert!(!measured.has_sample && !measured.pending_full, "{transport:?} at {now}");
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
-            let (before, after) = (self.flow.direction(endpoint), flow.direction(endpoint));
-            assert_eq!(State::of(before), State::of(after), "{transport:?} at {now}");
-            assert_eq!(before.lifecycle, after.lifecycle, "{transport:?} at {now}");
-            assert_eq!(
-                (before.opened_at, before.opened_by, before.established),
-                (after.opened_at, after.opened_by, after.established),
-                "{transport:?} at {now}"
-            );
+            let (before, after) = (self.flow.hot.state(endpoint), flow.hot.state(endpoint));
+            assert_eq!(State::of(&self.flow, endpoint), State::of(&flow, endpoint), "{transport:?} at {now}");
+            assert_eq!(before, after, "{transport:?} at {now}");
+            let opening =
+                |locked: &Locked| (locked.direction(endpoint).opened_at, locked.opened_by(endpoint));
+            assert_eq!(opening(&self.flow.locked), opening(&flow.locked), "{transport:?} at {now}");
         }
     }
 
     fn assert_as_the_model(&self) {
-        if self.flow.contended != 0 {
+        if self.flow.hot.contended != 0 {
             return;
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
-            let direction = self.flow.direction(endpoint);
-            assert!(direction.pending.waiting() <= PENDING_PER_DIRECTION);
-            assert_eq!(State::of(direction), self.model.state(endpoint));
+            assert!(self.flow.pending(endpoint).waiting() <= PENDING_PER_DIRECTION);
+            assert_eq!(State::of(&self.flow, endpoint), self.model.state(endpoint));
         }
     }
 
@@ -155,30 +152,30 @@ impl Talk {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);
         self.open_directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
-        let is_open = |endpoint| i32::from(self.flow.direction(endpoint).lifecycle == Lifecycle::Open);
+        let is_open = |endpoint| i32::from(self.flow.hot.state(endpoint).lifecycle() == Lifecycle::Open);
         let open = is_open(Endpoint::Low) + is_open(Endpoint::High);
         assert_eq!((self.open_directions, self.open_flows), (open, open.min(1)));
     }
 
     /// A packet went by that only the counters have seen.
     fn contend(&mut self) {
-        self.flow.contended = 1;
+        self.flow.hot.contended = 1;
         self.model.miss();
     }
 
     fn set_clock_back(&mut self) {
-        self.flow.set_clock_back();
+        self.flow.set_clock_back(self.number.unwrap_or(0));
         self.model.set_clock_back();
         self.assert_as_the_model();
     }
 
     /// Forgets the flow if it has been idle too long.
     fn sweep(&mut self, now: u32) {
-        let idle = now.wrapping_sub(self.flow.last_seen);
-        let is_expired = self.flow.is_expired(self.number, now);
+        let idle = now.wrapping_sub(self.last_seen);
+        let is_expired = self.flow.hot.is_expired(self.number.unwrap_or(0), idle);
         if is_expired {
             assert!(idle > CLOSED_IDLE_SECONDS);
-            *self = Self::new(self.flow.local, self.rules, now);
+            *self = Self::new(self.local, self.rules, now);
         } else {
             assert!(idle <= IDLE_SECONDS);
         }

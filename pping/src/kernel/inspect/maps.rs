@@ -38,6 +38,7 @@ pub(crate) struct Size {
 pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [
         (small.max_flows, large.max_flows),
+        (small.pending_entries(), large.pending_entries()),
         (buckets(small.max_flows), buckets(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),

@@ -180,8 +180,14 @@ fn open_with(
         .map_max_entries("GROUPS", options.max_groups)
         .map_max_entries("FLOWS_V4", options.max_flows)
         .map_max_entries("FLOWS_V6", options.max_flows)
+        .map_max_entries("COLD_V4", options.max_flows)
+        .map_max_entries("COLD_V6", options.max_flows)
         .map_max_entries("FREE_V4", options.max_flows)
         .map_max_entries("FREE_V6", options.max_flows)
+        .map_max_entries("PENDING_V4", options.pending_entries())
+        .map_max_entries("PENDING_V6", options.pending_entries())
+        .map_max_entries("FREE_PENDING_V4", options.pending_entries())
+        .map_max_entries("FREE_PENDING_V6", options.pending_entries())
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("RECENT_V4", unanswered)
@@ -195,7 +201,7 @@ fn open_with(
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
-    set_up_tables(&mut programs, options.max_flows)?;
+    set_up_tables(&mut programs, options)?;
     let mut series = SeriesTable::new(&mut programs, max_series, options.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
@@ -226,7 +232,7 @@ fn open_with(
 }
 
 /// Writes down the sizes of the flow tables, unless these are pinned and in use.
-fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
+fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<(), Error> {
     let name = "TABLES";
     let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;
     let mut tables: Array<_, Table> = Array::try_from(map)?;
@@ -236,7 +242,7 @@ fn set_up_tables(programs: &mut Ebpf, max_flows: u32) -> Result<(), Error> {
         }
         // A random number of the standard library: senders of packets must not be able to guess buckets.
         let seed = RandomState::new().build_hasher().finish();
-        let table = Table { seed, ..Table::of(max_flows) };
+        let table = Table { seed, ..Table::of(options.max_flows, options.pending_entries()) };
         tables.set(family, table, 0)?;
     }
     Ok(())

@@ -29,6 +29,8 @@ pub struct LoadOptions {
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// Flows per address family.
     pub max_flows: u32,
+    /// Flows per address family that may have something pending.
+    pub max_pending: u32,
     /// The highest number of unanswered flows among those.
     pub max_unanswered: u32,
     /// DNS queries per address family that may be pending.
@@ -49,6 +51,7 @@ impl LoadOptions {
         rules: Rules::UNLIMITED,
         dns_ports: Scope::ALL.dns_ports,
         max_flows: DEFAULT_MAX_FLOWS,
+        max_pending: DEFAULT_MAX_FLOWS,
         max_unanswered: DEFAULT_MAX_FLOWS / UNANSWERED_SHARE,
         max_queries: MAX_QUERIES,
         decap: Decap::NONE,
@@ -70,6 +73,11 @@ impl LoadOptions {
     pub(super) fn unanswered_per_cpu(&self) -> Result<u32, Error> {
         let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
         Ok((self.max_unanswered / cpus).max(1))
+    }
+
+    /// The size of the pool of what is pending: no flow takes two entries.
+    pub(in crate::kernel) fn pending_entries(&self) -> u32 {
+        self.max_pending.min(self.max_flows)
     }
 
     /// Whether DNS is measured.

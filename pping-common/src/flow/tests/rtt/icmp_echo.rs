@@ -1,6 +1,7 @@
 //! `icmp-echo`. The identifier is part of the flow key, so a flow only knows sequence numbers.
 
 use crate::{
+    flow::Endpoint,
     rtt::{Method, Sample},
     testing::{Conversation, MS, reply, request, rtt},
 };
@@ -11,7 +12,7 @@ fn request_is_timed_to_its_reply() {
     talk.low(10, request(1));
     let sample = talk.high(30, reply(1)).measured.sample();
     assert_eq!(sample, Some(Sample { method: Method::IcmpEcho, identifier: 1, rtt: 20 * MS, side_rtt: 0 }));
-    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 20 * MS);
 }
 
 #[test]

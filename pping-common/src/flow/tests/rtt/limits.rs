@@ -1,6 +1,7 @@
 //! Rate limits, and the RTTs that are kept of a direction.
 
 use crate::{
+    flow::Endpoint,
     rtt::RttBasis,
     testing::{ACK, Conversation, MS, SYN, data, pure_ack, rtt, segment},
 };
@@ -16,8 +17,8 @@ fn with_samples() -> Conversation {
     talk.high(30, pure_ack(500, 101));
     talk.low(100, data(102, 500));
     talk.high(200, pure_ack(500, 102));
-    assert_eq!(talk.flow.low.rtt.min, 20 * MS);
-    assert_eq!(talk.flow.low.rtt.smoothed, 30 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 30 * MS);
     talk
 }
 
@@ -66,7 +67,7 @@ fn rate_limit_is_per_direction() {
     talk.rules.rate_limit = 100 * MS;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 1));
 }
 
 #[test]
@@ -130,7 +131,8 @@ fn stricter_limit_wins() {
 fn largest_limits_do_not_overflow() {
     let mut talk = with_samples();
     talk.rules.rtt_rate = 0x00ff_ffff;
-    talk.flow.low.rtt.smoothed = u64::MAX;
+    let (min, _) = talk.flow.locked.rtts(Endpoint::Low);
+    talk.flow.locked.set_rtts(Endpoint::Low, (min, u64::MAX));
     talk.low(1000, data(103, 500));
     talk.low(2000, data(104, 500));
     assert_eq!(talk.waiting(), 0);
@@ -145,7 +147,7 @@ fn first_sample_is_taken_as_it_is_and_later_ones_move_by_an_eighth() {
     let mut smoothed_after = |ms, tsval, rtt| {
         talk.low(ms, data(tsval, 500));
         talk.high(ms + rtt, pure_ack(501, tsval));
-        (talk.flow.low.rtt.smoothed / 1000, talk.flow.low.rtt.min / 1000)
+        (talk.flow.rtt(Endpoint::Low).smoothed / 1000, talk.flow.rtt(Endpoint::Low).min / 1000)
     };
     assert_eq!(smoothed_after(1000, 101, 80), (80_000, 80_000));
     assert_eq!(smoothed_after(2000, 102, 40), (75_000, 40_000));

@@ -1,11 +1,14 @@
 //! Packets to this host itself.
 
-use crate::testing::{Conversation, data, pure_ack, reply, request, rtt};
+use crate::{
+    flow::Endpoint,
+    testing::{Conversation, data, pure_ack, reply, request, rtt},
+};
 
 /// A conversation in progress whose high side (2) or both (3) are this host.
 fn local(sides: u32) -> Conversation {
     let mut talk = Conversation::in_progress();
-    talk.flow.local = sides;
+    talk.flow.locked.facts = crate::testing::local(sides);
     talk
 }
 
@@ -40,8 +43,8 @@ fn packets_to_a_local_address_are_neither_full_nor_recorded() {
     for tsval in 101..=120 {
         assert!(!talk.low(10, data(tsval, 500)).measured.pending_full);
     }
-    assert_eq!((talk.waiting(), talk.flow.low.rtt.recorded_at), (0, 0));
-    assert_eq!(talk.flow.low.newest_tsval, 120);
+    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).recorded_at), (0, 0));
+    assert_eq!(talk.flow.hot.direction(Endpoint::Low).newest_tsval, 120);
 }
 
 #[test]

@@ -205,7 +205,7 @@ fn segments(
 }
 
 fn conversation(rules: Rules, local: u32) -> Conversation {
-    Conversation { flow: Flow { local, ..Flow::EMPTY }, rules }
+    Conversation { flow: Flow::new(crate::testing::local(local)), rules }
 }
 
 /// Sends packets past a flow and the model, which must agree after each.
@@ -221,11 +221,11 @@ fn assert_as_the_model(
         match before {
             Before::Nothing => {}
             Before::Gap => {
-                talk.flow.contended = 1;
+                talk.flow.hot.contended = 1;
                 model.miss();
             }
             Before::OtherClock => {
-                talk.flow.set_clock_back();
+                talk.flow.set_clock_back(6);
                 model.set_clock_back();
             }
         }
@@ -233,7 +233,7 @@ fn assert_as_the_model(
         let expected = model.packet(from, &transport, now);
         prop_assert_eq!(found, expected, "{:?} at {} ms, {:?}", from, now / MS, transport);
         for endpoint in [Endpoint::Low, Endpoint::High] {
-            let state = State::of(talk.flow.direction(endpoint));
+            let state = State::of(&talk.flow, endpoint);
             let expected = model.state(endpoint);
             prop_assert_eq!(
                 state,
@@ -312,7 +312,7 @@ proptest! {
                 sampled[timed].push(sample);
             }
             for endpoint in [Endpoint::Low, Endpoint::High] {
-                prop_assert!(talk.flow.direction(endpoint).pending.waiting() <= 8);
+                prop_assert!(talk.flow.pending(endpoint).waiting() <= 8);
             }
             let segment = &transport.segment;
             let identifiers = match transport.kind {

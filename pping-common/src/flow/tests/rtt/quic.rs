@@ -94,7 +94,7 @@ fn believed() -> Conversation {
 fn rule_1_known_versions_are_recognised_at_once() {
     let mut talk = talk();
     talk.low(1, initial(ANY, CLIENT));
-    assert!(talk.flow.connection.is_recognised());
+    assert!(talk.flow.hot.mode.connection().is_recognised());
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn rule_1_unknown_versions_are_once_an_id_is_used() {
     let unknown = |destination, source| long(QuicForm::Initial, UNKNOWN, destination, source);
     let mut by_server = talk();
     by_server.low(1, unknown(ANY, CLIENT));
-    assert!(!by_server.flow.connection.is_recognised());
+    assert!(!by_server.flow.hot.mode.connection().is_recognised());
     by_server.high(2, unknown(CLIENT, SERVER));
-    assert!(by_server.flow.connection.is_recognised());
+    assert!(by_server.flow.hot.mode.connection().is_recognised());
 
     let mut by_client = talk();
     by_client.low(1, unknown(ANY, 0));
     by_client.high(2, unknown(0, SERVER));
-    assert!(!by_client.flow.connection.is_recognised(), "an empty ID says nothing");
+    assert!(!by_client.flow.hot.mode.connection().is_recognised(), "an empty ID says nothing");
     by_client.low(3, unknown(SERVER, 0));
-    assert!(by_client.flow.connection.is_recognised());
+    assert!(by_client.flow.hot.mode.connection().is_recognised());
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn rule_1_unknown_versions_are_not_by_other_ids_or_versions() {
         let mut talk = talk();
         talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, CLIENT));
         talk.high(2, long(QuicForm::Initial, version, id, SERVER));
-        assert!(!talk.flow.connection.is_recognised());
+        assert!(!talk.flow.hot.mode.connection().is_recognised());
         talk.low(3, short(false));
         talk.low(4, short(true));
-        assert_eq!(talk.flow.low.spin.edge_at, 0);
+        assert_eq!(talk.flow.spin[0].edge_at, 0);
     }
 }
 
@@ -155,7 +155,7 @@ fn rule_3_only_an_initial_that_begins_the_flow_waits() {
     assert_eq!(found(by_other.high(31, initial(CLIENT, SERVER))), None);
 
     let mut local = talk();
-    local.flow.local = 2;
+    local.flow.locked.facts = crate::testing::local(2);
     local.low(1, initial(ANY, CLIENT));
     assert_eq!(found(local.high(31, initial(CLIENT, SERVER))), None, "to this host");
 
@@ -215,8 +215,8 @@ fn rule_7_both_sides_early_start_over() {
     talk.high(1181, short(false));
     talk.low(1182, short(true));
     talk.high(1182, short(true));
-    assert_eq!(talk.flow.low.spin, Spin::UNSEEN);
-    assert_eq!(talk.flow.high.spin, Spin::UNSEEN);
+    assert_eq!(talk.flow.lock().spin(Endpoint::Low), Spin::UNSEEN);
+    assert_eq!(talk.flow.lock().spin(Endpoint::High), Spin::UNSEEN);
     // The next are the values, then the first edges, and then there are samples again.
     let rest: Vec<_> = (0..8)
         .map(|index| {
@@ -319,7 +319,7 @@ fn rule_13_only_what_is_timed_is_sampled() {
         [(0, (true, true)), (1, (false, true)), (2, (true, false)), (3, (false, false))]
     {
         let mut talk = connected();
-        talk.flow.local = local;
+        talk.flow.locked.facts = crate::testing::local(local);
         talk.low(90, short(false));
         talk.high(90, short(false));
         let found = edges(&mut talk, 100, 12, (5, 15));
@@ -343,10 +343,10 @@ fn rule_13_limits_are_on_what_begins_an_interval() {
 #[test]
 fn rule_13_samples_are_those_of_the_other_side() {
     let mut talk = believed();
-    let (low, high) = (talk.flow.low.rtt.smoothed, talk.flow.high.rtt.smoothed);
+    let (low, high) = (talk.flow.rtt(Endpoint::Low).smoothed, talk.flow.rtt(Endpoint::High).smoothed);
     talk.low(1190, short(false));
-    assert_eq!(talk.flow.low.rtt.smoothed, low);
-    assert!(talk.flow.high.rtt.smoothed > high);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, low);
+    assert!(talk.flow.rtt(Endpoint::High).smoothed > high);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn rule_14_another_source_id_begins_anew() {
 #[test]
 fn rule_14_packets_that_went_by_unseen_leave_no_interval() {
     let mut talk = believed();
-    talk.flow.contended = 1;
+    talk.flow.hot.contended = 1;
     assert_eq!(found(talk.low(1180, short(false))), None);
     talk.high(1181, short(true));
     assert_eq!(found(talk.high(1185, short(false))), None);
@@ -379,9 +379,7 @@ fn packets_of_no_interest_concern_nobody() {
     let mut talk = believed();
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
-        let noted = talk.flow.low.note(&transport, 0, 0);
-        assert_eq!(talk.flow.effect(from, &transport, &noted, &talk.rules), Effect::Nothing);
-        let transport = initial(ANY, if from == Endpoint::Low { CLIENT } else { SERVER });
+        let noted = talk.flow.count(Endpoint::Low, &transport, 0, 0);
         assert_eq!(talk.flow.effect(from, &transport, &noted, &talk.rules), Effect::Nothing);
     }
 }

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
+    flow::Endpoint,
     flow::Outcome,
     parse::{Timestamps, Transport},
     rtt::{Method, Methods, RttSummary, Sample},
@@ -42,8 +43,11 @@ fn each_leg_is_timed() {
     let expected = Sample { method: Method::TcpHandshake, identifier: 1_000, rtt: 20 * MS, side_rtt: 0 };
     assert_eq!(sample, Some(expected));
     assert_eq!(rtt(talk.low(35, ack())), Some((5_000, 5)));
-    assert_eq!((talk.flow.low.rtt.min, talk.flow.high.rtt.min), (20 * MS, 5 * MS));
-    assert_eq!((talk.flow.low.rtt.smoothed, talk.flow.high.rtt.smoothed), (20 * MS, 5 * MS));
+    assert_eq!((talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::High).min), (20 * MS, 5 * MS));
+    assert_eq!(
+        (talk.flow.rtt(Endpoint::Low).smoothed, talk.flow.rtt(Endpoint::High).smoothed),
+        (20 * MS, 5 * MS)
+    );
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn h1_ports_that_are_used_again_have_new_legs() {
     talk.low(1_000, syn());
     assert_eq!(rtt(talk.high(1_007, syn_ack())), Some((1_000, 7)));
     assert_eq!(rtt(talk.low(1_010, ack())), Some((5_000, 3)));
-    assert_eq!(talk.flow.low.rtt.min, 7 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 7 * MS);
     // And from the other side.
     talk.high(2_000, bare(SYN, 10, 0, 0));
     assert_eq!(rtt(talk.low(2_004, bare(SYN | ACK, 20, 0, 11))), Some((11, 4)));
@@ -215,7 +219,7 @@ fn h2_numbers_wrap_around() {
     let mut talk = begun();
     talk.low(10, bare(SYN, u32::MAX, 0, 0));
     talk.high(30, bare(SYN | ACK, u32::MAX - 20, 50, 0));
-    assert_eq!(talk.flow.low.rtt.min, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 20 * MS);
     assert_eq!(rtt(talk.low(35, bare(ACK, 0, 0, 30))), Some((u32::MAX - 19, 5)));
 }
 
@@ -261,8 +265,8 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
     talk.rules.rate_limit = 1_000 * MS;
     talk.low(10, syn());
     talk.high(30, syn_ack());
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
-    assert_eq!((talk.flow.low.rtt.recorded_at, talk.flow.high.rtt.recorded_at), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
+    assert_eq!((talk.flow.rtt(Endpoint::Low).recorded_at, talk.flow.rtt(Endpoint::High).recorded_at), (0, 0));
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(talk.waiting(), 1, "the first that counts");
     // A connection right after it is not limited by it.
@@ -273,17 +277,18 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
 #[test]
 fn h3_legs_to_a_local_address_are_not_timed() {
     let mut talk = begun();
-    talk.flow.local = 2;
+    talk.flow.locked.facts = crate::testing::local(2);
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(30, syn_ack())), None);
     assert_eq!(rtt(talk.low(35, ack())), Some((5_000, 5)));
     let mut talk = begun();
-    talk.flow.local = 1;
+    talk.flow.locked.facts = crate::testing::local(1);
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(30, syn_ack())), Some((1_000, 20)));
     assert_eq!(rtt(talk.low(35, ack())), None);
     let mut talk = begun();
-    (talk.flow.local, talk.rules.include_local) = (3, true);
+    talk.flow.locked.facts = crate::testing::local(3);
+    talk.rules.include_local = true;
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(30, syn_ack())), Some((1_000, 20)));
     assert_eq!(rtt(talk.low(35, ack())), Some((5_000, 5)));
@@ -294,7 +299,7 @@ fn h3_a_reply_from_before_its_leg_is_no_sample() {
     let mut talk = begun();
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(9, syn_ack())), None);
-    assert_eq!(talk.flow.low.rtt.min, RttSummary::NO_RTT);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, RttSummary::NO_RTT);
     assert_eq!(rtt(talk.high(30, bare(SYN | ACK, 5_555, 0, 1_000))), None, "it is done");
 }
 
@@ -304,9 +309,9 @@ fn h3_legs_do_not_outlive_packets_that_were_missed() {
         let mut talk = begun();
         talk.low(10, syn());
         if is_missed {
-            talk.flow.contended = 1;
+            talk.flow.hot.contended = 1;
         } else {
-            talk.flow.set_clock_back();
+            talk.flow.set_clock_back(6);
         }
         assert_eq!(rtt(talk.high(30, syn_ack())), None);
         assert_eq!(rtt(talk.low(35, ack())), Some((5_000, 5)), "those that follow are timed");
@@ -333,7 +338,7 @@ fn h4_syns_are_left_to_their_legs() {
             assert_eq!(samples(talk.low(10, syn)), []);
             assert_eq!(talk.waiting(), 0);
             assert_eq!(samples(talk.high(30, syn_ack)), [(Method::TcpHandshake, 1_000, 20)]);
-            assert_eq!(talk.flow.high.pending.waiting(), 0);
+            assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
             assert_eq!(samples(talk.low(35, ack)), [(Method::TcpHandshake, 5_000, 5)]);
         }
     }
@@ -351,9 +356,9 @@ fn h4_tsvals_of_syns_are_seen_all_the_same() {
     }
     // That of the SYN-ACK is not the first of its tick, the next is.
     talk.high(10, segment(ACK, 10, 500, 101));
-    assert_eq!(talk.flow.high.pending.waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
     talk.high(11, segment(ACK, 10, 501, 101));
-    assert_eq!(talk.flow.high.pending.waiting(), 1);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 1);
 }
 
 #[test]
@@ -369,11 +374,11 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
         data.segment.has_timestamps = true;
         data.segment.timestamps = Timestamps { tsval: 501, tsecr: 100 };
         talk.high(3, data);
-        assert_eq!(talk.flow.high.pending.waiting(), if has_both { 2 } else { 1 });
+        assert_eq!(talk.flow.pending(Endpoint::High).waiting(), if has_both { 2 } else { 1 });
         ack.segment.timestamps.tsecr = 501;
         assert_eq!(samples(talk.low(10, ack)), [(Method::TcpHandshake, 5_000, 8)]);
         // Its number acknowledges nothing but the SYN-ACK.
-        assert_eq!(talk.flow.high.pending.waiting(), usize::from(has_both));
+        assert_eq!(talk.flow.pending(Endpoint::High).waiting(), usize::from(has_both));
     }
 }
 
@@ -383,7 +388,7 @@ fn h5_what_follows_is_timed_as_ever() {
     talk.low(1, syn());
     // 100 bytes come with the SYN-ACK of a server that knows the client.
     talk.high(2, bare(SYN | ACK, 4_999, 100, 1_000));
-    assert_eq!(talk.flow.high.pending.waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
     talk.high(4, bare(ACK, 5_100, 50, 1_000));
     assert_eq!(samples(talk.low(10, bare(ACK, 1_000, 0, 5_100))), [(Method::TcpHandshake, 5_000, 8)]);
     assert_eq!(samples(talk.low(20, bare(ACK, 1_000, 0, 5_150))), [(Method::TcpSeq, 5_150, 16)]);
@@ -397,7 +402,7 @@ fn h6_lowest_and_smoothed_rtt_are_of_all_methods() {
     talk.low(20, ack());
     talk.low(30, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(samples(talk.high(46, bare(ACK, 5_000, 0, 1_100))), [(Method::TcpSeq, 1_100, 16)]);
-    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (8 * MS, 9 * MS));
+    assert_eq!((talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::Low).smoothed), (8 * MS, 9 * MS));
 }
 
 #[test]
@@ -408,5 +413,5 @@ fn without_tcp_handshake_there_are_no_legs() {
         .flat_map(samples)
         .collect();
     assert_eq!(found, []);
-    assert_eq!(talk.flow.low.leg, crate::rtt::Leg::UNSEEN);
+    assert_eq!(talk.flow.locked.leg(Endpoint::Low), crate::rtt::Leg::UNSEEN);
 }

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use crate::{
+    flow::Endpoint,
     parse::{Timestamps, Transport},
     rtt::{Method, Methods, RttSummary, TimestampOption},
     testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
@@ -25,7 +26,7 @@ fn options(segments: &[Transport]) -> TimestampOption {
     for (segment, ms) in segments.iter().zip(1..) {
         talk.low(ms, *segment);
     }
-    talk.flow.timestamps
+    talk.flow.hot.mode.timestamps()
 }
 
 fn with() -> Transport {
@@ -54,7 +55,7 @@ fn t1_the_third_segment_without_timestamps_tells() {
     talk.low(1, without());
     talk.high(2, without());
     talk.low(3, without());
-    assert_eq!(talk.flow.timestamps, TimestampOption::Absent);
+    assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::Absent);
 }
 
 #[test]
@@ -91,9 +92,9 @@ fn t1_what_waits_is_forgotten_when_the_kind_changes() {
     assert_eq!(talk.waiting(), 1);
     talk.high(2, bare(SYN | ACK, 1, 0, 1));
     assert_eq!(talk.waiting(), 0);
-    assert_eq!(talk.flow.high.pending.waiting(), 1);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 1);
     talk.low(3, segment(ACK, 0, 101, 0));
-    assert_eq!(talk.flow.high.pending.waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn t1_what_waits_is_kept_by_both() {
     let mut talk = Conversation::by(BOTH);
     talk.low(1, segment(SYN, 0, 100, 0));
     talk.high(2, bare(SYN | ACK, 7, 0, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (2, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (2, 1));
     let ack = with_timestamps(bare(ACK, 1, 0, 8), 101, 0);
     assert_eq!(samples(talk.low(5, ack)), [(Method::TcpSeq, 8, 3)]);
     let echo = with_timestamps(bare(ACK, 8, 0, 1), 900, 100);
@@ -126,7 +127,7 @@ fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
         };
         is_low = !is_low;
     }
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
     talk
 }
 
@@ -180,7 +181,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
         let mut talk = Conversation::by(methods);
         talk.low(1, bare(ACK, 1_000, 100, 5_000));
         talk.low(2, bare(ACK, 1_100, 100, 5_000));
-        assert_eq!(talk.flow.timestamps, TimestampOption::Unknown);
+        assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::Unknown);
         assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_200))), [(Method::TcpSeq, 1_200, 28)]);
     }
 }
@@ -232,13 +233,13 @@ fn other_methods_have_all_eight_slots() {
 #[test]
 fn both_samples_of_a_packet_count_for_the_smoothed_rtt() {
     let mut talk = connected(BOTH, true);
-    talk.flow.low.rtt.min = RttSummary::NO_RTT;
+    talk.flow.locked.set_rtts(Endpoint::Low, (RttSummary::NO_RTT, 0));
     talk.low(10, with_timestamps(bare(ACK, 1_000, 100, 5_000), 101, 500));
     // In the same tick, and acknowledged with the first.
     talk.low(14, with_timestamps(bare(ACK, 1_100, 100, 5_000), 101, 500));
     let both = samples(talk.high(30, with_timestamps(bare(ACK, 5_000, 0, 1_200), 501, 101)));
     assert_eq!(both, [(Method::TcpTs, 101, 20), (Method::TcpSeq, 1_200, 16)]);
     let ms = crate::testing::MS;
-    assert_eq!(talk.flow.low.rtt.min, 16 * ms);
-    assert_eq!(talk.flow.low.rtt.smoothed, 20 * ms - 20 * ms / 8 + 2 * ms);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 16 * ms);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 20 * ms - 20 * ms / 8 + 2 * ms);
 }

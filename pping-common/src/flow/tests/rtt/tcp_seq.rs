@@ -4,7 +4,7 @@ use crate::{
     flow::{Endpoint, Outcome},
     parse::Transport,
     rtt::{Method, Methods, RttSummary, Sample},
-    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, unwatched},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, snapshot},
 };
 
 const LIFETIME_MS: u64 = 10_000;
@@ -24,7 +24,7 @@ fn in_progress_from(sequence: u32) -> Conversation {
     talk.low(1, bare(SYN, sequence.wrapping_sub(1), 0, 0));
     talk.high(2, bare(SYN | ACK, 4_999, 0, sequence));
     talk.low(3, bare(ACK, sequence, 0, 5_000));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
     talk
 }
 
@@ -60,8 +60,8 @@ fn segment_is_timed_to_its_acknowledgement() {
     let expected = Sample { method: Method::TcpSeq, identifier: 1_100, rtt: 20 * MS, side_rtt: 0 };
     assert_eq!(sample, Some(expected));
     // The SYN took 1 ms.
-    assert_eq!(talk.flow.low.rtt.min, MS);
-    assert_eq!(talk.flow.low.rtt.smoothed, MS - MS / 8 + 20 * MS / 8);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, MS - MS / 8 + 20 * MS / 8);
 }
 
 #[test]
@@ -77,11 +77,11 @@ fn s1_highest_end_is_of_all_that_takes_sequence_numbers() {
     let mut talk = begun();
     // 50 bytes with the SYN (RFC 7413), and 10 with the FIN.
     talk.low(1, bare(SYN, 999, 50, 0));
-    assert_eq!(talk.flow.low.latest.sequence_end, 1_050);
+    assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_050);
     talk.low(2, bare(ACK, 1_050, 0, 5_000));
-    assert_eq!(talk.flow.low.latest.sequence_end, 1_050);
+    assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_050);
     talk.low(3, bare(FIN | ACK, 1_050, 10, 5_000));
-    assert_eq!(talk.flow.low.latest.sequence_end, 1_061);
+    assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_061);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn s1_highest_end_does_not_go_back() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, data(1_000, 50));
-    assert_eq!(talk.flow.low.latest.sequence_end, 1_100);
+    assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_100);
     talk.low(12, data(1_050, 50));
     assert_eq!(talk.waiting(), 0);
 }
@@ -110,10 +110,10 @@ fn s1_a_syn_with_another_number_sets_the_highest_end() {
         let mut talk = in_progress();
         talk.low(10, data(1_000, 100));
         talk.low(20, bare(SYN, number, 0, 0));
-        assert_eq!(talk.flow.low.latest.sequence_end, number + 1);
+        assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, number + 1);
         assert_eq!(talk.waiting(), 1, "the SYN, and nothing of before");
         assert_eq!(rtt(talk.high(27, bare(SYN | ACK, 77, 0, number + 1))), Some((number + 1, 7)));
-        assert_eq!(talk.flow.low.rtt.min, 7 * MS, "that of the earlier connection is forgotten");
+        assert_eq!(talk.flow.rtt(Endpoint::Low).min, 7 * MS, "that of the earlier connection is forgotten");
         talk.low(30, bare(ACK, number + 1, 10, 78));
         assert_eq!(rtt(talk.high(33, bare(ACK, 78, 0, number + 11))), Some((number + 11, 3)));
     }
@@ -239,14 +239,14 @@ fn s3_a_gap_does_not_matter() {
 fn s3_the_first_in_mid_stream_is_not_recorded() {
     let mut talk = Conversation::by(Methods::NONE.and_seq_always());
     talk.low(10, data(1_000, 100));
-    assert_eq!((talk.waiting(), talk.flow.low.latest.sequence_end), (0, 1_100));
+    assert_eq!((talk.waiting(), talk.flow.hot.direction(Endpoint::Low).sequence_end), (0, 1_100));
     talk.low(11, data(1_100, 100));
     assert_eq!(talk.waiting(), 1);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
     assert_eq!(rtt(talk.high(31, ack(1_200))), Some((1_200, 20)));
     // Each direction has a first of its own.
     talk.high(40, bare(ACK, 5_000, 100, 1_200));
-    assert_eq!(talk.flow.high.pending.waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn s3_full_slots_are_counted_and_given_up_after_ten_seconds() {
 #[test]
 fn s3_packets_to_a_local_address_are_not_timed() {
     let mut talk = in_progress();
-    talk.flow.local = 2;
+    talk.flow.locked.facts = crate::testing::local(2);
     talk.low(10, data(1_000, 100));
     assert_eq!(talk.waiting(), 0);
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 1_100))), None);
@@ -358,11 +358,11 @@ fn s4_duplicate_acknowledgements_give_no_sample() {
     talk.low(10, data(1_000, 100));
     talk.low(11, data(1_100, 100));
     assert_eq!(rtt(talk.high(30, ack(1_100))), Some((1_100, 20)));
-    let before = unwatched(&talk.flow);
+    let before = snapshot(&talk);
     for ms in 31..34 {
         assert_eq!(rtt(talk.high(ms, ack(1_100))), None);
     }
-    assert_eq!(before, unwatched(&talk.flow));
+    assert_eq!(before, snapshot(&talk));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn s4_an_acknowledgement_with_sack_blocks_frees_and_gives_no_sample() {
     assert_eq!(talk.waiting(), 1);
     assert_eq!(rtt(talk.high(31, ack(1_100))), None);
     assert_eq!(rtt(talk.high(32, ack(1_200))), Some((1_200, 21)));
-    assert_eq!(talk.flow.low.rtt.min, MS, "nor does it count for the lowest");
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, MS, "nor does it count for the lowest");
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn s5_a_packet_is_matched_against_what_waited_before_it() {
     talk.low(10, bare(ACK, 5_000, 100, 5_000));
     // Both sides happen to be at the same number.
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 5_100))), Some((5_100, 20)));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
 }
 
 #[test]
@@ -443,7 +443,7 @@ fn s5_echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     assert_eq!(rtt(talk.high(9, ack(1_100))), None);
-    assert_eq!((talk.waiting(), talk.flow.low.rtt.min), (0, MS));
+    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).min), (0, MS));
 }
 
 #[test]
@@ -452,10 +452,10 @@ fn s5_packets_missed_and_a_clock_set_back_free_what_waits() {
         let mut talk = in_progress();
         talk.low(10, data(1_000, 100));
         if is_missed {
-            talk.flow.contended = 1;
+            talk.flow.hot.contended = 1;
         } else {
-            talk.flow.set_clock_back();
-            assert_eq!(talk.flow.low.rtt.recorded_at, 0);
+            talk.flow.set_clock_back(6);
+            assert_eq!(talk.flow.rtt(Endpoint::Low).recorded_at, 0);
         }
         assert_eq!(rtt(talk.high(3_010, ack(1_100))), None);
         assert_eq!(talk.waiting(), 0);
@@ -473,5 +473,5 @@ fn high_side_is_measured_as_the_low_one() {
     assert_eq!(send(Endpoint::Low, 30, bare(ACK, 1_000, 0, 5_100)), Some((5_100, 20)));
     assert_eq!(send(Endpoint::High, 32, bare(ACK, 5_100, 100, 1_000)), None);
     assert_eq!(send(Endpoint::Low, 50, bare(ACK, 1_000, 0, 5_200)), None);
-    assert_ne!(talk.flow.high.rtt.min, RttSummary::NO_RTT);
+    assert_ne!(talk.flow.rtt(Endpoint::High).min, RttSummary::NO_RTT);
 }

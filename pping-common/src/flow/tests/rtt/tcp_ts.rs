@@ -4,7 +4,7 @@ use crate::{
     flow::Endpoint,
     parse::Transport,
     rtt::{Method, RttSummary, Sample},
-    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, unwatched},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, snapshot},
 };
 
 #[test]
@@ -13,8 +13,8 @@ fn tsval_is_timed_from_its_segment_to_its_echo() {
     assert_eq!(rtt(talk.low(10, data(101, 500))), None);
     let sample = talk.high(30, pure_ack(501, 101)).measured.sample();
     assert_eq!(sample, Some(Sample { method: Method::TcpTs, identifier: 101, rtt: 20 * MS, side_rtt: 0 }));
-    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
-    assert_eq!(talk.flow.high.rtt.smoothed, 0);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::High).smoothed, 0);
 }
 
 #[test]
@@ -166,15 +166,15 @@ fn tsecr_older_than_all_slots_changes_nothing() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(105, 500));
     talk.high(15, pure_ack(501, 100));
-    let before = unwatched(&talk.flow);
+    let before = snapshot(&talk);
     assert_eq!(rtt(talk.high(20, pure_ack(501, 104))), None);
-    assert_eq!(before, unwatched(&talk.flow));
+    assert_eq!(before, snapshot(&talk));
 }
 
 #[test]
 fn tsval_wraps_around() {
     let mut talk = Conversation::in_progress();
-    talk.flow.low.newest_tsval = u32::MAX - 1;
+    talk.flow.hot.direction_mut(Endpoint::Low).newest_tsval = u32::MAX - 1;
     talk.low(10, data(u32::MAX, 500));
     talk.low(20, data(0, 500));
     talk.low(30, data(1, 500));
@@ -211,10 +211,10 @@ fn packet_is_matched_against_what_waited_before_it() {
     talk.low(10, data(501, 500));
     // Both sides happen to be at the same TSval: what this segment carries must not answer itself.
     assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
     assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
-    assert_eq!(talk.flow.low.rtt.smoothed, 20 * MS);
-    assert_eq!(talk.flow.high.rtt.smoothed, 7 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::High).smoothed, 7 * MS);
 }
 
 #[test]
@@ -235,12 +235,12 @@ fn segment_without_timestamps_neither_matches_nor_records() {
 fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() {
     for endpoint in [Endpoint::Low, Endpoint::High] {
         let mut talk = Conversation::in_progress();
-        talk.flow.contended = 1;
+        talk.flow.hot.contended = 1;
         let base = if endpoint == Endpoint::Low { 100 } else { 500 };
         let mut recorded = |ms, tsval| {
             talk.packet(endpoint, ms * MS, &data(tsval, 0));
-            assert_eq!(talk.flow.contended, 0);
-            talk.flow.direction(endpoint).pending.waiting()
+            assert_eq!(talk.flow.hot.contended, 0);
+            talk.flow.pending(endpoint).waiting()
         };
         assert_eq!(recorded(10, base), 0);
         assert_eq!(recorded(11, base + 1), 0);
@@ -252,13 +252,13 @@ fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() 
 #[test]
 fn contention_puts_both_directions_in_doubt() {
     let mut talk = Conversation::in_progress();
-    talk.flow.contended = 1;
+    talk.flow.hot.contended = 1;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 0));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
     talk.low(12, data(102, 500));
     talk.high(13, data(502, 100));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 1));
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn contention_frees_what_waits_since_its_echo_may_have_gone_by() {
     talk.low(10, data(101, 500));
     assert_eq!(talk.waiting(), 1);
     // The echo was in the packet that nobody looked at; this one comes after the application has thought.
-    talk.flow.contended = 1;
+    talk.flow.hot.contended = 1;
     assert_eq!(rtt(talk.high(3010, data(501, 101))), None);
     assert_eq!(talk.waiting(), 0);
 }
@@ -280,10 +280,13 @@ fn new_syn_on_used_ports_begins_anew() {
     talk.low(31, data(102, 500));
     // Clocks of another connection, both older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (1, 0));
-    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (RttSummary::NO_RTT, 0));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 0));
+    assert_eq!(
+        (talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::Low).smoothed),
+        (RttSummary::NO_RTT, 0)
+    );
     assert_eq!(rtt(talk.high(1030, segment(SYN | ACK, 0, 400, 50))), Some((50, 30)));
-    assert_eq!(talk.flow.low.rtt.min, 30 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 30 * MS);
     assert_eq!(rtt(talk.low(1035, pure_ack(51, 400))), Some((400, 5)));
 }
 
@@ -292,7 +295,7 @@ fn new_syn_of_the_other_side_begins_anew_too() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     talk.high(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (0, 1));
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
     assert_eq!(rtt(talk.low(1030, segment(SYN | ACK, 0, 40, 50))), Some((50, 30)));
 }
 
@@ -305,8 +308,8 @@ fn retransmitted_syn_does_not_begin_anew() {
     // The answer to the first was only late.
     assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
     talk.low(2010, segment(SYN, 0, 2100, 0));
-    assert_eq!((talk.waiting(), talk.flow.high.pending.waiting()), (2, 1));
-    assert_eq!(talk.flow.low.rtt.min, 1005 * MS);
+    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (2, 1));
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 1005 * MS);
 }
 
 #[test]
@@ -314,10 +317,10 @@ fn rtt_of_nothing_is_the_lowest_there_is() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(10, pure_ack(501, 101))), Some((101, 0)));
-    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (0, 0));
+    assert_eq!((talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::Low).smoothed), (0, 0));
     talk.low(20, data(102, 501));
     assert_eq!(rtt(talk.high(28, pure_ack(502, 102))), Some((102, 8)));
-    assert_eq!((talk.flow.low.rtt.min, talk.flow.low.rtt.smoothed), (0, MS));
+    assert_eq!((talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::Low).smoothed), (0, MS));
 }
 
 #[test]
@@ -325,6 +328,6 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(9, pure_ack(501, 101))), None);
-    assert_eq!((talk.waiting(), talk.flow.low.rtt.min), (0, RttSummary::NO_RTT));
+    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).min), (0, RttSummary::NO_RTT));
     assert_eq!(rtt(talk.high(20, pure_ack(502, 101))), None);
 }

@@ -1,0 +1,431 @@
+//! A flow in its maps: what many CPUs look at, and what one CPU has while it holds the lock.
+
+use pping_common::{
+    abi::{FlowState, SeriesRef, Traffic},
+    flow::{
+        self, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry, Latest,
+        Locked, LockedFlow, PendingNumber, Sent, SpinTimes, Totals, is_expired,
+    },
+    rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
+    table::Table,
+};
+
+use crate::{
+    config,
+    launder::{launder, launder_ptr},
+    maps::{self, Flows, SweepScratch},
+    shared::{Shared, field},
+    sync, table,
+};
+
+/// A flow, which other CPUs use at the same time.
+pub(crate) struct FlowRef<A: Flows> {
+    entry: Shared<HotEntry<A>>,
+    number: u32,
+}
+
+impl<A: Flows> Clone for FlowRef<A> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: Flows> Copy for FlowRef<A> {}
+
+impl<A: Flows> FlowRef<A> {
+    /// The flow with this number.
+    #[inline(always)]
+    pub(crate) fn new(number: u32) -> Option<Self> {
+        Some(Self { entry: A::entry(number)?, number })
+    }
+
+    /// What most packets look at.
+    #[inline(always)]
+    pub(crate) fn hot(self) -> Shared<Hot> {
+        self.entry.at(field!(HotEntry<A>, hot))
+    }
+
+    /// The rest.
+    #[inline(always)]
+    pub(crate) fn cold(self) -> Option<Shared<Cold>> {
+        A::cold(self.number)
+    }
+
+    /// Whether the flow has this key. One that another CPU writes just now is not it, or soon will be.
+    #[inline(always)]
+    pub(crate) fn has_key(self, key: &FlowKey<A>) -> bool {
+        let written = self.entry.at(field!(HotEntry<A>, key)).laundered();
+        key.is_in(|word| written.word(word))
+    }
+
+    /// Copies the key.
+    #[inline(always)]
+    pub(crate) fn key_to(self, key: &mut FlowKey<A>) {
+        self.entry.at(field!(HotEntry<A>, key)).load_to(key);
+    }
+
+    /// What a packet of `from` looks at.
+    #[inline(always)]
+    pub(crate) fn glance(self, from: Endpoint) -> Glance {
+        let hot = self.hot();
+        let directions = hot.at(field!(Hot, directions));
+        let forward = directions.element(from as usize);
+        let reverse = directions.element(from.other() as usize);
+        Glance {
+            forward: HotDirection {
+                newest_tsval: forward.at(field!(HotDirection, newest_tsval)).read(),
+                sequence_end: forward.at(field!(HotDirection, sequence_end)).read(),
+                state: forward.at(field!(HotDirection, state)).read(),
+            },
+            reverse: reverse.at(field!(HotDirection, state)).read(),
+            latest: hot.at(field!(Hot, latest)).element(from as usize).read(),
+            contended: hot.at(field!(Hot, contended)).read(),
+            mode: hot.at(field!(Hot, mode)).read(),
+        }
+    }
+
+    /// What is pending of an endpoint, if the flow has an entry of the pool.
+    #[inline(always)]
+    pub(crate) fn waiting(self, endpoint: Endpoint) -> Option<SharedPending> {
+        let number = self.cold()?.at(field!(Cold, locked.pending)).read().get();
+        let directions = A::pending(number)?.at(field!(PendingEntry, directions));
+        Some(SharedPending(directions.element(endpoint as usize)))
+    }
+
+    /// All that an endpoint sent.
+    #[inline(always)]
+    pub(crate) fn sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> Sent {
+        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
+        // In this order: see `Sent`.
+        let sent = Sent {
+            packets: totals.at(field!(Totals, packets)).read(),
+            bytes: totals.at(field!(Totals, bytes)).read(),
+        };
+        sent.with(self.traffic(endpoint).read())
+    }
+
+    /// What an endpoint sent, in one number.
+    #[inline(always)]
+    pub(crate) fn traffic(self, endpoint: Endpoint) -> Shared<u64> {
+        self.hot().at(field!(Hot, traffic)).element(endpoint as usize)
+    }
+
+    /// The word of the newest `TSval` of a direction.
+    #[inline(always)]
+    pub(crate) fn newest_tsval(self, from: Endpoint) -> Shared<u32> {
+        let directions = self.hot().at(field!(Hot, directions));
+        directions.element(from as usize).at(field!(HotDirection, newest_tsval))
+    }
+
+    /// Whether the flow is unanswered.
+    #[inline(always)]
+    pub(crate) fn is_unanswered(self) -> bool {
+        let directions = self.hot().at(field!(Hot, directions));
+        directions.iter().all(|direction| !direction.at(field!(HotDirection, state)).read().is_begun())
+    }
+
+    /// Whether the flow has been idle too long, for so many sweeps.
+    #[inline(always)]
+    pub(crate) fn is_expired(self, idle: u32) -> bool {
+        let directions = self.hot().at(field!(Hot, directions));
+        let state = |endpoint| directions.element(endpoint as usize).at(field!(HotDirection, state)).read();
+        let number = self.entry.at(field!(HotEntry<A>, key.protocol)).read();
+        is_expired(state(Endpoint::Low), state(Endpoint::High), number, idle)
+    }
+
+    /// Whether any identifier is pending.
+    #[inline(always)]
+    pub(crate) fn is_waiting(self) -> bool {
+        let directions = self.hot().at(field!(Hot, directions));
+        directions.iter().any(|direction| direction.at(field!(HotDirection, state)).read().is_waiting())
+    }
+
+    /// Whether the flow has an entry of the pool.
+    #[inline(always)]
+    pub(crate) fn has_pending(self) -> bool {
+        self.cold().is_some_and(|cold| cold.at(field!(Cold, locked.pending)).read().is_some())
+    }
+
+    /// When both directions last recorded, by the number of the flow's entry of the pool; 0 where that has none.
+    #[inline(always)]
+    pub(crate) fn recorded_at(self, pending: PendingNumber) -> [u64; 2] {
+        A::pending(pending.get()).map_or([0; 2], |entry| entry.at(field!(PendingEntry, recorded_at)).load())
+    }
+
+    /// What seldom happens to packets of an endpoint.
+    #[inline(always)]
+    pub(crate) fn events(self, cold: Shared<Cold>, endpoint: Endpoint) -> Events {
+        cold.at(field!(Cold, events)).element(endpoint as usize).load()
+    }
+
+    /// Whether an endpoint has sent anything by the time of the latest [`FlowRef::fold`].
+    #[inline(always)]
+    pub(crate) fn has_sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> bool {
+        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
+        totals.at(field!(Totals, packets)).read() != 0
+    }
+
+    /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does.
+    #[inline(always)]
+    pub(crate) fn fold(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
+        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
+        let events = cold.at(field!(Cold, events)).element(endpoint as usize);
+        let (before, seldom) = (totals.load(), events.load());
+        let traffic = flow::fold(&before, &seldom, self.traffic(endpoint).read(), has_segments);
+        totals.at(field!(Totals, packets)).write(before.packets.wrapping_add(traffic.packets));
+        totals.at(field!(Totals, bytes)).write(before.bytes.wrapping_add(traffic.bytes));
+        if has_segments {
+            events.at(field!(Events, folded_retransmissions)).write(seldom.retransmissions);
+        }
+        events.at(field!(Events, folded_ce_packets)).write(seldom.ce_packets);
+        traffic
+    }
+
+    /// Notes that a packet was missed: the next CPU with the lock finds it.
+    #[inline(always)]
+    pub(crate) fn set_contended(self) {
+        self.hot().at(field!(Hot, contended)).write(1);
+    }
+
+    /// Whether a CPU has the lock.
+    #[inline(always)]
+    pub(crate) fn is_busy(self) -> bool {
+        self.hot().at(field!(Hot, busy)).read() != 0
+    }
+
+    /// Takes the lock; `None` when another CPU has it and keeps it.
+    #[inline(always)]
+    pub(crate) fn lock(self) -> Option<FlowGuard<A>> {
+        let cold = self.cold()?;
+        sync::lock(self.hot().at(field!(Hot, busy))).then_some(FlowGuard { flow: self, cold })
+    }
+
+    /// The same, but gives up sooner.
+    #[inline(always)]
+    pub(crate) fn lock_rare(self) -> Option<FlowGuard<A>> {
+        let cold = self.cold()?;
+        sync::lock_rare(self.hot().at(field!(Hot, busy))).then_some(FlowGuard { flow: self, cold })
+    }
+
+    /// Makes a new flow of one that was removed; `false` while another CPU has the lock of that.
+    #[inline(always)]
+    pub(crate) fn renew(self, key: &FlowKey<A>) -> bool {
+        /// Words at the start of a flow that are not written: its lock is there.
+        static EMPTY_HOT: Hot = Hot::EMPTY;
+        static EMPTY_COLD: Cold = Cold::EMPTY;
+        let Some(mut guard) = self.lock_rare() else { return false };
+        guard.release_pending();
+        self.entry.at(field!(HotEntry<A>, key)).store(key);
+        let hot = self.hot();
+        hot.at(field!(Hot, latest)).store(&EMPTY_HOT.latest);
+        hot.at(field!(Hot, contended)).write(EMPTY_HOT.contended);
+        hot.at(field!(Hot, mode)).write(EMPTY_HOT.mode);
+        hot.at(field!(Hot, traffic)).store(&EMPTY_HOT.traffic);
+        hot.at(field!(Hot, directions)).store(&EMPTY_HOT.directions);
+        guard.cold.store(&EMPTY_COLD);
+        true
+    }
+}
+
+/// The series of what an endpoint sends.
+#[inline(always)]
+pub(crate) fn series(cold: Shared<Cold>, timed: Endpoint) -> Shared<SeriesRef> {
+    cold.at(field!(Cold, totals)).element(timed as usize).at(field!(Totals, series))
+}
+
+/// A direction of a flow that other CPUs count too.
+pub(crate) struct Counted<A: Flows> {
+    pub(crate) flow: FlowRef<A>,
+    pub(crate) from: Endpoint,
+}
+
+impl<A: Flows> Counted<A> {
+    #[inline(always)]
+    fn events(&self) -> Option<Shared<Events>> {
+        Some(self.flow.cold()?.at(field!(Cold, events)).element(self.from as usize))
+    }
+}
+
+impl<A: Flows> DirectionCounts for Counted<A> {
+    #[inline(always)]
+    fn add_traffic(&mut self, more: u64) {
+        sync::add(self.flow.traffic(self.from), more);
+    }
+
+    #[inline(always)]
+    fn set_latest(&mut self, latest: Latest) {
+        self.flow.hot().at(field!(Hot, latest)).element(self.from as usize).write(latest);
+    }
+
+    #[inline(always)]
+    fn set_sequence_end(&mut self, end: u32) {
+        let directions = self.flow.hot().at(field!(Hot, directions));
+        directions.element(self.from as usize).at(field!(HotDirection, sequence_end)).write(end);
+    }
+
+    #[inline(always)]
+    fn add_retransmission(&mut self) {
+        if let Some(events) = self.events() {
+            sync::add_32(events.at(field!(Events, retransmissions)), 1);
+        }
+    }
+
+    #[inline(always)]
+    fn add_reordered(&mut self) {
+        if let Some(events) = self.events() {
+            sync::add_32(events.at(field!(Events, reordered)), 1);
+        }
+    }
+
+    #[inline(always)]
+    fn add_ce(&mut self) {
+        if let Some(events) = self.events() {
+            sync::add_32(events.at(field!(Events, ce_packets)), 1);
+        }
+    }
+}
+
+/// What is pending of a direction, which another CPU may change meanwhile: what follows from a stale slot is looked at again with the
+/// lock.
+pub(crate) struct SharedPending(Shared<Pending>);
+
+impl Waiting for SharedPending {
+    #[inline(always)]
+    fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
+        let (times, identifiers) =
+            (self.0.at(field!(Pending, times)), self.0.at(field!(Pending, identifiers)));
+        rtt::any(|slot| (times.element(slot).read(), identifiers.element(slot).read()), range, condition)
+    }
+}
+
+/// Copies of what other CPUs look at while a flow is locked, as of [`LockedFlow`].
+pub(crate) struct Copies {
+    hot: Hot,
+    /// What `hot` had to begin with.
+    before: [HotDirection; 2],
+    spin: [SpinTimes; 2],
+}
+
+/// A flow of which this CPU has the lock, until it is dropped.
+pub(crate) struct FlowGuard<A: Flows> {
+    flow: FlowRef<A>,
+    cold: Shared<Cold>,
+}
+
+impl<A: Flows> Drop for FlowGuard<A> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        sync::unlock(self.flow.hot().at(field!(Hot, busy)));
+    }
+}
+
+impl<A: Flows> FlowGuard<A> {
+    /// Copies what other CPUs look at meanwhile.
+    #[inline(always)]
+    pub(crate) fn copy_to(&self, copies: &mut Copies, is_udp: bool) {
+        let hot = self.flow.hot();
+        // Cleared at once: what is missed from now on comes to light at the next time.
+        copies.hot.contended = hot.at(field!(Hot, contended)).read();
+        if copies.hot.contended != 0 {
+            hot.at(field!(Hot, contended)).write(0);
+        }
+        copies.hot.mode = hot.at(field!(Hot, mode)).read();
+        hot.at(field!(Hot, directions)).load_to(&mut copies.hot.directions);
+        copies.before = copies.hot.directions;
+        if is_udp {
+            let events = self.cold.at(field!(Cold, events));
+            copies.spin = [events.element(0).load().spin(), events.element(1).load().spin()];
+        }
+    }
+
+    /// Writes back what changed.
+    #[inline(always)]
+    pub(crate) fn copy_from(&self, copies: &Copies, is_udp: bool) {
+        let hot = self.flow.hot();
+        hot.at(field!(Hot, mode)).write(copies.hot.mode);
+        for (direction, (new, old)) in
+            hot.at(field!(Hot, directions)).iter().zip(copies.hot.directions.iter().zip(&copies.before))
+        {
+            // Other CPUs advance these too: what did not change stays as they have it.
+            if new.newest_tsval != old.newest_tsval {
+                direction.at(field!(HotDirection, newest_tsval)).write(new.newest_tsval);
+            }
+            if new.sequence_end != old.sequence_end {
+                direction.at(field!(HotDirection, sequence_end)).write(new.sequence_end);
+            }
+            direction.at(field!(HotDirection, state)).write(new.state);
+        }
+        if is_udp {
+            for (events, spin) in self.cold.at(field!(Cold, events)).iter().zip(&copies.spin) {
+                events.at(field!(Events, retransmissions)).write(spin.edge_at as u32);
+                events.at(field!(Events, reordered)).write((spin.edge_at >> 32) as u32);
+                events.at(field!(Events, folded_retransmissions)).write(spin.interval);
+            }
+        }
+    }
+
+    /// What a packet with the lock has.
+    #[inline(always)]
+    pub(crate) fn view<'a>(&'a mut self, copies: &'a mut Copies) -> LockedFlow<'a> {
+        let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr()).cast_mut();
+        // SAFETY: a map value, valid for the program's run. What is in it changes only with the lock, which is held as long as this is
+        // borrowed; others read words of it.
+        let locked = unsafe { &mut *locked };
+        let pending = A::pending(locked.pending.get()).map(|entry| {
+            // SAFETY: as above. An entry of the pool belongs to one flow at a time.
+            unsafe { &mut *entry.as_ptr() }
+        });
+        LockedFlow { hot: &mut copies.hot, spin: &mut copies.spin, locked, pending }
+    }
+
+    /// The state of the flow for the record of a sample of what `timed` sent.
+    #[inline(always)]
+    pub(crate) fn state(&self, timed: Endpoint) -> FlowState {
+        let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr());
+        // SAFETY: as of `view`.
+        let rtts = unsafe { &*locked }.rtts(timed);
+        FlowState::of(rtts, self.flow.sent(self.cold, timed), self.flow.sent(self.cold, timed.other()))
+    }
+
+    /// The flow has an entry of the pool, or gets one now; `false` if there is none left.
+    #[inline(always)]
+    pub(crate) fn ensure_pending(&mut self) -> bool {
+        static EMPTY: PendingEntry = PendingEntry::EMPTY;
+        let pending = self.cold.at(field!(Cold, locked.pending));
+        if pending.read().is_some() {
+            return true;
+        }
+        let Some(table) = maps::table(A::FAMILY) else { return false };
+        let Some(number) = table::take(A::free_pending(), table.at(field!(Table, pending))) else {
+            return false;
+        };
+        let Some(entry) = A::pending(number) else { return false };
+        entry.store(&EMPTY);
+        pending.write(PendingNumber::new(number));
+        true
+    }
+
+    /// Gives back the flow's entry of the pool, if the flow can do without it at `now`, ns.
+    #[inline(always)]
+    pub(crate) fn reclaim_pending(&mut self, now: u64, scratch: &mut SweepScratch) {
+        self.flow.hot().load_to(&mut scratch.hot);
+        self.cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
+        launder(scratch);
+        let recorded_at = self.flow.recorded_at(scratch.locked.pending);
+        if flow::is_pending_idle(&scratch.hot, &scratch.locked, recorded_at, config::rules(), now) {
+            self.release_pending();
+        }
+    }
+
+    /// Gives back the flow's entry of the pool, if it has one.
+    #[inline(always)]
+    pub(crate) fn release_pending(&mut self) {
+        let pending = self.cold.at(field!(Cold, locked.pending));
+        let number = pending.read();
+        if number.is_some() {
+            pending.write(PendingNumber::NONE);
+            table::give(A::free_pending(), number.get());
+        }
+    }
+}
