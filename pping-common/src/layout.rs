@@ -82,6 +82,42 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
+/// Defines a state: a number with names. No enum, whose values the kernel programs would have to tell apart one by one to read it
+/// from a few bits.
+macro_rules! states {
+    ($(#[$doc:meta])+ $visible:vis struct $type:ident { $($(#[$state_doc:meta])+ $state:ident = $number:literal,)+ }) => {
+        $(#[$doc])+
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[repr(transparent)]
+        $visible struct $type(pub(crate) u8);
+
+        impl $type {
+            $($(#[$state_doc])+ $visible const $state: Self = Self($number);)+
+        }
+
+        impl core::fmt::Debug for $type {
+            fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                formatter.write_str(match self.0 {
+                    $($number => stringify!($state),)+
+                    _ => concat!(stringify!($type), " of no name"),
+                })
+            }
+        }
+
+        impl $crate::layout::Layout for $type {
+            const HASH: u64 = {
+                let hash = $crate::layout::text($crate::layout::START, stringify!($type));
+                $(
+                    let hash = $crate::layout::text(hash, stringify!($state));
+                    let hash = $crate::layout::number(hash, $number);
+                )+
+                hash
+            };
+        }
+    };
+}
+pub(crate) use states;
+
 /// Numbers.
 macro_rules! numbers {
     ($($type:ident),+) => {$(

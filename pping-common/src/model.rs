@@ -111,8 +111,8 @@ impl State {
         let (tsval_state, rtt) = (direction.state.tsval_state(), flow.rtt(endpoint));
         Self {
             pending: flow.pending(endpoint).waiting(),
-            newest_tsval: (tsval_state != TsvalState::Unknown).then_some(direction.newest_tsval),
-            is_invalidated: tsval_state == TsvalState::Invalidated,
+            newest_tsval: (tsval_state != TsvalState::UNKNOWN).then_some(direction.newest_tsval),
+            is_invalidated: tsval_state == TsvalState::INVALIDATED,
             recorded_at: Some(rtt.recorded_at).filter(|&time| time != 0),
             rtt: (rtt.min != RttSummary::NO_RTT).then_some((rtt.min, rtt.smoothed)),
         }

@@ -116,8 +116,8 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     // SAFETY: this CPU's own counters, see `observe::count`.
     let counters = unsafe { &mut *counters };
     counters.packet(direction, Protocol::Tcp as usize, packet.frame_len(), frame.traffic_class);
-    let (glance, noted) = track::count(flow, from, direction, &frame, counters);
-    let effect = track::effect(flow, &glance, from, transport, &noted);
+    let (glance, progress) = track::count(flow, from, direction, &frame, counters);
+    let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing
         || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))
     {
@@ -129,7 +129,7 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
         return Handled::Done;
     }
     scratch.frame.copy_fast(&frame);
-    scratch.noted = noted;
+    scratch.progress = progress;
     scratch.from = from;
     Handled::MatchDue(A::FAMILY)
 }

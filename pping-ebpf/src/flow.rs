@@ -1,10 +1,10 @@
 //! A flow in its maps: what many CPUs look at, and what one CPU has while it holds the lock.
 
 use pping_common::{
-    abi::{FlowState, SeriesRef, Traffic},
+    abi::{Counters, Direction, FlowState, SeriesRef, Traffic},
     flow::{
-        self, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry, Latest,
-        Locked, LockedFlow, PendingNumber, Sent, SpinTimes, Totals, is_expired,
+        self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
+        Latest, LockedFlow, PendingNumber, Sent, SpinTimes, Totals, is_expired,
     },
     rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
     table::Table,
@@ -70,8 +70,8 @@ impl<A: Flows> FlowRef<A> {
     pub(crate) fn glance(self, from: Endpoint) -> Glance {
         let hot = self.hot();
         let directions = hot.at(field!(Hot, directions));
-        let forward = directions.element(from as usize);
-        let reverse = directions.element(from.other() as usize);
+        let forward = directions.of(from);
+        let reverse = directions.of(from.other());
         Glance {
             forward: HotDirection {
                 newest_tsval: forward.at(field!(HotDirection, newest_tsval)).read(),
@@ -79,7 +79,7 @@ impl<A: Flows> FlowRef<A> {
                 state: forward.at(field!(HotDirection, state)).read(),
             },
             reverse: reverse.at(field!(HotDirection, state)).read(),
-            latest: hot.at(field!(Hot, latest)).element(from as usize).read(),
+            latest: hot.at(field!(Hot, latest)).of(from).read(),
             contended: hot.at(field!(Hot, contended)).read(),
             mode: hot.at(field!(Hot, mode)).read(),
         }
@@ -90,13 +90,13 @@ impl<A: Flows> FlowRef<A> {
     pub(crate) fn waiting(self, endpoint: Endpoint) -> Option<SharedPending> {
         let number = self.cold()?.at(field!(Cold, locked.pending)).read().get();
         let directions = A::pending(number)?.at(field!(PendingEntry, directions));
-        Some(SharedPending(directions.element(endpoint as usize)))
+        Some(SharedPending(directions.of(endpoint)))
     }
 
     /// All that an endpoint sent.
     #[inline(always)]
     pub(crate) fn sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> Sent {
-        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
+        let totals = cold.at(field!(Cold, totals)).of(endpoint);
         // In this order: see `Sent`.
         let sent = Sent {
             packets: totals.at(field!(Totals, packets)).read(),
@@ -108,14 +108,14 @@ impl<A: Flows> FlowRef<A> {
     /// What an endpoint sent, in one number.
     #[inline(always)]
     pub(crate) fn traffic(self, endpoint: Endpoint) -> Shared<u64> {
-        self.hot().at(field!(Hot, traffic)).element(endpoint as usize)
+        self.hot().at(field!(Hot, traffic)).of(endpoint)
     }
 
     /// The word of the newest `TSval` of a direction.
     #[inline(always)]
     pub(crate) fn newest_tsval(self, from: Endpoint) -> Shared<u32> {
         let directions = self.hot().at(field!(Hot, directions));
-        directions.element(from as usize).at(field!(HotDirection, newest_tsval))
+        directions.of(from).at(field!(HotDirection, newest_tsval))
     }
 
     /// Whether the flow is unanswered.
@@ -129,7 +129,7 @@ impl<A: Flows> FlowRef<A> {
     #[inline(always)]
     pub(crate) fn is_expired(self, idle: u32) -> bool {
         let directions = self.hot().at(field!(Hot, directions));
-        let state = |endpoint| directions.element(endpoint as usize).at(field!(HotDirection, state)).read();
+        let state = |endpoint| directions.of(endpoint).at(field!(HotDirection, state)).read();
         let number = self.entry.at(field!(HotEntry<A>, key.protocol)).read();
         is_expired(state(Endpoint::Low), state(Endpoint::High), number, idle)
     }
@@ -156,21 +156,21 @@ impl<A: Flows> FlowRef<A> {
     /// What seldom happens to packets of an endpoint.
     #[inline(always)]
     pub(crate) fn events(self, cold: Shared<Cold>, endpoint: Endpoint) -> Events {
-        cold.at(field!(Cold, events)).element(endpoint as usize).load()
+        cold.at(field!(Cold, events)).of(endpoint).load()
     }
 
     /// Whether an endpoint has sent anything by the time of the latest [`FlowRef::fold`].
     #[inline(always)]
     pub(crate) fn has_sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> bool {
-        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
+        let totals = cold.at(field!(Cold, totals)).of(endpoint);
         totals.at(field!(Totals, packets)).read() != 0
     }
 
     /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does.
     #[inline(always)]
     pub(crate) fn fold(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
-        let totals = cold.at(field!(Cold, totals)).element(endpoint as usize);
-        let events = cold.at(field!(Cold, events)).element(endpoint as usize);
+        let totals = cold.at(field!(Cold, totals)).of(endpoint);
+        let events = cold.at(field!(Cold, events)).of(endpoint);
         let (before, seldom) = (totals.load(), events.load());
         let traffic = flow::fold(&before, &seldom, self.traffic(endpoint).read(), has_segments);
         totals.at(field!(Totals, packets)).write(before.packets.wrapping_add(traffic.packets));
@@ -231,23 +231,20 @@ impl<A: Flows> FlowRef<A> {
 /// The series of what an endpoint sends.
 #[inline(always)]
 pub(crate) fn series(cold: Shared<Cold>, timed: Endpoint) -> Shared<SeriesRef> {
-    cold.at(field!(Cold, totals)).element(timed as usize).at(field!(Totals, series))
+    cold.at(field!(Cold, totals)).of(timed).at(field!(Totals, series))
 }
 
 /// A direction of a flow that other CPUs count too.
-pub(crate) struct Counted<A: Flows> {
+pub(crate) struct Counted<'a, A: Flows> {
     pub(crate) flow: FlowRef<A>,
     pub(crate) from: Endpoint,
+    /// Whether the packet comes in or goes out.
+    pub(crate) direction: Direction,
+    /// The counters of the interface.
+    pub(crate) counters: &'a mut Counters,
 }
 
-impl<A: Flows> Counted<A> {
-    #[inline(always)]
-    fn events(&self) -> Option<Shared<Events>> {
-        Some(self.flow.cold()?.at(field!(Cold, events)).element(self.from as usize))
-    }
-}
-
-impl<A: Flows> DirectionCounts for Counted<A> {
+impl<A: Flows> DirectionCounts for Counted<'_, A> {
     #[inline(always)]
     fn add_traffic(&mut self, more: u64) {
         sync::add(self.flow.traffic(self.from), more);
@@ -255,32 +252,37 @@ impl<A: Flows> DirectionCounts for Counted<A> {
 
     #[inline(always)]
     fn set_latest(&mut self, latest: Latest) {
-        self.flow.hot().at(field!(Hot, latest)).element(self.from as usize).write(latest);
+        self.flow.hot().at(field!(Hot, latest)).of(self.from).write(latest);
     }
 
     #[inline(always)]
     fn set_sequence_end(&mut self, end: u32) {
         let directions = self.flow.hot().at(field!(Hot, directions));
-        directions.element(self.from as usize).at(field!(HotDirection, sequence_end)).write(end);
+        directions.of(self.from).at(field!(HotDirection, sequence_end)).write(end);
     }
 
     #[inline(always)]
-    fn add_retransmission(&mut self) {
-        if let Some(events) = self.events() {
-            sync::add_32(events.at(field!(Events, retransmissions)), 1);
-        }
-    }
-
-    #[inline(always)]
-    fn add_reordered(&mut self) {
-        if let Some(events) = self.events() {
-            sync::add_32(events.at(field!(Events, reordered)), 1);
+    fn add_behind(&mut self, behind: Behind) {
+        let Some(cold) = self.flow.cold() else { return };
+        let events = cold.at(field!(Cold, events)).of(self.from);
+        let (retransmissions, reordered) = self.counters.segments(self.direction);
+        match behind {
+            Behind::Retransmitted => {
+                sync::add_32(events.at(field!(Events, retransmissions)), 1);
+                *retransmissions += 1;
+            }
+            Behind::Reordered => {
+                sync::add_32(events.at(field!(Events, reordered)), 1);
+                *reordered += 1;
+            }
+            Behind::KeepAlive => {}
         }
     }
 
     #[inline(always)]
     fn add_ce(&mut self) {
-        if let Some(events) = self.events() {
+        if let Some(cold) = self.flow.cold() {
+            let events = cold.at(field!(Cold, events)).of(self.from);
             sync::add_32(events.at(field!(Events, ce_packets)), 1);
         }
     }

@@ -6,6 +6,8 @@
 
 use core::{marker::PhantomData, mem::MaybeUninit};
 
+use pping_common::flow::Endpoint;
+
 use crate::{
     bounds::within,
     launder::{launder_index, launder_ptr},
@@ -123,6 +125,15 @@ impl<T> From<Shared<T>> for *mut T {
     #[inline(always)]
     fn from(shared: Shared<T>) -> Self {
         shared.0
+    }
+}
+
+impl<T> Shared<[T; 2]> {
+    /// That of an endpoint.
+    #[inline(always)]
+    pub(crate) fn of(self, endpoint: Endpoint) -> Shared<T> {
+        // SAFETY: inside the array: there are two endpoints. (Where one comes out of memory, it is masked for the verifier there.)
+        Shared(unsafe { self.0.cast::<T>().add(endpoint as usize) })
     }
 }
 

@@ -3,9 +3,9 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Direction, SeriesSelector},
-    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance, Noted, Reason},
+    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance, Reason},
     parse::{Datagram, Family, Frame, Transport, Untracked},
-    rtt::{Effect, Method, Pass, is_newer},
+    rtt::{Effect, Method, Pass, Progress, is_newer},
     table::Candidates,
 };
 
@@ -42,10 +42,9 @@ pub(crate) fn track<A: Flows>(
     };
     launder(scratch);
     table::touch::<A>(scratch.slot, maps::sweeps());
-    let (glance, noted) = count(flow, from, direction, &scratch.frame, counters);
-    (scratch.glance, scratch.noted) = (glance, noted);
+    (scratch.glance, scratch.progress) = count(flow, from, direction, &scratch.frame, counters);
     launder(scratch);
-    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, &scratch.noted);
+    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
     launder(scratch);
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.effect == Effect::Nothing
@@ -132,17 +131,12 @@ pub(crate) fn count<A: Flows>(
     direction: Direction,
     frame: &Frame,
     counters: &mut Counters,
-) -> (Glance, Noted) {
+) -> (Glance, Progress) {
     let glance = flow.glance(from);
-    let mut counted = Counted { flow, from };
-    let noted = flows::count(&mut counted, &glance, &frame.transport, frame.traffic_class, direction as u8);
-    // Within one branch: the verifier would follow what comes between two for each outcome of the first.
-    if noted.is_retransmission || noted.is_reordered {
-        let (retransmissions, reordered) = counters.segments(direction);
-        *retransmissions += u64::from(noted.is_retransmission);
-        *reordered += u64::from(noted.is_reordered);
-    }
-    (glance, noted)
+    let mut counted = Counted { flow, from, direction, counters };
+    let progress =
+        flows::count(&mut counted, &glance, &frame.transport, frame.traffic_class, direction as u8);
+    (glance, progress)
 }
 
 /// The possible effect of a packet on its flow.
@@ -152,9 +146,9 @@ pub(crate) fn effect<A: Flows>(
     glance: &Glance,
     from: Endpoint,
     transport: &Transport,
-    noted: &Noted,
+    progress: Progress,
 ) -> Effect {
-    glance.effect(from, transport, noted, config::rules(), |endpoint| flow.waiting(endpoint))
+    glance.effect(from, transport, progress, config::rules(), |endpoint| flow.waiting(endpoint))
 }
 
 /// True if the rate limit forbids recording this packet, so that the locked step can be skipped: most packets with a new `TSval`.
@@ -213,7 +207,11 @@ pub(crate) fn step<A: Flows>(
     counters: &mut Counters,
     scratch: &mut Scratch,
 ) {
-    let from = scratch.from;
+    // A number with bounds that the verifier sees, by which it then finds both directions.
+    let from = match within::<2>(scratch.from as usize) {
+        0 => Endpoint::Low,
+        _ => Endpoint::High,
+    };
     let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
     let Some(mut guard) = flow.lock() else {
         counters.contended += 1;
@@ -229,8 +227,12 @@ pub(crate) fn step<A: Flows>(
     }
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    let is_udp = scratch.frame.transport.number() == Datagram::NUMBER;
-    guard.copy_to(&mut scratch.copies, is_udp);
+    // Read again each time: in a register, the verifier would follow all that comes once for each.
+    scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
+    launder(scratch);
+    guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
+    launder(scratch);
+    guard.view(&mut scratch.copies).settle(scratch.is_udp != 0);
     launder(scratch);
     scratch.changes = guard.view(&mut scratch.copies).follow(from, &scratch.frame.transport, now);
     launder(scratch);
@@ -238,7 +240,7 @@ pub(crate) fn step<A: Flows>(
     if config::rules().methods.has_both() {
         measure(&mut guard, from, now, Pass::Second, counters, scratch);
     }
-    guard.copy_from(&scratch.copies, is_udp);
+    guard.copy_from(&scratch.copies, scratch.is_udp != 0);
     launder(scratch);
     // What the record has of the flow, before another CPU can change it.
     scratch.state = guard.state(from.other());
@@ -286,7 +288,7 @@ fn measure<A: Flows>(
     guard.view(&mut scratch.copies).plan(
         from,
         transport,
-        &scratch.noted,
+        scratch.progress,
         now,
         rules,
         pass,

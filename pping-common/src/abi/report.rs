@@ -151,11 +151,11 @@ impl FlowEvent {
     #[inline(always)]
     pub fn timeouts<A: Address>(key: &FlowKey<A>, hot: &Hot, now: u64, reporter: &mut impl FlowReporter) {
         let (kind, by) = (FlowEventKind::Closing, TriggeredBy::GarbageCollection);
-        for timed in [Endpoint::Low, Endpoint::High] {
-            if hot.state(timed).lifecycle() == Lifecycle::Open {
+        Endpoint::each(|timed| {
+            if hot.state(timed).lifecycle() == Lifecycle::OPEN {
                 reporter.report(|| Self::new(kind, Reason::Timeout, by, now, Endpoints::of_flow(key, timed)));
             }
-        }
+        });
     }
 
     #[inline(always)]

@@ -118,7 +118,8 @@ pub struct Facts(u8);
 layout!(Facts { 0 });
 
 impl Facts {
-    const HIGH_BEGAN: u8 = 4;
+    const HIGH_BEGAN_SHIFT: u8 = 2;
+    const HIGH_BEGAN: u8 = 1 << Self::HIGH_BEGAN_SHIFT;
     const IS_CLOSED: u8 = 8;
 
     /// Those of a new flow whose ends are addresses of this host, or not.
@@ -207,14 +208,12 @@ impl Locked {
     /// The direction that an endpoint sends in.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &LockedDirection {
-        let [low, high] = &self.directions;
-        endpoint.pick(low, high)
+        endpoint.of(&self.directions)
     }
 
     #[inline(always)]
     fn direction_mut(&mut self, endpoint: Endpoint) -> &mut LockedDirection {
-        let [low, high] = &mut self.directions;
-        endpoint.pick(low, high)
+        endpoint.of_mut(&mut self.directions)
     }
 
     /// Whether what `from` sends is timed, unless it asks for no answer: the other end is not this host.
@@ -229,18 +228,24 @@ impl Locked {
         self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
+    /// The endpoint that began the flow, as far as that was seen.
+    #[inline(always)]
+    fn first(&self) -> Endpoint {
+        if self.facts.0 & Facts::HIGH_BEGAN == 0 { Endpoint::Low } else { Endpoint::High }
+    }
+
     /// Which endpoint began the flow as far as that was seen, and when, ns.
     #[inline(always)]
     pub fn beginning(&self) -> (Endpoint, u64) {
-        let first = if self.facts.0 & Facts::HIGH_BEGAN == 0 { Endpoint::Low } else { Endpoint::High };
-        (first, self.direction(first).opened_at)
+        let ([low, high], first) = (&self.directions, self.first());
+        (first, first.pick(low, high).opened_at)
     }
 
     /// When the last direction closed, ns, if none is open any more.
     #[inline(always)]
     pub fn closed_at(&self) -> Option<u64> {
-        let (first, _) = self.beginning();
-        (self.facts.0 & Facts::IS_CLOSED != 0).then(|| self.direction(first.other()).opened_at)
+        let [low, high] = &self.directions;
+        (self.facts.0 & Facts::IS_CLOSED != 0).then(|| self.first().pick(high, low).opened_at)
     }
 
     /// The latest time at which a direction opened, ns.
@@ -253,19 +258,19 @@ impl Locked {
     #[inline(always)]
     pub(super) fn open(&mut self, from: Endpoint, now: u64, by: Reason, begins: bool) {
         self.direction_mut(from).opened_at = now;
-        let [low, high] = &mut self.stages;
-        let stages = from.pick(low, high);
+        let stages = from.of_mut(&mut self.stages);
         stages.0 = stages.0 & Stages::LEG | (by as u8) << Stages::OPENED_BY_SHIFT;
         if begins {
-            self.facts.0 = self.facts.local() | from.pick(0, Facts::HIGH_BEGAN);
+            self.facts.0 = self.facts.local() | (from as u8) << Facts::HIGH_BEGAN_SHIFT;
         }
     }
 
     /// Notes that the last direction closed at `now`.
     #[inline(always)]
     pub(super) fn close(&mut self, now: u64, by: Reason) {
-        let (first, _) = self.beginning();
-        self.direction_mut(first.other()).opened_at = now;
+        let first = self.first();
+        let [low, high] = &mut self.directions;
+        first.pick(high, low).opened_at = now;
         self.closed_by = by;
         self.facts.0 |= Facts::IS_CLOSED;
     }
@@ -273,8 +278,7 @@ impl Locked {
     /// The reason why a direction counts as opened.
     #[inline(always)]
     pub fn opened_by(&self, endpoint: Endpoint) -> Reason {
-        let [low, high] = self.stages;
-        match endpoint.pick(low, high).0 >> Stages::OPENED_BY_SHIFT {
+        match endpoint.of(&self.stages).0 >> Stages::OPENED_BY_SHIFT {
             0 => Reason::FirstObserved,
             1 => Reason::Syn,
             _ => Reason::SynAck,
@@ -283,23 +287,15 @@ impl Locked {
 
     #[inline(always)]
     fn leg_state(&self, endpoint: Endpoint) -> LegState {
-        let [low, high] = self.stages;
-        match endpoint.pick(low, high).0 & Stages::LEG {
-            0 => LegState::Unseen,
-            1 => LegState::Asked,
-            2 => LegState::Answered,
-            3 => LegState::Void,
-            _ => LegState::Done,
-        }
+        LegState(endpoint.of(&self.stages).0 & Stages::LEG)
     }
 
     /// The leg of the handshake that a direction is in.
     #[inline(always)]
     pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
         let direction = self.direction(endpoint);
-        let [low, high] = self.leg_numbers;
-        let mut leg =
-            Leg { state: self.leg_state(endpoint), number: endpoint.pick(low, high), ..Leg::UNSEEN };
+        let (state, number) = (self.leg_state(endpoint), *endpoint.of(&self.leg_numbers));
+        let mut leg = Leg { state, number, ..Leg::UNSEEN };
         if leg.is_pending() {
             (leg.since, leg.payload) = (direction.smoothed_rtt, direction.min_rtt as u16);
         }
@@ -310,11 +306,9 @@ impl Locked {
     #[inline(always)]
     pub(super) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
         let was_pending = Leg { state: self.leg_state(endpoint), ..Leg::UNSEEN }.is_pending();
-        let [low, high] = &mut self.stages;
-        let stages = endpoint.pick(low, high);
-        stages.0 = stages.0 & !Stages::LEG | leg.state as u8;
-        let [low, high] = &mut self.leg_numbers;
-        *endpoint.pick(low, high) = leg.number;
+        let stages = endpoint.of_mut(&mut self.stages);
+        stages.0 = stages.0 & !Stages::LEG | leg.state.0;
+        *endpoint.of_mut(&mut self.leg_numbers) = leg.number;
         let direction = self.direction_mut(endpoint);
         if leg.is_pending() {
             (direction.smoothed_rtt, direction.min_rtt) = (leg.since, u64::from(leg.payload));

@@ -84,23 +84,18 @@ impl DirectionState {
     /// Whether it is open.
     #[inline(always)]
     pub fn lifecycle(self) -> Lifecycle {
-        match self.0 & Self::LIFECYCLE {
-            0 => Lifecycle::Unseen,
-            1 => Lifecycle::Unanswered,
-            2 => Lifecycle::Open,
-            _ => Lifecycle::Closed,
-        }
+        Lifecycle((self.0 & Self::LIFECYCLE) as u8)
     }
 
     #[inline(always)]
     pub(super) fn set_lifecycle(&mut self, lifecycle: Lifecycle) {
-        self.set(Self::LIFECYCLE, lifecycle as u32);
+        self.set(Self::LIFECYCLE, lifecycle.0.into());
     }
 
     /// Whether it was ever answered, or closed.
     #[inline(always)]
     pub fn is_begun(self) -> bool {
-        matches!(self.lifecycle(), Lifecycle::Open | Lifecycle::Closed)
+        matches!(self.lifecycle(), Lifecycle::OPEN | Lifecycle::CLOSED)
     }
 
     /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
@@ -111,7 +106,7 @@ impl DirectionState {
 
     #[inline(always)]
     pub(super) fn set_established(&mut self, is_established: bool) {
-        self.set(Self::ESTABLISHED, if is_established { Self::ESTABLISHED } else { 0 });
+        self.set(Self::ESTABLISHED, u32::from(is_established) << Self::ESTABLISHED.trailing_zeros());
     }
 
     /// Whether its leg of a handshake waits for the reply.
@@ -122,22 +117,18 @@ impl DirectionState {
 
     #[inline(always)]
     pub(super) fn set_leg_pending(&mut self, is_pending: bool) {
-        self.set(Self::LEG_IS_PENDING, if is_pending { Self::LEG_IS_PENDING } else { 0 });
+        self.set(Self::LEG_IS_PENDING, u32::from(is_pending) << Self::LEG_IS_PENDING.trailing_zeros());
     }
 
     /// The state of the newest `TSval`.
     #[inline(always)]
     pub fn tsval_state(self) -> TsvalState {
-        match self.0 >> Self::TSVAL_SHIFT & 3 {
-            0 => TsvalState::Unknown,
-            1 => TsvalState::Known,
-            _ => TsvalState::Invalidated,
-        }
+        TsvalState((self.0 >> Self::TSVAL_SHIFT & 3) as u8)
     }
 
     #[inline(always)]
     pub(super) fn set_tsval_state(&mut self, state: TsvalState) {
-        self.set(3 << Self::TSVAL_SHIFT, (state as u32) << Self::TSVAL_SHIFT);
+        self.set(3 << Self::TSVAL_SHIFT, u32::from(state.0) << Self::TSVAL_SHIFT);
     }
 
     /// Whether the highest sequence number is known.
@@ -159,7 +150,7 @@ impl DirectionState {
 
     #[inline(always)]
     pub(super) fn set_waiting(&mut self, is_waiting: bool) {
-        self.set(Self::WAITING, if is_waiting { Self::WAITING } else { 0 });
+        self.set(Self::WAITING, u32::from(is_waiting) << Self::WAITING.trailing_zeros());
     }
 
     /// The flags of the spin bit, of a flow of QUIC.
@@ -215,16 +206,12 @@ impl Mode {
     /// Whether the segments of the flow carry timestamps.
     #[inline(always)]
     pub fn timestamps(self) -> TimestampOption {
-        match self.0 & 3 {
-            0 => TimestampOption::Unknown,
-            1 => TimestampOption::Present,
-            _ => TimestampOption::Absent,
-        }
+        TimestampOption(self.0 & 3)
     }
 
     #[inline(always)]
     pub(super) fn set_timestamps(&mut self, option: TimestampOption) {
-        self.0 = option as u8;
+        self.0 = option.0;
     }
 
     /// Counts a segment without timestamps, while it is not known whether the flow has them, and says how many there were.
@@ -318,15 +305,13 @@ impl Hot {
     /// The direction that an endpoint sends in.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &HotDirection {
-        let [low, high] = &self.directions;
-        endpoint.pick(low, high)
+        endpoint.of(&self.directions)
     }
 
     /// The same, mutable.
     #[inline(always)]
     pub fn direction_mut(&mut self, endpoint: Endpoint) -> &mut HotDirection {
-        let [low, high] = &mut self.directions;
-        endpoint.pick(low, high)
+        endpoint.of_mut(&mut self.directions)
     }
 
     /// The state of a direction.
@@ -338,8 +323,7 @@ impl Hot {
     /// The latest packet of an endpoint.
     #[inline(always)]
     pub fn latest(&self, endpoint: Endpoint) -> Latest {
-        let [low, high] = self.latest;
-        endpoint.pick(low, high)
+        *endpoint.of(&self.latest)
     }
 
     /// What a packet of `from` looks at.
@@ -357,7 +341,7 @@ impl Hot {
     /// Whether a direction is open.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
-        self.directions.iter().any(|direction| direction.state.lifecycle() == Lifecycle::Open)
+        self.directions.iter().any(|direction| direction.state.lifecycle() == Lifecycle::OPEN)
     }
 
     /// Whether the flow is unanswered: such flows are evicted when there are too many.

@@ -1,30 +1,21 @@
 //! The life of a flow: each direction opens when its first packet is answered, and closes by FIN or RST
 //! or when the flow has been idle too long.
 
-use crate::layout::layout;
+use crate::layout::{layout, states};
 
-/// The stage of a flow direction's life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Lifecycle {
-    /// Nothing was sent yet.
-    Unseen,
-    /// Something was sent, and nothing came back yet.
-    Unanswered,
-    /// Something was sent and answered.
-    Open,
-    /// The sender said that it is done.
-    Closed,
-}
-
-layout!(
-    enum Lifecycle {
-        Unseen,
-        Unanswered,
-        Open,
-        Closed,
+states! {
+    /// The stage of a flow direction's life.
+    pub struct Lifecycle {
+        /// Nothing was sent yet.
+        UNSEEN = 0,
+        /// Something was sent, and nothing came back yet.
+        UNANSWERED = 1,
+        /// Something was sent and answered.
+        OPEN = 2,
+        /// The sender said that it is done.
+        CLOSED = 3,
     }
-);
+}
 
 /// The reason why a flow direction opened or closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +96,6 @@ impl Changes {
 impl Lifecycle {
     #[inline(always)]
     pub(super) fn is_live(self) -> bool {
-        matches!(self, Self::Unanswered | Self::Open)
+        matches!(self, Self::UNANSWERED | Self::OPEN)
     }
 }

@@ -16,12 +16,11 @@ mod traffic;
 mod transitions;
 
 pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
-pub use count::{DirectionCounts, count};
+pub use count::{Behind, DirectionCounts, count};
 pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, Mode};
 pub use key::{Endpoint, FlowKey};
-pub use latest::Noted;
 pub use lifecycle::{Changes, Lifecycle, Reason};
-pub use state::{Flow, LockedFlow, is_expired, is_pending_idle, last_known};
+pub use state::{Flow, LockedFlow, Noted, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
 pub use traffic::Sent;
 

@@ -44,7 +44,7 @@ pub(super) fn plan(
 fn match_reply(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, plan: &mut MatchPlan) {
     let mut leg = flow.leg(from.other());
     if leg.is_pending() && leg.number == quic.destination_id {
-        leg.state = LegState::Done;
+        leg.state = LegState::DONE;
         plan.method = Method::QuicHandshake;
         plan.recorded_at = leg.since;
         plan.matched = quic.version;
@@ -80,24 +80,24 @@ fn note_ids(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, now: u64, ru
     let is_initial = quic.form == QuicForm::Initial;
     if leg.is_pending() {
         if is_initial && now.saturating_sub(leg.since) > quic::FLIGHT {
-            leg.state = LegState::Void;
+            leg.state = LegState::VOID;
             flow.set_leg(from, leg);
         }
         return;
     }
-    if leg.state == LegState::Unseen {
-        let begins = is_initial && flow.leg(from.other()).state == LegState::Unseen;
+    if leg.state == LegState::UNSEEN {
+        let begins = is_initial && flow.leg(from.other()).state == LegState::UNSEEN;
         let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
         leg.since = now;
-        leg.state = if waits { LegState::Asked } else { LegState::Done };
+        leg.state = if waits { LegState::ASKED } else { LegState::DONE };
     }
     if leg.number != quic.source_id {
         leg.number = quic.source_id;
-        for endpoint in [Endpoint::Low, Endpoint::High] {
+        Endpoint::each(|endpoint| {
             let mut spin = flow.spin(endpoint);
             spin.invalidate();
             flow.set_spin(endpoint, spin);
-        }
+        });
     }
     flow.set_leg(from, leg);
 }

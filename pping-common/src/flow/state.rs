@@ -2,17 +2,16 @@
 
 use super::{
     cold::{Events, Facts, Locked, SpinTimes, Totals, fold},
-    count::{self, DirectionCounts},
+    count::{self, Behind, DirectionCounts},
     hot::{DirectionState, Hot, Latest},
     key::Endpoint,
-    latest::Noted,
     traffic::Sent,
     transitions,
 };
 use crate::{
     method::{Method, Methods},
     parse::{Datagram, Segment, Transport},
-    rtt::{Leg, Pending, PendingEntry, RttSummary, Rules, Spin, TimestampOption},
+    rtt::{Leg, Pending, PendingEntry, Progress, RttSummary, Rules, Spin, TimestampOption},
     series::Traffic,
 };
 
@@ -73,7 +72,9 @@ impl Flow {
         direction: u8,
     ) -> Noted {
         let glance = self.hot.glance(from);
-        count::count(&mut Counted { flow: self, from }, &glance, transport, traffic_class, direction)
+        let mut counted = Counted { flow: self, from, behind: None };
+        let progress = count::count(&mut counted, &glance, transport, traffic_class, direction);
+        Noted { progress, behind: counted.behind }
     }
 
     /// All that an endpoint sent.
@@ -111,10 +112,20 @@ impl Flow {
     }
 }
 
+/// What counting a packet showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// How the packet advanced its direction.
+    pub progress: Progress,
+    /// What it is if it did not.
+    pub behind: Option<Behind>,
+}
+
 /// A direction of a flow that nothing else counts.
 struct Counted<'a> {
     flow: &'a mut Flow,
     from: Endpoint,
+    behind: Option<Behind>,
 }
 
 impl DirectionCounts for Counted<'_> {
@@ -134,16 +145,19 @@ impl DirectionCounts for Counted<'_> {
         self.flow.hot.direction_mut(self.from).sequence_end = end;
     }
 
-    fn add_retransmission(&mut self) {
-        self.flow.events[self.from as usize].retransmissions += 1;
-    }
-
-    fn add_reordered(&mut self) {
-        self.flow.events[self.from as usize].reordered += 1;
+    fn add_behind(&mut self, behind: Behind) {
+        let events = self.from.of_mut(&mut self.flow.events);
+        match behind {
+            Behind::Retransmitted => events.retransmissions = events.retransmissions.wrapping_add(1),
+            Behind::Reordered => events.reordered = events.reordered.wrapping_add(1),
+            Behind::KeepAlive => {}
+        }
+        self.behind = Some(behind);
     }
 
     fn add_ce(&mut self) {
-        self.flow.events[self.from as usize].ce_packets += 1;
+        let events = self.from.of_mut(&mut self.flow.events);
+        events.ce_packets = events.ce_packets.wrapping_add(1);
     }
 }
 
@@ -191,10 +205,7 @@ impl LockedFlow<'_> {
     /// What is pending of a direction.
     #[inline(always)]
     pub(super) fn pending_mut(&mut self, endpoint: Endpoint) -> Option<&mut Pending> {
-        self.pending.as_deref_mut().map(|entry| {
-            let [low, high] = &mut entry.directions;
-            endpoint.pick(low, high)
-        })
+        self.pending.as_deref_mut().map(|entry| endpoint.of_mut(&mut entry.directions))
     }
 
     /// Frees all that is pending of a direction.
@@ -210,10 +221,7 @@ impl LockedFlow<'_> {
     #[inline(always)]
     pub(super) fn rtt(&self, endpoint: Endpoint) -> RttSummary {
         let (min, smoothed) = self.locked.rtts(endpoint);
-        let recorded_at = self.pending.as_deref().map_or(0, |entry| {
-            let [low, high] = entry.recorded_at;
-            endpoint.pick(low, high)
-        });
+        let recorded_at = self.pending.as_deref().map_or(0, |entry| *endpoint.of(&entry.recorded_at));
         RttSummary { recorded_at, min, smoothed }
     }
 
@@ -221,8 +229,7 @@ impl LockedFlow<'_> {
     #[inline(always)]
     pub(super) fn set_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
         if let Some(entry) = self.pending.as_deref_mut() {
-            let [low, high] = &mut entry.recorded_at;
-            *endpoint.pick(low, high) = now;
+            *endpoint.of_mut(&mut entry.recorded_at) = now;
         }
         self.hot.direction_mut(endpoint).state.set_recorded_at(now);
     }
@@ -244,15 +251,13 @@ impl LockedFlow<'_> {
     /// The spin bit of a direction.
     #[inline(always)]
     pub(super) fn spin(&self, endpoint: Endpoint) -> Spin {
-        let [low, high] = *self.spin;
-        endpoint.pick(low, high).with(self.hot.state(endpoint).spin())
+        endpoint.of(self.spin).with(self.hot.state(endpoint).spin())
     }
 
     /// The same, changed.
     #[inline(always)]
     pub(super) fn set_spin(&mut self, endpoint: Endpoint, spin: Spin) {
-        let [low, high] = &mut *self.spin;
-        *endpoint.pick(low, high) = SpinTimes { edge_at: spin.edge_at, interval: spin.interval };
+        *endpoint.of_mut(self.spin) = SpinTimes { edge_at: spin.edge_at, interval: spin.interval };
         self.hot.direction_mut(endpoint).state.set_spin(spin.state);
     }
 }
@@ -270,7 +275,7 @@ impl Hot {
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
             Segment::NUMBER
-                if methods.has(Method::TcpTs) && self.mode.timestamps() != TimestampOption::Absent =>
+                if methods.has(Method::TcpTs) && self.mode.timestamps() != TimestampOption::ABSENT =>
             {
                 Method::TcpTs
             }

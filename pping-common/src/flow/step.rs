@@ -3,7 +3,6 @@
 use super::{
     hot::Glance,
     key::Endpoint,
-    latest::Noted,
     lifecycle::Changes,
     quic,
     state::{Flow, LockedFlow},
@@ -33,7 +32,7 @@ impl Glance {
         &self,
         from: Endpoint,
         transport: &Transport,
-        noted: &Noted,
+        progress: Progress,
         rules: &Rules,
         waiting: impl Fn(Endpoint) -> Option<W>,
     ) -> Effect {
@@ -41,7 +40,7 @@ impl Glance {
             return Effect::Anything;
         }
         let is_any = match transport.kind {
-            Kind::Tcp => return tcp::effect(self, from, &transport.segment, noted.progress, rules, waiting),
+            Kind::Tcp => return tcp::effect(self, from, &transport.segment, progress, rules, waiting),
             // Echoes are so few that looking twice costs more than it saves.
             Kind::Echo => true,
             Kind::Quic => quic::has_effect(self, &transport.datagram.quic, rules),
@@ -65,8 +64,10 @@ impl Glance {
 impl Flow {
     /// The possible effect of [`Flow::step`].
     #[inline]
-    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: &Noted, rules: &Rules) -> Effect {
-        self.hot.glance(from).effect(from, transport, noted, rules, |endpoint| Some(self.pending(endpoint)))
+    pub fn effect(&self, from: Endpoint, transport: &Transport, progress: Progress, rules: &Rules) -> Effect {
+        self.hot
+            .glance(from)
+            .effect(from, transport, progress, rules, |endpoint| Some(self.pending(endpoint)))
     }
 
     /// [`LockedFlow::step`] of this flow.
@@ -75,11 +76,11 @@ impl Flow {
         &mut self,
         from: Endpoint,
         transport: &Transport,
-        noted: &Noted,
+        progress: Progress,
         now: u64,
         rules: &Rules,
     ) -> Outcome {
-        self.lock().step(from, transport, noted, now, rules)
+        self.lock().step(from, transport, progress, now, rules)
     }
 
     /// Invalidates every time, since the clock was set back. `number` is the flow's IP protocol number.
@@ -98,23 +99,24 @@ impl Flow {
 }
 
 impl LockedFlow<'_> {
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after it was counted: follows the
+    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after it was counted, which gave its `progress`: follows the
     /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
     #[inline(always)]
     pub fn step(
         &mut self,
         from: Endpoint,
         transport: &Transport,
-        noted: &Noted,
+        progress: Progress,
         now: u64,
         rules: &Rules,
     ) -> Outcome {
+        self.settle(transport.number() == Datagram::NUMBER);
         let changes = self.follow(from, transport, now);
         let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
         let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
             if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
-                self.plan(from, transport, noted, now, rules, pass, &mut plan);
+                self.plan(from, transport, progress, now, rules, pass, &mut plan);
                 self.find(from, now, rules, pass, &mut plan, measured);
                 self.record(from, now, rules, pass, &plan, measured);
             }
@@ -122,13 +124,18 @@ impl LockedFlow<'_> {
         outcome
     }
 
-    /// The first part of [`LockedFlow::step`]: what the packet opens and closes.
+    /// The first part of [`LockedFlow::step`]: takes into account that packets were missed, if some were.
     #[inline(always)]
-    pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
+    pub fn settle(&mut self, is_udp: bool) {
         if self.hot.contended != 0 {
             self.hot.contended = 0;
-            self.invalidate(transport.number() == Datagram::NUMBER);
+            self.invalidate(is_udp);
         }
+    }
+
+    /// The second part of [`LockedFlow::step`]: what the packet opens and closes.
+    #[inline(always)]
+    pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         transitions::step(self, from, transport, now)
     }
 
@@ -136,7 +143,7 @@ impl LockedFlow<'_> {
     /// of its tick.
     #[inline(always)]
     fn invalidate(&mut self, is_udp: bool) {
-        for endpoint in [Endpoint::Low, Endpoint::High] {
+        Endpoint::each(|endpoint| {
             self.give_up_leg(endpoint);
             // A flow of UDP has its spin bit in place of what others have.
             if is_udp {
@@ -150,17 +157,17 @@ impl LockedFlow<'_> {
                 tsval.invalidate();
                 state.set_tsval_state(tsval);
             }
-        }
+        });
     }
 
-    /// The second part of [`LockedFlow::step`]: what is to be done to measure, in a pass.
+    /// The third part of [`LockedFlow::step`]: what is to be done to measure, in a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
         &mut self,
         from: Endpoint,
         transport: &Transport,
-        noted: &Noted,
+        progress: Progress,
         now: u64,
         rules: &Rules,
         pass: Pass,
@@ -173,11 +180,11 @@ impl LockedFlow<'_> {
                 let segment = &transport.segment;
                 if pass == Pass::First {
                     tcp::note_options(self, segment, rules);
-                    if noted.progress == Progress::First {
+                    if progress == Progress::First {
                         self.hot.direction_mut(from).state.set_has_sequence();
                     }
                 }
-                tcp::plan(self, from, segment, noted.progress, now, timed, rules, pass, plan);
+                tcp::plan(self, from, segment, progress, now, timed, rules, pass, plan);
             }
             Kind::Echo => icmp_echo::plan(&transport.echo, plan),
             Kind::Quic => quic::plan(self, from, &transport.datagram.quic, now, rules, plan),
@@ -188,7 +195,7 @@ impl LockedFlow<'_> {
         }
     }
 
-    /// The third part of [`LockedFlow::step`]: what the packet echoes.
+    /// The fourth part of [`LockedFlow::step`]: what the packet echoes.
     #[inline(always)]
     pub fn find(
         &mut self,

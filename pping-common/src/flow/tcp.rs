@@ -24,7 +24,7 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
     } else if methods.has_seq_always() {
         true
     } else {
-        methods.has(Method::TcpSeq) && options == TimestampOption::Absent
+        methods.has(Method::TcpSeq) && options == TimestampOption::ABSENT
     }
 }
 
@@ -39,13 +39,16 @@ pub(super) fn effect<W: Waiting>(
 ) -> Effect {
     let (methods, options) = (rules.methods, glance.mode.timestamps());
     let (forward, reverse) = (&glance.forward, glance.reverse);
-    let expected = if segment.has_timestamps { TimestampOption::Present } else { TimestampOption::Absent };
-    // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing. That a first segment was seen is
-    // noted with the lock.
-    if options != expected && options != TimestampOption::Present
-        || segment.flags.rst()
-        || progress == Progress::First
-    {
+    // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing.
+    if segment.has_timestamps {
+        if options != TimestampOption::PRESENT {
+            return Effect::Anything;
+        }
+    } else if options == TimestampOption::UNKNOWN {
+        return Effect::Anything;
+    }
+    // That a first segment was seen is noted with the lock.
+    if segment.flags.rst() || progress == Progress::First {
         return Effect::Anything;
     }
     if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse.is_leg_pending(), segment) {
@@ -95,15 +98,15 @@ pub(super) fn note_options(flow: &mut LockedFlow<'_>, segment: &Segment, rules: 
     }
     let known = flow.hot.mode.timestamps();
     let options = if segment.has_timestamps {
-        TimestampOption::Present
+        TimestampOption::PRESENT
     } else if segment.flags.syn() {
         // An end that does not offer or accept them here must not send them later (RFC 7323, 3.2).
-        TimestampOption::Absent
-    } else if known == TimestampOption::Unknown {
+        TimestampOption::ABSENT
+    } else if known == TimestampOption::UNKNOWN {
         if flow.hot.mode.count_without_timestamps() < SEGMENTS_WITHOUT_TIMESTAMPS {
             return;
         }
-        TimestampOption::Absent
+        TimestampOption::ABSENT
     } else {
         return;
     };
@@ -112,7 +115,7 @@ pub(super) fn note_options(flow: &mut LockedFlow<'_>, segment: &Segment, rules: 
     }
     flow.hot.mode.set_timestamps(options);
     // The pending identifiers are of the other kind.
-    if known != TimestampOption::Unknown && !rules.methods.has_both() {
+    if known != TimestampOption::UNKNOWN && !rules.methods.has_both() {
         flow.clear_pending(Endpoint::Low);
         flow.clear_pending(Endpoint::High);
     }

@@ -15,14 +15,14 @@ use crate::{
 /// Whether [`step`] could change anything.
 #[inline(always)]
 pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
-    reverse.lifecycle() == Lifecycle::Unanswered
+    reverse.lifecycle() == Lifecycle::UNANSWERED
         || match transport.kind {
             Kind::Tcp => {
                 let flags = transport.segment.flags;
                 !forward.is_established() || flags.syn() || flags.fin() || flags.rst()
             }
-            Kind::Echo => forward.lifecycle() == Lifecycle::Unseen && !transport.echo.is_reply,
-            Kind::Quic | Kind::Dns => forward.lifecycle() == Lifecycle::Unseen,
+            Kind::Echo => forward.lifecycle() == Lifecycle::UNSEEN && !transport.echo.is_reply,
+            Kind::Quic | Kind::Dns => forward.lifecycle() == Lifecycle::UNSEEN,
         }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn step(flow: &mut LockedFlow<'_>, from: Endpoint, transport: &Transp
     let flags = transport.segment.flags;
     let is_tcp = transport.kind == Kind::Tcp;
     let state = flow.hot.state(from);
-    let is_over = state.is_established() || state.lifecycle() == Lifecycle::Closed;
+    let is_over = state.is_established() || state.lifecycle() == Lifecycle::CLOSED;
     if is_tcp && flags.syn() && !flags.ack() && is_over {
         // The ports are used again: nothing of the earlier connection is of any meaning here.
         forget(flow, from);
@@ -42,18 +42,18 @@ pub(super) fn step(flow: &mut LockedFlow<'_>, from: Endpoint, transport: &Transp
     let begins = transport.kind != Kind::Echo || !transport.echo.is_reply;
     let (mut forward, mut reverse) = (flow.hot.state(from), flow.hot.state(from.other()));
     let mut changes = Changes::NONE;
-    if reverse.lifecycle() == Lifecycle::Unanswered && !is_reset {
-        reverse.set_lifecycle(Lifecycle::Open);
+    if reverse.lifecycle() == Lifecycle::UNANSWERED && !is_reset {
+        reverse.set_lifecycle(Lifecycle::OPEN);
         changes.opened = true;
         changes.opened_by = flow.locked.opened_by(from.other());
         changes.opened_at = flow.locked.direction(from.other()).opened_at;
         // If it is closed, it never was open: a FIN was the first that was seen of the flow. Had it been
         // open, its FIN would have answered the reverse direction, and so opened that.
-        changes.opened_first = forward.lifecycle() != Lifecycle::Open;
+        changes.opened_first = forward.lifecycle() != Lifecycle::OPEN;
     }
-    if forward.lifecycle() == Lifecycle::Unseen && begins {
-        forward.set_lifecycle(Lifecycle::Unanswered);
-        let is_first = reverse.lifecycle() == Lifecycle::Unseen;
+    if forward.lifecycle() == Lifecycle::UNSEEN && begins {
+        forward.set_lifecycle(Lifecycle::UNANSWERED);
+        let is_first = reverse.lifecycle() == Lifecycle::UNSEEN;
         flow.locked.open(from, now, opening_reason(transport), is_first);
     }
     if is_tcp {
@@ -73,8 +73,8 @@ fn close(forward: &mut DirectionState, reverse: &mut DirectionState, flags: TcpF
     if !flags.rst() && !flags.fin() {
         return;
     }
-    let forward_was_open = forward.lifecycle() == Lifecycle::Open;
-    let reverse_was_open = reverse.lifecycle() == Lifecycle::Open;
+    let forward_was_open = forward.lifecycle() == Lifecycle::OPEN;
+    let reverse_was_open = reverse.lifecycle() == Lifecycle::OPEN;
     changes.closed_by = if flags.rst() { Reason::Rst } else { Reason::Fin };
     changes.closed_forward = forward_was_open;
     changes.closed_reverse = reverse_was_open && flags.rst();
@@ -83,9 +83,9 @@ fn close(forward: &mut DirectionState, reverse: &mut DirectionState, flags: TcpF
     } else {
         forward_was_open && !reverse_was_open
     };
-    forward.set_lifecycle(Lifecycle::Closed);
+    forward.set_lifecycle(Lifecycle::CLOSED);
     if flags.rst() {
-        reverse.set_lifecycle(Lifecycle::Closed);
+        reverse.set_lifecycle(Lifecycle::CLOSED);
     }
 }
 
@@ -107,9 +107,9 @@ fn forget(flow: &mut LockedFlow<'_>, endpoint: Endpoint) {
     flow.clear_pending(endpoint);
     flow.set_recorded_at(endpoint, 0);
     let state = &mut flow.hot.direction_mut(endpoint).state;
-    state.set_lifecycle(Lifecycle::Unseen);
+    state.set_lifecycle(Lifecycle::UNSEEN);
     state.set_established(false);
-    state.set_tsval_state(TsvalState::Unknown);
+    state.set_tsval_state(TsvalState::UNKNOWN);
 }
 
 /// Seconds that a flow may be idle.
@@ -120,7 +120,7 @@ pub(super) fn idle_limit(low: DirectionState, high: DirectionState, number: u8) 
         CLOSED_IDLE_SECONDS
     } else if number == Datagram::NUMBER {
         QUIC_IDLE_SECONDS
-    } else if number != Segment::NUMBER || low != Lifecycle::Open && high != Lifecycle::Open {
+    } else if number != Segment::NUMBER || low != Lifecycle::OPEN && high != Lifecycle::OPEN {
         UNANSWERED_IDLE_SECONDS
     } else {
         IDLE_SECONDS

@@ -1,32 +1,22 @@
 //! A leg of a handshake: a packet that asks for a reply, and the reply of the other side.
 
-use crate::layout::layout;
+use crate::layout::states;
 
-/// The stage of a leg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum LegState {
-    /// The packet was not seen.
-    Unseen,
-    /// The first packet of a connection is pending: a SYN, or the Initial of a QUIC client.
-    Asked,
-    /// A SYN-ACK is pending.
-    Answered,
-    /// The packet was sent again, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
-    Void,
-    /// Replied to, or not timed.
-    Done,
-}
-
-layout!(
-    enum LegState {
-        Unseen,
-        Asked,
-        Answered,
-        Void,
-        Done,
+states! {
+    /// The stage of a leg.
+    pub(crate) struct LegState {
+        /// The packet was not seen.
+        UNSEEN = 0,
+        /// The first packet of a connection is pending: a SYN, or the Initial of a QUIC client.
+        ASKED = 1,
+        /// A SYN-ACK is pending.
+        ANSWERED = 2,
+        /// The packet was sent again, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
+        VOID = 3,
+        /// Replied to, or not timed.
+        DONE = 4,
     }
-);
+}
 
 /// A leg of a handshake, kept in the direction of the packet that asks for the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,19 +33,19 @@ pub struct Leg {
 
 impl Leg {
     /// Nothing was seen yet.
-    pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::Unseen };
+    pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::UNSEEN };
 
     /// Whether the reply is still expected.
     #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.state, LegState::Asked | LegState::Answered)
+        matches!(self.state, LegState::ASKED | LegState::ANSWERED)
     }
 
     /// Gives the leg up: its reply may have been missed, or will never come.
     #[inline(always)]
     pub(crate) fn give_up(&mut self) {
-        if self.state != LegState::Unseen {
-            self.state = LegState::Done;
+        if self.state != LegState::UNSEEN {
+            self.state = LegState::DONE;
         }
     }
 }

@@ -20,21 +20,21 @@ pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan
         return;
     }
     // A SYN-ACK answers a SYN, also in a simultaneous open.
-    let expected = if segment.flags.syn() { LegState::Asked } else { LegState::Answered };
+    let expected = if segment.flags.syn() { LegState::ASKED } else { LegState::ANSWERED };
     if leg.state != expected {
         return;
     }
     let beyond = segment.acknowledgement.wrapping_sub(leg.number);
     let payload = u32::from(leg.payload);
     if beyond == 0 || beyond == payload {
-        leg.state = LegState::Done;
+        leg.state = LegState::DONE;
         plan.method = Method::TcpHandshake;
         plan.recorded_at = leg.since;
         plan.matched = leg.number;
         plan.completes_leg = 1;
     } else if beyond > payload && beyond < 1 << 31 {
         // It acknowledges more than the handshake: a packet was missed.
-        leg.state = LegState::Done;
+        leg.state = LegState::DONE;
     }
 }
 
@@ -45,9 +45,9 @@ pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
         return;
     }
     let number = segment.sequence.wrapping_add(1);
-    if leg.state != LegState::Unseen && leg.number == number {
+    if leg.state != LegState::UNSEEN && leg.number == number {
         if leg.is_pending() {
-            leg.state = LegState::Void;
+            leg.state = LegState::VOID;
         }
         return;
     }
@@ -55,8 +55,8 @@ pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     leg.since = now;
     leg.payload = if segment.payload < u32::from(u16::MAX) { segment.payload as u16 } else { 0 };
     leg.state = match (timed, segment.flags.ack()) {
-        (false, _) => LegState::Done,
-        (true, false) => LegState::Asked,
-        (true, true) => LegState::Answered,
+        (false, _) => LegState::DONE,
+        (true, false) => LegState::ASKED,
+        (true, true) => LegState::ANSWERED,
     };
 }

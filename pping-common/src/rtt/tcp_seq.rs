@@ -10,7 +10,7 @@ use super::{
     tcp_ts::is_newer,
 };
 use crate::{
-    layout::layout,
+    layout::states,
     parse::{Segment, TcpFlags},
 };
 
@@ -33,25 +33,17 @@ pub enum Progress {
     Behind,
 }
 
-/// Whether the segments of a flow carry the timestamps option (RFC 7323, 3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TimestampOption {
-    /// Not enough yet.
-    Unknown,
-    /// Segments carry them.
-    Present,
-    /// They do not.
-    Absent,
-}
-
-layout!(
-    enum TimestampOption {
-        Unknown,
-        Present,
-        Absent,
+states! {
+    /// Whether the segments of a flow carry the timestamps option (RFC 7323, 3).
+    pub struct TimestampOption {
+        /// Not enough yet.
+        UNKNOWN = 0,
+        /// Segments carry them.
+        PRESENT = 1,
+        /// They do not.
+        ABSENT = 2,
     }
-);
+}
 
 #[inline(always)]
 pub(crate) fn effect(

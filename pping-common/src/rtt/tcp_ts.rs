@@ -4,34 +4,26 @@ use super::{
     pending::{PendingRange, Waiting},
     plan::Effect,
 };
-use crate::{layout::layout, parse::Segment};
+use crate::{layout::states, parse::Segment};
 
-/// The state of a direction's newest `TSval`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TsvalState {
-    /// No segment with timestamps was seen.
-    Unknown,
-    /// The newest `TSval` is known: a newer one is the first of its tick.
-    Known,
-    /// Segments were missed: a newer `TSval` may not be the first of its tick.
-    Invalidated,
-}
-
-layout!(
-    enum TsvalState {
-        Unknown,
-        Known,
-        Invalidated,
+states! {
+    /// The state of a direction's newest `TSval`.
+    pub struct TsvalState {
+        /// No segment with timestamps was seen.
+        UNKNOWN = 0,
+        /// The newest `TSval` is known: a newer one is the first of its tick.
+        KNOWN = 1,
+        /// Segments were missed: a newer `TSval` may not be the first of its tick.
+        INVALIDATED = 2,
     }
-);
+}
 
 impl TsvalState {
     /// Notes that segments were missed.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self) {
-        if *self == Self::Known {
-            *self = Self::Invalidated;
+        if *self == Self::KNOWN {
+            *self = Self::INVALIDATED;
         }
     }
 }
@@ -56,14 +48,15 @@ pub(crate) fn effect(
     }
     match state {
         _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
-        TsvalState::Known => Effect::Tsval,
-        TsvalState::Unknown | TsvalState::Invalidated => Effect::Anything,
+        TsvalState::KNOWN => Effect::Tsval,
+        // It may not be the first of its tick.
+        _ => Effect::Anything,
     }
 }
 
 #[inline(always)]
 fn is_first_seen(newest: u32, state: TsvalState, tsval: u32) -> bool {
-    state == TsvalState::Unknown || is_newer(tsval, newest)
+    state == TsvalState::UNKNOWN || is_newer(tsval, newest)
 }
 
 /// Notes the `TSval` of a segment without RST, and returns it if its echo can be timed: it is the first of its tick, on a segment
@@ -74,13 +67,10 @@ pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Seg
     if !is_first_seen(*newest, *state, tsval) {
         return None;
     }
-    let is_first_of_tick = match *state {
-        // In mid-stream, earlier segments may have carried the same.
-        TsvalState::Unknown => segment.flags.syn(),
-        TsvalState::Known => true,
-        TsvalState::Invalidated => false,
-    };
+    // In mid-stream, earlier segments may have carried the same.
+    let is_first_of_tick =
+        *state == TsvalState::KNOWN || *state == TsvalState::UNKNOWN && segment.flags.syn();
     *newest = tsval;
-    *state = TsvalState::Known;
+    *state = TsvalState::KNOWN;
     (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
 }

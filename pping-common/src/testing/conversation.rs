@@ -123,7 +123,7 @@ impl Conversation {
     /// what is noted of all packets.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.count(from, transport, 0, DIRECTION);
-        let effect = self.flow.effect(from, transport, &noted, &self.rules);
+        let effect = self.flow.effect(from, transport, noted.progress, &self.rules);
         let is_left_alone = match effect {
             Effect::Nothing => self.flow.hot.contended == 0,
             Effect::Tsval | Effect::Sequence => {
@@ -132,7 +132,7 @@ impl Conversation {
             Effect::Anything => false,
         };
         let mut before = self.flow;
-        let outcome = self.flow.step(from, transport, &noted, now, &self.rules);
+        let outcome = self.flow.step(from, transport, noted.progress, now, &self.rules);
         if is_left_alone {
             if effect == Effect::Tsval {
                 before.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;

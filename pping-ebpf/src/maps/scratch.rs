@@ -3,9 +3,9 @@
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
     abi::{Direction, FlowState, Interface},
-    flow::{Changes, Endpoint, Glance, Noted},
+    flow::{Changes, Endpoint, Glance},
     parse::{Frame, Untracked},
-    rtt::{Effect, MatchPlan, Measured},
+    rtt::{Effect, MatchPlan, Measured, Progress},
     table::Slot,
 };
 
@@ -30,8 +30,8 @@ pub(crate) struct Scratch {
     pub(crate) changes: Changes,
     /// What the packet found of its flow.
     pub(crate) glance: Glance,
-    /// What counting the packet showed: retransmitted, reordered, marked.
-    pub(crate) noted: Noted,
+    /// How the packet advanced its direction.
+    pub(crate) progress: Progress,
     /// The packet's possible effect on its flow.
     pub(crate) effect: Effect,
     /// The packet's plan: what to match, what to record.
@@ -40,6 +40,8 @@ pub(crate) struct Scratch {
     pub(crate) measured: Measured,
     /// The outcome of the second pass, by sequence numbers.
     pub(crate) second: Measured,
+    /// Not 0 if the flow is of UDP.
+    pub(crate) is_udp: u32,
     /// Copies of the flow's words while it is locked.
     pub(crate) copies: Copies,
     /// The state of the flow for the event.

@@ -192,9 +192,11 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     let mut last_packet = 0;
     if config::emit().has(Emit::ENDS) {
         let has_segments = key.protocol == Segment::NUMBER;
-        for (volume, endpoint) in scratch.volumes.iter_mut().zip([Endpoint::Low, Endpoint::High]) {
-            *volume = Volume::new(flow.sent(cold, endpoint), &flow.events(cold, endpoint), has_segments);
-        }
+        Endpoint::each(|endpoint| {
+            let sent = flow.sent(cold, endpoint);
+            *endpoint.of_mut(&mut scratch.volumes) =
+                Volume::new(sent, &flow.events(cold, endpoint), has_segments);
+        });
         let recorded_at = flow.recorded_at(scratch.locked.pending);
         let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
         let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
@@ -290,12 +292,12 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: &mut Counters)
     }
     flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
-    for timed in [Endpoint::Low, Endpoint::High] {
+    Endpoint::each(|timed| {
         launder(scratch);
         let has_reply = flow.has_sent(cold, timed.other());
         let state = (&scratch.hot, &scratch.locked);
         let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
-            continue;
+            return;
         };
         scratch.selector = selector;
         launder(scratch);
@@ -305,7 +307,7 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: &mut Counters)
         };
         let reference = flow::series(cold, timed);
         aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
-    }
+    });
 }
 
 /// Takes back what an idle flow has of the pool, if nothing is pending.

@@ -7,7 +7,7 @@ use pping_common::{
         Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
         SeriesKey, SeriesRef, SeriesSelector, Volume,
     },
-    flow::{Address, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
+    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Frame, Segment},
     rtt::{Rules, Sample},
 };
@@ -60,8 +60,8 @@ impl Report {
     pub(super) fn noted(&mut self, noted: &Noted, seen: Seen) {
         let (retransmissions, reordered) =
             self.counters.segments(seen.direction.unwrap_or(Direction::Ingress));
-        *retransmissions += u64::from(noted.is_retransmission);
-        *reordered += u64::from(noted.is_reordered);
+        *retransmissions += u64::from(noted.behind == Some(Behind::Retransmitted));
+        *reordered += u64::from(noted.behind == Some(Behind::Reordered));
     }
 
     /// Reports the directions that a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.

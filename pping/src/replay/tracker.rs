@@ -158,7 +158,7 @@ impl Tracked<'_> {
         if flow.is_fold_due() {
             self.report.fold(&key, flow);
         }
-        if flow.effect(from, transport, &noted, &self.settings.rules) != Effect::Nothing {
+        if flow.effect(from, transport, noted.progress, &self.settings.rules) != Effect::Nothing {
             self.step::<A>(flow, from, noted);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
@@ -233,7 +233,7 @@ impl Tracked<'_> {
     /// The rare packet that matches, records, opens or closes.
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
-        let outcome = flow.step(from, &frame.transport, &noted, now, &self.settings.rules);
+        let outcome = flow.step(from, &frame.transport, noted.progress, now, &self.settings.rules);
         let endpoints = Endpoints::of_packet::<A>(self.seen.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {

@@ -37,7 +37,7 @@ fn connected() -> Conversation {
     talk.low(10, segment(SYN, 0, 1, 0));
     talk.high(30, segment(SYN | ACK, 0, 1, 1));
     talk.low(50, pure_ack(2, 1));
-    assert_eq!(lifecycles(&talk), (Lifecycle::Open, Lifecycle::Open));
+    assert_eq!(lifecycles(&talk), (Lifecycle::OPEN, Lifecycle::OPEN));
     talk
 }
 
@@ -66,7 +66,7 @@ fn flow_that_is_never_answered_never_opens() {
     for ms in 1..10 {
         assert_eq!(talk.low(ms, data(1, 1)).changes, Changes::NONE);
     }
-    assert_eq!(lifecycles(&talk), (Lifecycle::Unanswered, Lifecycle::Unseen));
+    assert_eq!(lifecycles(&talk), (Lifecycle::UNANSWERED, Lifecycle::UNSEEN));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn refused_connection_never_opens() {
     talk.low(10, segment(SYN, 0, 1, 0));
     let changes = talk.high(30, segment(RST | ACK, 0, 0, 0)).changes;
     assert_eq!(changes, reset(false, false));
-    assert_eq!(lifecycles(&talk), (Lifecycle::Closed, Lifecycle::Closed));
+    assert_eq!(lifecycles(&talk), (Lifecycle::CLOSED, Lifecycle::CLOSED));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn fin_closes_its_own_direction_and_the_second_the_flow() {
     assert_eq!(talk.high(70, data(2, 3)).changes, Changes::NONE);
     assert_eq!(talk.high(80, segment(FIN | ACK, 0, 3, 3)).changes, finished(true));
     assert_eq!(talk.low(90, pure_ack(4, 3)).changes, Changes::NONE);
-    assert_eq!(lifecycles(&talk), (Lifecycle::Closed, Lifecycle::Closed));
+    assert_eq!(lifecycles(&talk), (Lifecycle::CLOSED, Lifecycle::CLOSED));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn repeated_fin_closes_nothing_more() {
 fn rst_closes_both_directions() {
     let mut talk = connected();
     assert_eq!(talk.high(60, segment(RST, 0, 0, 0)).changes, reset(true, true));
-    assert_eq!(lifecycles(&talk), (Lifecycle::Closed, Lifecycle::Closed));
+    assert_eq!(lifecycles(&talk), (Lifecycle::CLOSED, Lifecycle::CLOSED));
     assert_eq!(talk.high(61, segment(RST, 0, 0, 0)).changes, reset(false, false));
 }
 
@@ -132,7 +132,7 @@ fn fin_that_opens_by_answering_closes_too() {
     let changes = talk.low(30, segment(FIN | ACK, 0, 2, 1)).changes;
     assert_eq!((changes.opened, changes.opened_first), (true, false));
     assert_eq!((changes.closed_forward, changes.closed_last), (true, false));
-    assert_eq!(lifecycles(&talk), (Lifecycle::Closed, Lifecycle::Open));
+    assert_eq!(lifecycles(&talk), (Lifecycle::CLOSED, Lifecycle::OPEN));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn last_ack_does_not_open_the_flow_again() {
     talk.high(70, segment(FIN | ACK, 0, 2, 3));
     assert_eq!(talk.low(80, pure_ack(4, 2)).changes, Changes::NONE);
     assert_eq!(talk.high(90, pure_ack(3, 4)).changes, Changes::NONE);
-    assert_eq!(lifecycles(&talk), (Lifecycle::Closed, Lifecycle::Closed));
+    assert_eq!(lifecycles(&talk), (Lifecycle::CLOSED, Lifecycle::CLOSED));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn reply_opens_the_direction_of_the_request_and_never_its_own() {
     assert_eq!(talk.low(20, request(2)).changes, Changes::NONE);
     assert_eq!(talk.high(30, reply(2)).changes, opened(Reason::FirstObserved, 10, true));
     assert_eq!(talk.low(40, request(3)).changes, Changes::NONE);
-    assert_eq!(lifecycles(&talk), (Lifecycle::Open, Lifecycle::Unseen));
+    assert_eq!(lifecycles(&talk), (Lifecycle::OPEN, Lifecycle::UNSEEN));
 }
 
 #[test]

@@ -30,7 +30,7 @@ proptest! {
             directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
             let open = [Endpoint::Low, Endpoint::High]
                 .into_iter()
-                .filter(|&endpoint| talk.flow.hot.state(endpoint).lifecycle() == Lifecycle::Open)
+                .filter(|&endpoint| talk.flow.hot.state(endpoint).lifecycle() == Lifecycle::OPEN)
                 .count();
             prop_assert_eq!(directions, open as i32);
             prop_assert_eq!(flows, i32::from(open > 0));

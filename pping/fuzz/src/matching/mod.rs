@@ -81,7 +81,7 @@ impl Talk {
         }
         // As the kernel programs do: a flow is left alone by a packet without effect.
         let noted = self.flow.count(from, transport, 0, 0);
-        let outcome = match self.flow.effect(from, transport, &noted, &self.rules) {
+        let outcome = match self.flow.effect(from, transport, noted.progress, &self.rules) {
             Effect::Nothing => {
                 self.assert_without_effect(from, now, transport, noted);
                 NOTHING
@@ -94,7 +94,7 @@ impl Talk {
                 }
                 NOTHING
             }
-            _ => self.flow.step(from, transport, &noted, now, &self.rules),
+            _ => self.flow.step(from, transport, noted.progress, now, &self.rules),
         };
         let expected = self.model.packet(from, transport, now);
         let found = Found::of(&outcome);
@@ -112,7 +112,7 @@ impl Talk {
         let (forward, flags) = (self.flow.hot.state(from), transport.segment.flags);
         transport.kind == Kind::Tcp
             && (flags.syn() && !flags.ack())
-            && (forward.is_established() || forward.lifecycle() == Lifecycle::Closed)
+            && (forward.is_established() || forward.lifecycle() == Lifecycle::CLOSED)
     }
 
     /// A packet without effect changes nothing.
@@ -122,7 +122,7 @@ impl Talk {
             return;
         }
         let mut flow = self.flow;
-        let outcome = flow.step(from, transport, &noted, now, &self.rules);
+        let outcome = flow.step(from, transport, noted.progress, now, &self.rules);
         assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
         for measured in [outcome.measured, outcome.second] {
             assert!(!measured.has_sample && !measured.pending_full, "{transport:?} at {now}");
@@ -152,7 +152,7 @@ impl Talk {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);
         self.open_directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
-        let is_open = |endpoint| i32::from(self.flow.hot.state(endpoint).lifecycle() == Lifecycle::Open);
+        let is_open = |endpoint| i32::from(self.flow.hot.state(endpoint).lifecycle() == Lifecycle::OPEN);
         let open = is_open(Endpoint::Low) + is_open(Endpoint::High);
         assert_eq!((self.open_directions, self.open_flows), (open, open.min(1)));
     }

@@ -39,50 +39,50 @@ fn without() -> Transport {
 
 #[test]
 fn t1_a_segment_with_timestamps_tells_at_once() {
-    assert_eq!(options(&[]), TimestampOption::Unknown);
-    assert_eq!(options(&[with()]), TimestampOption::Present);
-    assert_eq!(options(&[without(), without(), with()]), TimestampOption::Present);
-    assert_eq!(options(&[without(), without(), without(), with()]), TimestampOption::Present);
+    assert_eq!(options(&[]), TimestampOption::UNKNOWN);
+    assert_eq!(options(&[with()]), TimestampOption::PRESENT);
+    assert_eq!(options(&[without(), without(), with()]), TimestampOption::PRESENT);
+    assert_eq!(options(&[without(), without(), without(), with()]), TimestampOption::PRESENT);
 }
 
 #[test]
 fn t1_the_third_segment_without_timestamps_tells() {
-    assert_eq!(options(&[without()]), TimestampOption::Unknown);
-    assert_eq!(options(&[without(), without()]), TimestampOption::Unknown);
-    assert_eq!(options(&[without(), without(), without()]), TimestampOption::Absent);
+    assert_eq!(options(&[without()]), TimestampOption::UNKNOWN);
+    assert_eq!(options(&[without(), without()]), TimestampOption::UNKNOWN);
+    assert_eq!(options(&[without(), without(), without()]), TimestampOption::ABSENT);
     // Those of both sides count.
     let mut talk = Conversation::by(AUTO);
     talk.low(1, without());
     talk.high(2, without());
     talk.low(3, without());
-    assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::Absent);
+    assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::ABSENT);
 }
 
 #[test]
 fn t1_a_syn_without_timestamps_tells_at_once() {
-    assert_eq!(options(&[bare(SYN, 1, 0, 0)]), TimestampOption::Absent);
-    assert_eq!(options(&[bare(SYN | ACK, 1, 0, 1)]), TimestampOption::Absent);
-    assert_eq!(options(&[segment(SYN, 0, 1, 0), bare(SYN | ACK, 1, 0, 1)]), TimestampOption::Absent);
+    assert_eq!(options(&[bare(SYN, 1, 0, 0)]), TimestampOption::ABSENT);
+    assert_eq!(options(&[bare(SYN | ACK, 1, 0, 1)]), TimestampOption::ABSENT);
+    assert_eq!(options(&[segment(SYN, 0, 1, 0), bare(SYN | ACK, 1, 0, 1)]), TimestampOption::ABSENT);
 }
 
 #[test]
 fn t1_a_flow_with_timestamps_may_lack_them_now_and_then() {
-    assert_eq!(options(&[with(), without(), without(), without(), without()]), TimestampOption::Present);
+    assert_eq!(options(&[with(), without(), without(), without(), without()]), TimestampOption::PRESENT);
 }
 
 #[test]
 fn t1_a_rst_tells_nothing() {
-    assert_eq!(options(&[bare(RST, 1, 0, 0); 5]), TimestampOption::Unknown);
-    assert_eq!(options(&[segment(RST | ACK, 0, 1, 1)]), TimestampOption::Unknown);
-    assert_eq!(options(&[with(), bare(RST | SYN, 1, 0, 0)]), TimestampOption::Present);
+    assert_eq!(options(&[bare(RST, 1, 0, 0); 5]), TimestampOption::UNKNOWN);
+    assert_eq!(options(&[segment(RST | ACK, 0, 1, 1)]), TimestampOption::UNKNOWN);
+    assert_eq!(options(&[with(), bare(RST | SYN, 1, 0, 0)]), TimestampOption::PRESENT);
 }
 
 #[test]
 fn t1_a_syn_that_begins_a_connection_begins_anew() {
     let earlier = [with(), segment(FIN | ACK, 0, 2, 1)];
-    assert_eq!(options(&[earlier[0], earlier[1], bare(SYN, 900, 0, 0)]), TimestampOption::Absent);
+    assert_eq!(options(&[earlier[0], earlier[1], bare(SYN, 900, 0, 0)]), TimestampOption::ABSENT);
     let earlier = [bare(SYN, 1, 0, 0), without()];
-    assert_eq!(options(&[earlier[0], earlier[1], segment(SYN, 0, 9, 0)]), TimestampOption::Present);
+    assert_eq!(options(&[earlier[0], earlier[1], segment(SYN, 0, 9, 0)]), TimestampOption::PRESENT);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
         let mut talk = Conversation::by(methods);
         talk.low(1, bare(ACK, 1_000, 100, 5_000));
         talk.low(2, bare(ACK, 1_100, 100, 5_000));
-        assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::Unknown);
+        assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::UNKNOWN);
         assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_200))), [(Method::TcpSeq, 1_200, 28)]);
     }
 }
