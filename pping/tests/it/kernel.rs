@@ -17,6 +17,7 @@ mod interfaces;
 mod local;
 mod loss;
 mod map_full;
+mod pending;
 mod random;
 mod rate_limit;
 mod rig;
