@@ -17,7 +17,7 @@ use crate::{
 /// Sizes to load the programs with, so that they take next to no memory. No other map has as many entries.
 const FEW_FLOWS: u32 = 4_099;
 const FEW_GROUPS: u32 = 67;
-const FEW_PENDING: u32 = 131;
+const FEW_PENDING: u32 = 4_093;
 
 /// The result of a check that needs capabilities.
 const NOT_WITHOUT: &str = "cannot be checked without these capabilities";
