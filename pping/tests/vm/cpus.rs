@@ -28,7 +28,7 @@ use serde_json::Value;
 
 use self::{
     judge::{Expected, Verdict, flow_of, judge},
-    lanes::{Ends, Random, play, send},
+    lanes::{Ends, Progress, Random, play, send},
     scripts::{Kind, Script},
     seen::{Host, Packet},
 };
@@ -65,6 +65,10 @@ const LOST_OF_CONVERSATION: usize = 20;
 /// One sample in so many of a conversation may be missing beside: kernels hold back acknowledgements and send again, and
 /// then much depends on the order of packets on two CPUs, which is not tcpdump's.
 const OF_OTHER_ORDER: usize = 100;
+
+/// Steps of scripts by which a run can be judged, and how much longer it may take to get there.
+const FEWEST_STEPS: usize = 400;
+const LONGER: Duration = Duration::from_mins(2);
 
 /// The longest pause in a conversation.
 const PAUSE: Duration = Duration::from_millis(60);
@@ -205,8 +209,15 @@ impl Counted {
     }
 }
 
+/// How often the table has filled and emptied.
+#[derive(Debug, Default)]
+struct Fills {
+    filled: AtomicUsize,
+    emptied: AtomicUsize,
+}
+
 /// Beside the flows that are judged: the table fills and empties, and unanswered flows are evicted.
-fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &AtomicBool, fills: &AtomicUsize) {
+fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &AtomicBool, fills: &Fills) {
     let sockets = [true, false].map(|is_near| ends.socket(is_near));
     let mut random = Random(77);
     let segment = |port: u16, is_near: bool, flags: u8| {
@@ -235,13 +246,14 @@ fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &AtomicBool, fi
             let syn = Tcp { ports: (port, 81), flags: SYN, ..Tcp::with_options([]) };
             send(&sockets[random.below(2)], &unanswered.frame(TCP, &syn.bytes()));
         }
+        fills.filled.fetch_add(1, Relaxed);
         // Closed flows go after ten seconds, and leave room for the next.
         let entries = || scrape(near).sum("pping_map_entries", &[("map", "FLOWS_V4")]).unwrap_or_default();
         while !is_over.load(Relaxed) && entries() > f64::from(MAX_FLOWS) / 2.0 {
             thread::sleep(Duration::from_millis(500));
         }
         if !is_over.load(Relaxed) {
-            fills.fetch_add(1, Relaxed);
+            fills.emptied.fetch_add(1, Relaxed);
         }
     }
 }
@@ -377,29 +389,38 @@ fn everything_at_once(ingress: &str, length: Duration) {
     let servers = [&cable.near, &cable.far].map(|host| ok(Server::start(host, 0, Behaviour::Echo)));
 
     let ends = Ends { near: (&cable.near, NEAR), far: (&cable.far, FAR), is_by_queue: ingress == "xdp" };
-    let (is_over, fills, opened) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
+    let (is_over, fills, progress) = (AtomicBool::new(false), Fills::default(), Progress::default());
     let began = Instant::now();
     thread::scope(|scope| {
-        let (is_over, cable, fills, opened) = (&is_over, &cable, &fills, &opened);
+        let (is_over, cable, fills, progress) = (&is_over, &cable, &fills, &progress);
         let lanes: Vec<_> = (0..LANES)
-            .map(|lane| scope.spawn(move || play(ends, scripts(lane), lane, cpus, is_over, opened)))
+            .map(|lane| scope.spawn(move || play(ends, scripts(lane), lane, cpus, is_over, progress)))
             .collect();
         // While there is room.
-        wait_until("all flows have begun", || opened.load(Relaxed) == LANES);
+        wait_until("all flows have begun", || progress.opened.load(Relaxed) == LANES);
         println!("{:.1} s: all flows have begun", began.elapsed().as_secs_f64());
         converse(scope, cable, &servers, length);
         let comings = scope.spawn(|| come_and_go(cable, is_over));
         let reloads = scope.spawn(|| reload(&pping, &groups, is_over));
         scope.spawn(|| crowd(ends, cpus, &cable.near, is_over, fills));
-        thread::sleep(length);
+        // A busy machine takes longer to have enough happen.
+        let (least, most) = (Instant::now() + length, Instant::now() + length + LONGER);
+        let is_enough = || progress.steps.load(Relaxed) >= FEWEST_STEPS && fills.filled.load(Relaxed) > 0;
+        while Instant::now() < least || Instant::now() < most && !is_enough() {
+            thread::sleep(Duration::from_millis(100));
+        }
         is_over.store(true, Relaxed);
-        let steps: usize = lanes.into_iter().map(|lane| lane.join().unwrap()).sum();
+        for lane in lanes {
+            lane.join().unwrap();
+        }
         println!(
-            "{:.1} s: {steps} steps, {} interfaces came and went, {} reloads, the table filled and emptied {} times",
+            "{:.1} s: {} steps, {} interfaces came and went, {} reloads, the table filled {} times and emptied {} times",
             began.elapsed().as_secs_f64(),
+            progress.steps.load(Relaxed),
             comings.join().unwrap(),
             reloads.join().unwrap(),
-            fills.load(Relaxed)
+            fills.filled.load(Relaxed),
+            fills.emptied.load(Relaxed)
         );
     });
     drop(servers);
@@ -494,7 +515,8 @@ impl Outcome {
 
     /// Asserts that no sample is wrong, and that those that are missing were skipped.
     fn assert_samples_agree(&self) {
-        let Verdict { samples, due, right, wrong, late, missing } = judge(&self.samples, &self.packets);
+        let Verdict { samples, due, right, wrong, late, missing } =
+            judge(&self.samples, &self.packets, is_of_script);
         let (contended, full) = (self.contended(), self.of(|it| it.skipped("slots_full")));
         let lost = self.of(|it| it.sum("pping_events_lost_total", &[("kind", "rtt")]) as usize);
         let missing = missing.into_iter().filter(|(flow, _)| is_judged_host(flow.0));

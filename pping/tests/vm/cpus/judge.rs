@@ -55,8 +55,9 @@ pub(super) struct Verdict {
     pub(super) missing: BTreeMap<Way, Vec<Expected>>,
 }
 
-/// Compares samples with packets, both in the order of time.
-pub(super) fn judge(samples: &[Sample], packets: &[Packet]) -> Verdict {
+/// Compares samples with packets, both in the order of time. `is_sparse` says of a host whether the packets of its flows are
+/// far apart.
+pub(super) fn judge(samples: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
     let mut flows: BTreeMap<Way, Vec<Packet>> = BTreeMap::new();
     for packet in packets {
         flows.entry(flow_of(packet.from, packet.to)).or_default().push(*packet);
@@ -103,7 +104,11 @@ pub(super) fn judge(samples: &[Sample], packets: &[Packet]) -> Verdict {
         }
         for (sample, _) in samples.iter().zip(is_right).filter(|(_, is_right)| !is_right) {
             let text = around(sample, packets);
-            let list = if is_explained(sample, packets) { &mut verdict.wrong } else { &mut verdict.late };
+            let list = if is_explained(sample, packets, is_sparse(flow.0)) {
+                &mut verdict.wrong
+            } else {
+                &mut verdict.late
+            };
             list.push(text);
         }
         let missing = expected.into_iter().zip(is_found).filter(|(it, is_found)| it.is_due && !is_found);
@@ -131,12 +136,12 @@ fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
 }
 
 /// Whether there are two packets of its flow at the times of a sample, which nothing justifies: then it is wrong. Without,
-/// a CPU stood still for long.
-fn is_explained(sample: &Sample, packets: &[Packet]) -> bool {
+/// a CPU stood still for long. In a conversation packets pass all the time, so these say nothing.
+fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
     let is_at = |time: u64| {
         packets.iter().any(|packet| u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2)
     };
-    is_at(sample.recorded_at()) && is_at(sample.timestamp)
+    is_sparse && is_at(sample.recorded_at()) && is_at(sample.timestamp)
         || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
 }
 
@@ -332,4 +337,61 @@ fn pairs(
         _ => None,
     });
     requests.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{frames::v4, records::Tuple};
+
+    const MS: u64 = 1_000_000;
+
+    /// A request at 1 s, its reply 200 ms later, and the same reply 200 ms after that.
+    fn packets() -> Vec<Packet> {
+        let [near, far] = [1, 2].map(|host| (v4(host), 7));
+        let echo = |at: u64, from, to, is_reply| Packet {
+            at: at * MS,
+            from,
+            to,
+            content: Content::Echo { number: 3, is_reply },
+        };
+        vec![echo(1000, near, far, false), echo(1200, far, near, true), echo(1400, far, near, true)]
+    }
+
+    fn judged(matched_at: u64, rtt: u64) -> Verdict {
+        let sample = Sample {
+            timestamp: matched_at * MS,
+            tuple: Tuple { src_ip: v4(2), src_port: 7, dest_ip: v4(1), dest_port: 7 },
+            protocol: "ICMP".to_owned(),
+            rtt: rtt * MS,
+            method: "icmp-echo".to_owned(),
+            match_on_egress: false,
+            interface: "cpu0".to_owned(),
+            dns_id: None,
+            side_rtt: None,
+        };
+        judge(&[sample], &packets(), |_| true)
+    }
+
+    #[test]
+    fn a_sample_is_right_as_far_as_cpus_may_be_late() {
+        for (matched_at, rtt) in [(1200, 200), (1230, 230), (1260, 210)] {
+            let verdict = judged(matched_at, rtt);
+            assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (1, 0, 0), "{verdict:?}");
+            assert!(verdict.missing.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_sample_of_a_later_echo_is_wrong() {
+        let verdict = judged(1400, 400);
+        assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 1, 0), "{verdict:?}");
+        assert_eq!(verdict.missing.values().map(Vec::len).sum::<usize>(), 1);
+    }
+
+    #[test]
+    fn a_sample_far_from_any_packet_is_late() {
+        let verdict = judged(1300, 300);
+        assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 0, 1), "{verdict:?}");
+    }
 }

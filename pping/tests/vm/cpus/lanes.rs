@@ -133,24 +133,31 @@ impl Lead {
     }
 }
 
-/// Plays the scripts, a step of each in turn, until it is over. `lane` is a number of its own. `opened` is counted up once all
-/// flows have begun. Returns the number of steps.
+/// How far all lanes are.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Lanes of which all flows have begun.
+    pub(super) opened: AtomicUsize,
+    /// Steps that were sent.
+    pub(super) steps: AtomicUsize,
+}
+
+/// Plays the scripts, a step of each in turn, until it is over. `lane` is a number of its own.
 pub(super) fn play(
     ends: Ends<'_>,
     scripts: Vec<Script>,
     lane: usize,
     cpus: usize,
     is_over: &AtomicBool,
-    opened: &AtomicUsize,
-) -> usize {
+    progress: &Progress,
+) {
     let (step, has_ended) = (Mutex::new(Step::default()), AtomicBool::new(false));
     let (all, gate) = (Barrier::new(SEATS), Gate::default());
     let mut lead = Lead { scripts: scripts.into_iter().map(|script| (script, None)).collect(), playing: 0 };
-    let mut steps = 0;
     let part = |seat: usize, mut lead: Option<&mut Lead>| {
         let socket = ends.socket(seat < SEATS / 2);
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (lane * SEATS + seat + 1) as u64);
-        let (mut steps, mut is_open) = (0, false);
+        let mut is_open = false;
         loop {
             if let Some(lead) = &mut lead {
                 has_ended.store(is_over.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -158,7 +165,7 @@ pub(super) fn play(
             }
             all.wait();
             if has_ended.load(Ordering::Relaxed) {
-                return steps;
+                return;
             }
             let frames = mem::take(&mut step.lock().unwrap()[seat]);
             if random.below(2) == 0 {
@@ -171,12 +178,12 @@ pub(super) fn play(
             all.wait();
             if let Some(lead) = &mut lead {
                 lead.is_sent();
+                progress.steps.fetch_add(1, Ordering::Relaxed);
                 if !is_open && lead.is_open() {
                     is_open = true;
-                    opened.fetch_add(1, Ordering::Relaxed);
+                    progress.opened.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            steps += 1;
         }
     };
     thread::scope(|scope| {
@@ -185,8 +192,6 @@ pub(super) fn play(
             scope.spawn(move || part(seat, None));
         }
         // On a thread of its own too, since it goes from CPU to CPU.
-        let first = scope.spawn(|| part(0, Some(&mut lead)));
-        steps = first.join().unwrap();
+        scope.spawn(|| part(0, Some(&mut lead)));
     });
-    steps
 }

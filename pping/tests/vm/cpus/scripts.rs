@@ -119,7 +119,7 @@ impl Script {
                     step[FAR].push(self.data(1));
                 }
             }
-            // Both ends echo each at the same time.
+            // Both threads of both ends echo each at the same time.
             1 | 4 => {
                 let newest = self.ends;
                 for number in (0..u32::from(BURST)).rev() {
@@ -127,8 +127,9 @@ impl Script {
                         self.ends[end].tsecr = newest[other].tsval - number;
                     }
                     self.tick(1);
-                    step[NEAR].push(self.segment(0, ACK, 0));
-                    step[FAR].push(self.segment(1, ACK, 0));
+                    for (seat, end) in [(NEAR, 0), (NEAR_TOO, 0), (FAR, 1), (FAR_TOO, 1)] {
+                        step[seat].push(self.segment(end, ACK, 0));
+                    }
                 }
             }
             // The last echo again, with new timestamps.
@@ -169,11 +170,13 @@ impl Script {
                     step[NEAR].push(self.data(0));
                     step[FAR].push(self.data(1));
                 }
-                // Both ends acknowledge each at the same time.
+                // Both threads of both ends acknowledge each at the same time.
                 1 => {
                     self.receive();
-                    for (seat, end) in [(NEAR, 0), (FAR, 1)] {
-                        self.ends[end].acknowledgement -= u32::from(number) * PAYLOAD as u32;
+                    for end in &mut self.ends {
+                        end.acknowledgement -= u32::from(number) * PAYLOAD as u32;
+                    }
+                    for (seat, end) in [(NEAR, 0), (NEAR_TOO, 0), (FAR, 1), (FAR_TOO, 1)] {
                         step[seat].push(self.segment(end, ACK, 0));
                     }
                 }
@@ -202,8 +205,11 @@ impl Script {
             let (source, destination) = if end == 0 { (self.near, self.far) } else { (self.far, self.near) };
             echo(source, destination, self.port, number, is_reply)
         };
-        let burst = |end, from: u16| (from..from + BURST).map(|number| of(end, number)).collect();
-        [0, 1, 2, 3].map(|seat| burst(seat / 2, self.number + BURST * (seat % 2) as u16))
+        // A request has one sender. Each reply is sent by both threads of its end.
+        [0, 1, 2, 3].map(|seat| {
+            let (from, count) = if is_reply { (0, 2 * BURST) } else { (BURST * (seat % 2) as u16, BURST) };
+            (from..from + count).map(|number| of(seat / 2, self.number + number)).collect()
+        })
     }
 
     fn queries(&mut self, position: u32) -> Step {
@@ -212,14 +218,16 @@ impl Script {
         }
         let mut step = Step::default();
         for number in 0..2 * BURST {
-            let seat = usize::from(number / BURST);
             let id = self.number + number;
             if position == 0 {
                 let query = dns((self.port, DNS_PORT), id, [1, 0], 30);
-                step[NEAR + seat].push(Ip::between(self.near, self.far).frame(UDP, &query));
+                let seat = NEAR + usize::from(number / BURST);
+                step[seat].push(Ip::between(self.near, self.far).frame(UDP, &query));
             } else {
                 let response = dns((DNS_PORT, self.port), id, [0x81, 0x80], 30);
-                step[FAR + seat].push(Ip::between(self.far, self.near).frame(UDP, &response));
+                for seat in [FAR, FAR_TOO] {
+                    step[seat].push(Ip::between(self.far, self.near).frame(UDP, &response));
+                }
             }
         }
         step
