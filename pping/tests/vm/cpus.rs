@@ -441,9 +441,8 @@ fn records(lines: &str) -> (Vec<Sample>, Vec<Value>) {
         let value: Value = serde_json::from_str(line).unwrap();
         match value["flow_event"].as_str() {
             Some("summary") => summaries.push(value),
-            Some(_) => {}
             None if value["interface"] == NEAR => samples.push(serde_json::from_value(value).unwrap()),
-            None => {}
+            _ => {}
         }
     }
     (samples, summaries)

@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt::{self, Write as _},
     time::Duration,
 };
 
@@ -153,7 +153,9 @@ fn around(sample: &Sample, packets: &[Packet]) -> String {
         format!("{} of {:?}, {:.3} ms, recorded at 0:", sample.method, sample.tuple, sample.rtt as f64 / 1e6);
     for packet in packets.iter().filter(|it| it.at + margin > recorded && it.at < matched + margin) {
         let at = (packet.at as f64 - recorded as f64) / 1e6;
-        text += &format!("\n    {at:9.3} ms {:?} > {:?} {}", packet.from, packet.to, packet.content);
+        let (from, to) = (packet.from, packet.to);
+        // Writing to a string cannot fail.
+        let _infallible = write!(text, "\n    {at:9.3} ms {from:?} > {to:?} {}", packet.content);
     }
     text
 }
@@ -276,11 +278,10 @@ fn by_numbers(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
         }
         let end = segment.sequence.wrapping_add(consumed(segment));
         let known = highest;
-        if known.is_none_or(|highest| is_newer(end, highest)) {
-            highest = Some(end);
-        } else {
+        if known.is_some_and(|highest| !is_newer(end, highest)) {
             continue;
         }
+        highest = Some(end);
         if segment.flags & SYN != 0 || known.is_none() {
             continue;
         }
