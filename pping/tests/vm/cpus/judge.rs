@@ -7,6 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Write as _},
+    net::IpAddr,
     time::Duration,
 };
 
@@ -22,6 +23,10 @@ pub(super) const AT_ONCE: Duration = Duration::from_millis(70);
 
 /// The percentage of samples that may be later than that; one always may.
 const LATE: usize = 1;
+
+/// A query that has waited for ten seconds is given up, and so may other recordings be: a step of a script can take that long
+/// where the machine has no time for the guest.
+const LIFETIME: Duration = Duration::from_secs(9);
 
 /// One that is much too late for a CPU that stood still.
 const NEVER: Duration = Duration::from_secs(2);
@@ -138,10 +143,15 @@ fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
 /// Whether there are two packets of its flow at the times of a sample, which nothing justifies: then it is wrong. Without,
 /// a CPU stood still for long. In a conversation packets pass all the time, so these say nothing.
 fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
-    let is_at = |time: u64| {
-        packets.iter().any(|packet| u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2)
+    // What was recorded went to who replied.
+    let is_at = |time: u64, address: IpAddr| {
+        packets.iter().any(|packet| {
+            packet.from.0 == address && u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2
+        })
     };
-    is_sparse && is_at(sample.recorded_at()) && is_at(sample.timestamp)
+    is_sparse
+        && is_at(sample.recorded_at(), sample.tuple.dest_ip)
+        && is_at(sample.timestamp, sample.tuple.src_ip)
         || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
 }
 
@@ -209,7 +219,7 @@ fn matched(method: &'static str, identifier: u32, recorded: &Packet, echo: &Pack
         identifier,
         recorded_at: recorded.at,
         matched_at: echo.at,
-        is_due: true,
+        is_due: u128::from(echo.at.saturating_sub(recorded.at)) < LIFETIME.as_nanos(),
     }
 }
 
@@ -262,7 +272,8 @@ fn by_stamps(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
             continue;
         }
         if let Some(echo) = echoes.get(&tsval) {
-            expected.push(Expected { is_due: is_first, ..matched("tcp-ts", tsval, packet, echo) });
+            let expect = matched("tcp-ts", tsval, packet, echo);
+            expected.push(Expected { is_due: is_first && expect.is_due, ..expect });
         }
     }
     expected
