@@ -21,11 +21,12 @@ const SOAK: Duration = Duration::from_hours(1);
 /// A part: its name, and what it does.
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("lint", lint::run),
     ("test", || test::run(None, &[], test::Extent::Exhaustive)),
     ("fuzz", || fuzz::run(None, fuzz::Extent::Seconds(FUZZING_SECONDS))),
     ("other kernels", || vm::run(&vm::Arguments::all())),
+    ("many CPUs", || vm::run(&vm::Arguments::many_cpus())),
     ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
     ("packages", || dist::run(true)),
 ];

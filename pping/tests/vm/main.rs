@@ -17,7 +17,10 @@
 
 mod agent;
 mod attach;
+#[path = "../it/end_to_end/capture.rs"]
+mod capture;
 mod check;
+mod cpus;
 mod features;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/frames.rs"]

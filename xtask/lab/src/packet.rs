@@ -34,6 +34,21 @@ pub struct Received<'a> {
 impl PacketSocket {
     /// Opens a socket on an interface in the namespace of the calling thread.
     pub fn open(interface: &str) -> io::Result<Self> {
+        Self::open_for(interface, libc::ETH_P_ALL as u16)
+    }
+
+    /// The same for sending only: the kernel queues no frame for it.
+    pub fn sender(interface: &str) -> io::Result<Self> {
+        Self::open_for(interface, 0)
+    }
+
+    /// Gives frames to the driver's queue of the CPU that sends them, past the queueing discipline and tc. Otherwise the
+    /// kernel keeps the frames of a flow in one queue.
+    pub fn send_by_cpu(&self) -> io::Result<()> {
+        set(&self.socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
+    }
+
+    fn open_for(interface: &str, protocol: u16) -> io::Result<Self> {
         let name = CString::new(interface)?;
         // SAFETY: the name is a string that ends with a zero and lives until after the call.
         let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
@@ -52,7 +67,7 @@ impl PacketSocket {
         // The kernel takes VLAN tags out of received frames; this says where they were.
         set(&socket, libc::SOL_PACKET, libc::PACKET_AUXDATA, 1)?;
         set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, RECEIVE_BUFFER)?;
-        bind(&socket, index)?;
+        bind(&socket, index, protocol)?;
         Ok(Self { socket, buffer: vec![0; BUFFER] })
     }
 
@@ -125,11 +140,11 @@ impl AsFd for PacketSocket {
     }
 }
 
-fn bind(socket: &OwnedFd, interface: libc::c_uint) -> io::Result<()> {
+fn bind(socket: &OwnedFd, interface: libc::c_uint, protocol: u16) -> io::Result<()> {
     // SAFETY: zero is a valid value of each field of sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as _;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface as _;
     let length = size_of_val(&address) as _;
     // SAFETY: a packet socket takes a sockaddr_ll, which is what is passed with its size.

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 12] = [
+const TOOLS: [Missing; 13] = [
     tool("qemu-system-x86_64", &["qemu-system-x86"]),
     tool("busybox", &["busybox"]),
     tool("dash", &["dash"]),
@@ -16,6 +16,7 @@ const TOOLS: [Missing; 12] = [
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
     tool("bpftool", &["bpftool"]),
+    tool("tcpdump", &["tcpdump"]),
 ];
 
 const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missing {

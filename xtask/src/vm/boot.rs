@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    num::NonZeroU8,
     path::Path,
     process::Command,
     thread,
@@ -15,9 +16,7 @@ use super::{kernel::Kernel, payload::Part};
 
 const POLL: Duration = Duration::from_millis(100);
 
-const MACHINE: [&str; 13] = [
-    "-accel",
-    "tcg,thread=single",
+const MACHINE: [&str; 11] = [
     "-cpu",
     "max",
     "-machine",
@@ -30,6 +29,11 @@ const MACHINE: [&str; 13] = [
     "none",
     "-no-reboot",
 ];
+
+/// A thread for the one CPU, or one for each of several. These really run at the same time, so their instructions cannot
+/// be counted.
+const ONE_CPU: [&str; 2] = ["-accel", "tcg,thread=single"];
+const SEVERAL_CPUS: [&str; 2] = ["-accel", "tcg,thread=multi"];
 
 /// The guest's clock counts its instructions, and jumps ahead while it has nothing to do. So what is measured in there
 /// does not depend on how busy this machine is, and a minute of waiting costs a moment. But instructions take two or
@@ -52,14 +56,16 @@ pub(super) enum End {
 }
 
 /// Boots a kernel for a part of the tests and waits until it is off; `look` is shown what is on its serial console so far.
+#[expect(clippy::too_many_arguments, reason = "they are what a machine is made of")]
 pub(super) fn run(
     kernel: &Kernel,
     image: &Path,
     part: Part,
+    cpus: NonZeroU8,
     log: &Path,
     patience: Duration,
     interrupt: &Interrupt,
-    mut look: impl FnMut(&str),
+    look: &mut dyn FnMut(&str),
 ) -> Result<End> {
     fs::write(log, "")?;
     // It goes when this thread does, whatever ends that.
@@ -68,8 +74,13 @@ pub(super) fn run(
     qemu.arg("-serial").arg(format!("file:{}", log.display()));
     qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
     qemu.arg("-append").arg(format!("{PARAMETERS} pping.part={}", part.name()));
-    if part == Part::Times {
-        qemu.args(COUNTING);
+    if cpus.get() > 1 {
+        qemu.args(SEVERAL_CPUS).args(["-smp", &cpus.to_string()]);
+    } else {
+        qemu.args(ONE_CPU);
+        if part == Part::Times {
+            qemu.args(COUNTING);
+        }
     }
     let mut process = Process::spawn(qemu)?;
     let began = Instant::now();

@@ -21,7 +21,7 @@ const INIT: &str = include_str!("guest/init");
 
 /// What the tests use. Busybox has applets of the same names, which can less, and which its own shell prefers: so
 /// they go without those, and with another shell.
-const TOOLS: [&str; 6] = ["dash", "ip", "tc", "ping", "bpftool", "nsenter"];
+const TOOLS: [&str; 7] = ["dash", "ip", "tc", "ping", "bpftool", "nsenter", "tcpdump"];
 const NOT_OF_BUSYBOX: [&str; 7] = ["busybox", "sh", "ash", "ip", "tc", "ping", "nsenter"];
 
 const DIRECTORIES: [&str; 11] =
@@ -53,6 +53,9 @@ pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory
         fs::create_dir(root.join(part))?;
     }
     symlink("/run", root.join("var/run"))?;
+    // tcpdump wants to know who it runs as.
+    fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n")?;
+    fs::write(root.join("etc/group"), "root:x:0:\n")?;
     fs::write(root.join("init"), INIT)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
     for (part, names) in tests {

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     fs,
+    num::NonZeroU8,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -22,12 +23,17 @@ use super::{
     payload::{Part, Payload},
 };
 
+/// How often a machine is started again that ended by a fault of the emulator.
+const RESTARTS: usize = 2;
+
 /// What all machines have in common.
 pub(super) struct Machines<'a> {
     common: PathBuf,
     images: PathBuf,
     logs: PathBuf,
     parts: Vec<Part>,
+    /// Of each machine.
+    cpus: NonZeroU8,
     patience: Duration,
     interrupt: &'a Interrupt,
 }
@@ -38,6 +44,7 @@ impl<'a> Machines<'a> {
         directory: &Path,
         payload: &Payload,
         tests: &[(Part, Vec<String>)],
+        cpus: NonZeroU8,
         patience: Duration,
         interrupt: &'a Interrupt,
     ) -> Result<Self> {
@@ -47,7 +54,7 @@ impl<'a> Machines<'a> {
         }
         let common = image::common(payload, tests, &images)?;
         let parts = tests.iter().map(|(part, _)| *part).collect();
-        Ok(Self { common, images, logs, parts, patience, interrupt })
+        Ok(Self { common, images, logs, parts, cpus, patience, interrupt })
     }
 
     /// Has each kernel run each part of the tests, that many at a time.
@@ -78,12 +85,16 @@ impl<'a> Machines<'a> {
 
     /// Boots a kernel and has it run a part of the tests.
     fn boot(&self, kernel: &Kernel, part: Part) -> Run {
-        let name = format!("{}-{}", kernel.line, part.name());
+        // Beside a machine with one CPU there may be one with several.
+        let cpus = if self.cpus.get() > 1 { format!("-{}-cpus", self.cpus) } else { String::new() };
+        let name = format!("{}-{}{cpus}", kernel.line, part.name());
         let log = self.logs.join(format!("{name}.log"));
         let began = Instant::now();
         let mut printed = 0;
-        let look = |text: &str| {
+        let mut look = |text: &str| {
             let console = Console::read(text);
+            // Of the same machine, started again.
+            printed = printed.min(console.tests.len());
             for test in console.tests.iter().filter(|test| test.seconds.is_some()).skip(printed) {
                 printed += 1;
                 let verdict = match &test.verdict {
@@ -94,9 +105,18 @@ impl<'a> Machines<'a> {
                 eprintln!("{} at {} s: {} {verdict}", kernel.line, began.elapsed().as_secs(), test.name);
             }
         };
-        let run = || -> Result<_> {
+        let mut run = || -> Result<_> {
             let image = image::image(kernel, &self.common, &self.images, &name)?;
-            let end = boot::run(kernel, &image, part, &log, self.patience, self.interrupt, look)?;
+            let mut start =
+                || boot::run(kernel, &image, part, self.cpus, &log, self.patience, self.interrupt, &mut look);
+            let mut end = start()?;
+            for _ in 0..RESTARTS {
+                if !is_of_emulator(&boot::console(&log)?) {
+                    break;
+                }
+                eprintln!("{}: the emulator ran code that the kernel was changing; once more", kernel.line);
+                end = start()?;
+            }
             fs::remove_file(image).context("removing what was booted")?;
             Ok((end, Console::read(&boot::console(&log)?)))
         };
@@ -105,6 +125,12 @@ impl<'a> Machines<'a> {
         });
         Run { console, end, log }
     }
+}
+
+/// Whether a machine with several CPUs ended by a fault of the emulator. The kernel changes its code while other CPUs run
+/// it, with a breakpoint in place meanwhile, and the emulator may have a CPU come upon that when it is gone.
+fn is_of_emulator(console: &str) -> bool {
+    console.contains("int3: 0000") && console.contains("Kernel panic")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -15,7 +15,13 @@ mod machines;
 mod outcome;
 mod payload;
 
-use std::{env::consts::ARCH, fs, num::NonZeroUsize, thread, time::Duration};
+use std::{
+    env::consts::ARCH,
+    fs,
+    num::{NonZeroU8, NonZeroUsize},
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Result, ensure};
 use pping_lab::Interrupt;
@@ -30,13 +36,20 @@ use self::{
 };
 use crate::{environment, setup, soak};
 
+/// As many as make packets of a flow meet on other CPUs all the time.
+const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
+
 /// The request.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only these lines of kernels, the newest of each: `5.10,6.1`, `newest`, `all`
     #[arg(long, value_name = "LINES", value_delimiter = ',', default_value = "all")]
     kernel: Vec<String>,
-    /// Machines side by side [default: as many as there are cores]
+    /// CPUs of each machine. With several, the tests of several CPUs run and those of exact times do not: the guest's
+    /// clock is this machine's own then
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    cpus: NonZeroU8,
+    /// Machines side by side [default: as many as there are cores, and one with several CPUs]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
     /// For how long one may run
@@ -55,10 +68,21 @@ impl Arguments {
     pub(crate) fn all() -> Self {
         Self {
             kernel: vec!["all".to_owned()],
+            cpus: NonZeroU8::MIN,
             jobs: None,
             patience: Duration::from_hours(1),
             write: false,
             filters: Vec::new(),
+        }
+    }
+
+    /// The tests of several CPUs, in full: on the oldest kernel, which has other locks, and on a recent one.
+    pub(crate) fn many_cpus() -> Self {
+        Self {
+            kernel: vec!["5.10".to_owned(), "6.18".to_owned()],
+            cpus: MANY_CPUS,
+            filters: vec!["cpus::".to_owned(), "programs::the_least".to_owned()],
+            ..Self::all()
         }
     }
 }
@@ -81,13 +105,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })?;
     let mut tests = Vec::new();
     for part in Part::ALL {
-        tests.push((part, payload.list(part, &arguments.filters)?));
+        tests.push((part, payload.list(part, arguments.cpus, &arguments.filters)?));
     }
     tests.retain(|(_, names)| !names.is_empty());
-    ensure!(!tests.is_empty(), "no test has {} in its name", arguments.filters.join(" or "));
+    ensure!(
+        !tests.is_empty(),
+        "no test on {} CPUs has {} in its name",
+        arguments.cpus,
+        arguments.filters.join(" or ")
+    );
 
-    let jobs = arguments.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-    let machines = Machines::new(&directory, &payload, &tests, arguments.patience, &interrupt)?;
+    // A machine with several CPUs has all of this one's.
+    let side_by_side = || if arguments.cpus.get() > 1 { None } else { thread::available_parallelism().ok() };
+    let jobs = arguments.jobs.or_else(side_by_side).map_or(1, NonZeroUsize::get);
+    let machines =
+        Machines::new(&directory, &payload, &tests, arguments.cpus, arguments.patience, &interrupt)?;
     let outcomes = machines.run(kernels, jobs);
     let names: Vec<String> = tests.into_iter().flat_map(|(_, names)| names).collect();
     for complaint in outcomes.iter().filter_map(Outcome::complaint) {

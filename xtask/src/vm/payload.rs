@@ -1,10 +1,13 @@
 //! The payload of a machine: pping and the tests.
 
-use std::{path::PathBuf, process::Command};
+use std::{num::NonZeroU8, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 
 use crate::{command, environment, test};
+
+/// How the names of tests of several CPUs begin.
+const CPUS: &str = "cpus::";
 
 /// What a machine is booted for: not all tests want the same clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +60,13 @@ impl Payload {
         Ok(Self { tests, pping: environment::target_directory().join("debug/pping") })
     }
 
-    /// The tests of a part whose names contain one of these words; all, if there are none.
-    pub(super) fn list(&self, part: Part, filters: &[String]) -> Result<Vec<String>> {
+    /// The tests of a part whose names contain one of these words; all, if there are none. Those that need the clock of a
+    /// machine with one CPU are left out on several; those of several CPUs say themselves that one is not enough.
+    pub(super) fn list(&self, part: Part, cpus: NonZeroU8, filters: &[String]) -> Result<Vec<String>> {
         let list =
             pping_lab::run(Command::new(&self.tests).args(["--list", "--format", "terse"]).args(filters))?;
         let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
-        Ok(names.filter(|name| Part::of(name) == part).map(str::to_owned).collect())
+        let can_run = |name: &&str| cpus.get() == 1 || part == Part::Programs || name.starts_with(CPUS);
+        Ok(names.filter(|name| Part::of(name) == part).filter(can_run).map(str::to_owned).collect())
     }
 }

@@ -1,0 +1,409 @@
+//! Which samples a capture justifies, and which it calls for.
+//!
+//! The order of two packets that pass at the same time on two CPUs is not that of the capture. So a sample is justified by
+//! any packets that passed within [`AT_ONCE`] of the right ones. A sample that is wrong is wrong by a step, which is
+//! twice as long: the scripts see to that.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Write as _},
+    net::IpAddr,
+    time::Duration,
+};
+
+use super::seen::{Content, Host, Packet, Segment};
+use crate::{
+    frames::{ACK, FIN, RST, SYN},
+    records::Sample,
+};
+
+/// What is less apart may have passed in any order, and may be noted that late by one of two witnesses: a guest's CPU
+/// stands still while the machine's are busy with others.
+pub(super) const AT_ONCE: Duration = Duration::from_millis(70);
+
+/// The percentage of samples that may be later than that; one always may.
+const LATE: usize = 1;
+
+/// A query that has waited for ten seconds is given up, and so may other recordings be: a step of a script can take that long
+/// where the machine has no time for the guest.
+const LIFETIME: Duration = Duration::from_secs(9);
+
+/// One that is much too late for a CPU that stood still.
+const NEVER: Duration = Duration::from_secs(2);
+
+/// An identifier of a flow direction that the capture shows recorded and echoed.
+#[derive(Clone, Debug)]
+pub(super) struct Expected {
+    pub(super) method: &'static str,
+    /// Who sent the echo, and to whom.
+    pub(super) from: Host,
+    pub(super) to: Host,
+    pub(super) identifier: u32,
+    pub(super) recorded_at: u64,
+    pub(super) matched_at: u64,
+    /// Whether the order of the capture has it; without, another order does.
+    pub(super) is_due: bool,
+}
+
+type Way = (Host, Host);
+
+/// The verdict on all samples.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    pub(super) samples: usize,
+    pub(super) due: usize,
+    pub(super) right: usize,
+    /// Samples that no packets justify, with the packets of their flow around them.
+    pub(super) wrong: Vec<String>,
+    pub(super) late: Vec<String>,
+    /// Samples that are missing, by flow.
+    pub(super) missing: BTreeMap<Way, Vec<Expected>>,
+}
+
+/// Compares samples with packets, both in the order of time. `is_sparse` says of a host whether the packets of its flows are
+/// far apart.
+pub(super) fn judge(samples: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
+    let mut flows: BTreeMap<Way, Vec<Packet>> = BTreeMap::new();
+    for packet in packets {
+        flows.entry(flow_of(packet.from, packet.to)).or_default().push(*packet);
+    }
+    let mut by_way: BTreeMap<(String, Way), Vec<&Sample>> = BTreeMap::new();
+    for sample in samples {
+        let tuple = &sample.tuple;
+        let way = ((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port));
+        by_way.entry((sample.method.clone(), way)).or_default().push(sample);
+    }
+    let mut expected: BTreeMap<(String, Way), Vec<Expected>> = BTreeMap::new();
+    for packets in flows.values() {
+        for one in in_flow(packets) {
+            expected.entry((one.method.to_owned(), (one.from, one.to))).or_default().push(one);
+        }
+    }
+    let mut verdict = Verdict { samples: samples.len(), ..Verdict::default() };
+    let keys: BTreeSet<_> = by_way.keys().chain(expected.keys()).cloned().collect();
+    for key in keys {
+        let (samples, mut expected) =
+            (by_way.remove(&key).unwrap_or_default(), expected.remove(&key).unwrap_or_default());
+        expected.sort_by_key(|it| it.matched_at);
+        let flow = flow_of(key.1.0, key.1.1);
+        let packets = flows.get(&flow).map_or(&[][..], Vec::as_slice);
+        verdict.due += expected.iter().filter(|it| it.is_due).count();
+        let mut near: Vec<_> = samples
+            .iter()
+            .enumerate()
+            .flat_map(|(i, sample)| {
+                let at_once = AT_ONCE.as_nanos() as u64;
+                let first = expected.partition_point(|it| it.matched_at + at_once < sample.timestamp);
+                let last = expected.partition_point(|it| it.matched_at <= sample.timestamp + at_once);
+                (first..last).map(move |j| (sample, i, j))
+            })
+            .filter_map(|(sample, i, j)| distance(sample, &expected[j]).map(|distance| (distance, i, j)))
+            .collect();
+        near.sort_unstable();
+        let (mut is_right, mut is_found) = (vec![false; samples.len()], vec![false; expected.len()]);
+        for (_, i, j) in near {
+            if !is_right[i] && !is_found[j] {
+                (is_right[i], is_found[j]) = (true, true);
+                verdict.right += 1;
+            }
+        }
+        for (sample, _) in samples.iter().zip(is_right).filter(|(_, is_right)| !is_right) {
+            let text = around(sample, packets);
+            let list = if is_explained(sample, packets, is_sparse(flow.0)) {
+                &mut verdict.wrong
+            } else {
+                &mut verdict.late
+            };
+            list.push(text);
+        }
+        let missing = expected.into_iter().zip(is_found).filter(|(it, is_found)| it.is_due && !is_found);
+        let missing: Vec<_> = missing.map(|(it, _)| it).collect();
+        if !missing.is_empty() {
+            verdict.missing.entry(flow).or_default().extend(missing);
+        }
+    }
+    if verdict.late.len() > (verdict.samples * LATE / 100).max(1) {
+        verdict.wrong.append(&mut verdict.late);
+    }
+    verdict
+}
+
+/// Both ends, in an order that is that of both directions.
+pub(super) fn flow_of(one: Host, other: Host) -> Way {
+    if one < other { (one, other) } else { (other, one) }
+}
+
+/// How far off a sample is, unless it is farther off than packets that pass at once.
+fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
+    let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
+    let matched = sample.timestamp.abs_diff(expected.matched_at);
+    (u128::from(recorded.max(matched)) <= AT_ONCE.as_nanos()).then_some(recorded + matched)
+}
+
+/// Whether there are two packets of its flow at the times of a sample, which nothing justifies: then it is wrong. Without,
+/// a CPU stood still for long. In a conversation packets pass all the time, so these say nothing.
+fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
+    // What was recorded went to who replied.
+    let is_at = |time: u64, address: IpAddr| {
+        packets.iter().any(|packet| {
+            packet.from.0 == address && u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2
+        })
+    };
+    is_sparse
+        && is_at(sample.recorded_at(), sample.tuple.dest_ip)
+        && is_at(sample.timestamp, sample.tuple.src_ip)
+        || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
+}
+
+/// A sample and what passed around it.
+fn around(sample: &Sample, packets: &[Packet]) -> String {
+    let (recorded, matched) = (sample.recorded_at(), sample.timestamp);
+    let margin = 400_000_000;
+    let mut text =
+        format!("{} of {:?}, {:.3} ms, recorded at 0:", sample.method, sample.tuple, sample.rtt as f64 / 1e6);
+    for packet in packets.iter().filter(|it| it.at + margin > recorded && it.at < matched + margin) {
+        let at = (packet.at as f64 - recorded as f64) / 1e6;
+        let (from, to) = (packet.from, packet.to);
+        // Writing to a string cannot fail.
+        let _infallible = write!(text, "\n    {at:9.3} ms {from:?} > {to:?} {}", packet.content);
+    }
+    text
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Segment(Segment { flags, sequence, acknowledgement, stamps, payload }) => {
+                write!(f, "flags {flags:#04x} seq {sequence} ack {acknowledgement} {stamps:?} +{payload}")
+            }
+            other => write!(f, "{other:?}"),
+        }
+    }
+}
+
+/// What is to be expected of a flow.
+fn in_flow(packets: &[Packet]) -> Vec<Expected> {
+    let mut expected = Vec::new();
+    let ways: BTreeSet<Way> = packets.iter().map(|it| (it.from, it.to)).collect();
+    let has_stamps = packets
+        .iter()
+        .any(|it| matches!(it.content, Content::Segment(segment) if segment.flags & SYN != 0 && segment.flags & ACK != 0 && segment.stamps.is_some()));
+    for (from, to) in ways {
+        let sent: Vec<_> = packets.iter().filter(|it| it.from == from && it.to == to).copied().collect();
+        let back: Vec<_> = packets.iter().filter(|it| it.from == to && it.to == from).copied().collect();
+        expected.extend(handshake(&sent, &back));
+        if has_stamps {
+            expected.extend(by_stamps(&sent, &back));
+        } else {
+            expected.extend(by_numbers(&sent, &back));
+        }
+        expected.extend(echoes(&sent, &back));
+        expected.extend(queries(&sent, &back));
+    }
+    expected
+}
+
+fn segments(packets: &[Packet]) -> impl Iterator<Item = (&Packet, Segment)> {
+    packets.iter().filter_map(|packet| match packet.content {
+        Content::Segment(segment) if segment.flags & RST == 0 => Some((packet, segment)),
+        _ => None,
+    })
+}
+
+/// The sample of an identifier recorded by one packet and echoed by another.
+fn matched(method: &'static str, identifier: u32, recorded: &Packet, echo: &Packet) -> Expected {
+    Expected {
+        method,
+        from: echo.from,
+        to: echo.to,
+        identifier,
+        recorded_at: recorded.at,
+        matched_at: echo.at,
+        is_due: u128::from(echo.at.saturating_sub(recorded.at)) < LIFETIME.as_nanos(),
+    }
+}
+
+fn is_newer(value: u32, than: u32) -> bool {
+    value.wrapping_sub(than).wrapping_sub(1) < (1 << 31) - 1
+}
+
+fn consumed(segment: Segment) -> u32 {
+    segment.payload + u32::from(segment.flags & SYN != 0) + u32::from(segment.flags & FIN != 0)
+}
+
+/// The first SYN of its number and the first answer, unless either came twice.
+fn handshake(sent: &[Packet], back: &[Packet]) -> Option<Expected> {
+    let syns: Vec<_> = segments(sent).filter(|(_, segment)| segment.flags & SYN != 0).collect();
+    let [(syn, segment)] = syns[..] else { return None };
+    let number = segment.sequence.wrapping_add(1);
+    let is_answer = segment.flags & ACK != 0;
+    let (answer, _) = segments(back).find(|(packet, answer)| {
+        packet.at >= syn.at
+            && answer.flags & ACK != 0
+            && (answer.flags & SYN != 0) != is_answer
+            && answer.acknowledgement == number
+    })?;
+    Some(matched("tcp-handshake", number, syn, answer))
+}
+
+fn by_stamps(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
+    let (mut expected, mut newest) = (Vec::new(), None);
+    let mut echoes: BTreeMap<u32, &Packet> = BTreeMap::new();
+    for (packet, segment) in segments(back).filter(|(_, segment)| segment.flags & ACK != 0) {
+        if let Some((_, tsecr)) = segment.stamps {
+            echoes.entry(tsecr).or_insert(packet);
+        }
+    }
+    // The packets that are the first to have a TSval, or have it at the same time as those.
+    let mut firsts: BTreeMap<u32, &Packet> = BTreeMap::new();
+    for (packet, segment) in segments(sent) {
+        let Some((tsval, _)) = segment.stamps else { continue };
+        let is_first = newest.is_none_or(|newest| is_newer(tsval, newest));
+        let had_one = newest.is_some();
+        if is_first {
+            newest = Some(tsval);
+            firsts.insert(tsval, packet);
+        }
+        let Some(first) = firsts.get(&tsval) else { continue };
+        let is_at_once = u128::from(packet.at.abs_diff(first.at)) <= AT_ONCE.as_nanos();
+        let may_be_recorded = consumed(segment) > 0 && segment.flags & SYN == 0 && had_one;
+        let is_known = expected.iter().rev().take(16).any(|it: &Expected| it.identifier == tsval);
+        if !(is_first || is_at_once) || !may_be_recorded || is_known {
+            continue;
+        }
+        if let Some(echo) = echoes.get(&tsval) {
+            let expect = matched("tcp-ts", tsval, packet, echo);
+            expected.push(Expected { is_due: is_first && expect.is_due, ..expect });
+        }
+    }
+    expected
+}
+
+fn by_numbers(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
+    let (mut expected, mut highest): (Vec<Expected>, Option<u32>) = (Vec::new(), None);
+    let mut from = 0;
+    let back: Vec<_> = segments(back).filter(|(_, segment)| segment.flags & ACK != 0).collect();
+    for (packet, segment) in segments(sent) {
+        if consumed(segment) == 0 {
+            continue;
+        }
+        let end = segment.sequence.wrapping_add(consumed(segment));
+        let known = highest;
+        if known.is_some_and(|highest| !is_newer(end, highest)) {
+            continue;
+        }
+        highest = Some(end);
+        if segment.flags & SYN != 0 || known.is_none() {
+            continue;
+        }
+        // The first acknowledgement of this end or more. It gives one sample, of the newest end that it covers.
+        while back.get(from).is_some_and(|(echo, _)| echo.at < packet.at) {
+            from += 1;
+        }
+        let echo = back[from..].iter().find(|(_, segment)| !is_newer(end, segment.acknowledgement));
+        if let Some((echo, _)) = echo {
+            if let Some(last) = expected.last_mut()
+                && last.matched_at == echo.at
+            {
+                last.is_due = false;
+            }
+            expected.push(matched("tcp-seq", end, packet, echo));
+        }
+    }
+    expected
+}
+
+fn echoes(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
+    let of = |content| match content {
+        Content::Echo { number, is_reply } => Some((number, is_reply)),
+        _ => None,
+    };
+    pairs("icmp-echo", sent, back, of)
+}
+
+fn queries(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
+    let of = |content| match content {
+        Content::Dns { id, is_response } => Some((id, is_response)),
+        _ => None,
+    };
+    pairs("dns", sent, back, of)
+}
+
+/// Requests and the first replies to them; `of` has the number of either, and whether it is a reply.
+fn pairs(
+    method: &'static str,
+    sent: &[Packet],
+    back: &[Packet],
+    of: impl Fn(Content) -> Option<(u16, bool)>,
+) -> Vec<Expected> {
+    let mut replies: BTreeMap<u16, &Packet> = BTreeMap::new();
+    for packet in back {
+        if let Some((number, true)) = of(packet.content) {
+            replies.entry(number).or_insert(packet);
+        }
+    }
+    let requests = sent.iter().filter_map(|packet| match of(packet.content) {
+        Some((number, false)) => {
+            replies.get(&number).map(|reply| matched(method, number.into(), packet, reply))
+        }
+        _ => None,
+    });
+    requests.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{frames::v4, records::Tuple};
+
+    const MS: u64 = 1_000_000;
+
+    /// A request at 1 s, its reply 200 ms later, and the same reply 200 ms after that.
+    fn packets() -> Vec<Packet> {
+        let [near, far] = [1, 2].map(|host| (v4(host), 7));
+        let echo = |at: u64, from, to, is_reply| Packet {
+            at: at * MS,
+            from,
+            to,
+            content: Content::Echo { number: 3, is_reply },
+        };
+        vec![echo(1000, near, far, false), echo(1200, far, near, true), echo(1400, far, near, true)]
+    }
+
+    fn judged(matched_at: u64, rtt: u64) -> Verdict {
+        let sample = Sample {
+            timestamp: matched_at * MS,
+            tuple: Tuple { src_ip: v4(2), src_port: 7, dest_ip: v4(1), dest_port: 7 },
+            protocol: "ICMP".to_owned(),
+            rtt: rtt * MS,
+            method: "icmp-echo".to_owned(),
+            match_on_egress: false,
+            interface: "cpu0".to_owned(),
+            dns_id: None,
+            side_rtt: None,
+        };
+        judge(&[sample], &packets(), |_| true)
+    }
+
+    #[test]
+    fn a_sample_is_right_as_far_as_cpus_may_be_late() {
+        for (matched_at, rtt) in [(1200, 200), (1230, 230), (1260, 210)] {
+            let verdict = judged(matched_at, rtt);
+            assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (1, 0, 0), "{verdict:?}");
+            assert!(verdict.missing.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_sample_of_a_later_echo_is_wrong() {
+        let verdict = judged(1400, 400);
+        assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 1, 0), "{verdict:?}");
+        assert_eq!(verdict.missing.values().map(Vec::len).sum::<usize>(), 1);
+    }
+
+    #[test]
+    fn a_sample_far_from_any_packet_is_late() {
+        let verdict = judged(1300, 300);
+        assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 0, 1), "{verdict:?}");
+    }
+}
