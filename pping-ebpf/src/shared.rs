@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use crate::{bounds::within, launder::launder_index};
+use crate::{bounds::within, launder::launder_index, sync};
 
 /// A value of a map, or a part of one.
 pub(crate) struct Shared<T>(*mut T);
@@ -92,7 +92,34 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 }
 
+impl<T: Copy> Shared<T> {
+    /// Writes several words, each by one instruction: for what no other CPU reads before it is published.
+    #[inline(always)]
+    pub(crate) fn write_words(self, value: &T) {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
+        let (from, to) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
+        for word in 0..size_of::<T>() / 8 {
+            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
+            unsafe { to.add(word).write_volatile(from.add(word).read()) };
+        }
+    }
+}
+
+impl Shared<u32> {
+    /// Adds by one instruction, as several CPUs may do at the same time.
+    #[inline(always)]
+    pub(crate) fn add(self, more: u32) {
+        sync::add_32(self.0, more);
+    }
+}
+
 impl Shared<u64> {
+    /// Adds by one instruction, as several CPUs may do at the same time.
+    #[inline(always)]
+    pub(crate) fn add(self, more: u64) {
+        sync::add(self.0, more);
+    }
+
     /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {

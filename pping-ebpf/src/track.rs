@@ -328,5 +328,6 @@ fn aggregate(
     let method = scratch.measured.sample.method;
     let selector = SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame);
     let rtt = scratch.measured.sample.rtt;
-    aggregate::sample(flow, from.other(), &selector, counters, &mut scratch.target, rtt);
+    let reference = aggregate::reference(flow, from.other());
+    aggregate::sample(reference, &selector, counters, &mut scratch.target, rtt);
 }

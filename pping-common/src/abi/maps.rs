@@ -14,6 +14,7 @@ use crate::{
     limits::{INTERFACE_TABLE, MAX_INTERFACES, RING_BYTES},
     method::Method,
     parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
+    pool::{BinBlock, BinPool},
     series::{Series, SeriesKey},
     table::{Bucket, Entry, Table},
 };
@@ -36,7 +37,9 @@ type Names = (Direction, Method, (Protocol, Untracked, (Lost, EventKind, (FlowEv
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
 /// moment.
-pub const PINNED_MAPS: [PinnedMap; 21] = [
+pub const PINNED_MAPS: [PinnedMap; 23] = [
+    map::<u32, BinBlock>("BINS", 0),
+    map::<u32, BinPool>("BIN_POOL", 1),
     map::<u32, Control>("CONTROL", 1),
     map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
     map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),

@@ -29,7 +29,8 @@ pub use sweep::SweepRequest;
 
 pub use crate::{
     parse::Direction,
-    series::{Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic},
+    pool::{BinBlock, BinPool, BinTag},
+    series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic},
 };
 
 /// Marks what the agent may read from, and write to, maps and globals byte by byte.

@@ -6,11 +6,13 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Control, LedgerEntry, Series, SeriesKey},
+    abi::{BinBlock, BinPool, Control, LedgerEntry, Series, SeriesKey},
     group::{GroupKey, LabelKey},
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
 };
+
+use crate::shared::Shared;
 
 /// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
 /// calls.
@@ -19,6 +21,14 @@ static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 #[map]
 static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
+
+/// The bins of the series.
+#[map]
+static BINS: Array<BinBlock> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Which of them are taken.
+#[map]
+static BIN_POOL: Array<BinPool> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The ledger of metrics, which the agent keeps for its successor where maps are pinned.
 #[map]
@@ -48,18 +58,36 @@ pub(crate) struct Target {
     pub(crate) index: u32,
     /// The bin of the sample. In memory, since the verifier would follow what comes next once per octave.
     pub(crate) bin: u32,
+    /// The number of the block with that bin, plus 1; 0 if there is none yet.
+    pub(crate) block: u32,
 }
 
 /// The agent's control.
 #[inline(always)]
-pub(crate) fn control() -> Option<*mut Control> {
-    CONTROL.get_ptr_mut(0)
+pub(crate) fn control() -> Option<Shared<Control>> {
+    // SAFETY: a map value.
+    CONTROL.get_ptr_mut(0).map(|control| unsafe { Shared::new(control) })
 }
 
 /// The series at an index.
 #[inline(always)]
-pub(crate) fn series(index: u32) -> Option<*mut Series> {
-    SERIES.get_ptr_mut(index)
+pub(crate) fn series(index: u32) -> Option<Shared<Series>> {
+    // SAFETY: a map value.
+    SERIES.get_ptr_mut(index).map(|series| unsafe { Shared::new(series) })
+}
+
+/// A block of bins.
+#[inline(always)]
+pub(crate) fn bin_block(position: u32) -> Option<Shared<BinBlock>> {
+    // SAFETY: a map value.
+    BINS.get_ptr_mut(position).map(|block| unsafe { Shared::new(block) })
+}
+
+/// What is taken of the bins.
+#[inline(always)]
+pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
+    // SAFETY: a map value.
+    BIN_POOL.get_ptr_mut(0).map(|pool| unsafe { Shared::new(pool) })
 }
 
 /// The index of a series, if it has one.

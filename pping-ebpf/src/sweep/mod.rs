@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, SeriesSelector, SweepRequest},
+    abi::{Control, Counters, SeriesSelector, SweepRequest},
     flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
     table::{Entry, Slot, idle},
@@ -21,6 +21,7 @@ use crate::{
     launder::{launder, launder_ptr},
     lease,
     maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
+    shared::field,
     sync, table,
 };
 
@@ -32,8 +33,7 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let (kind, due) = unsafe {
         ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
     };
-    // SAFETY: a map value, valid for the program's run.
-    let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
+    let cut_off = control.at(field!(Control, cut_off)).read();
     let number = match (kind, cut_off) {
         (SweepRequest::BEGIN, 0) => {
             if !lease::renew(control) {
@@ -254,6 +254,7 @@ fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Coun
             Endpoint::Low => (&scratch.low, &scratch.high),
             Endpoint::High => (&scratch.high, &scratch.low),
         };
-        aggregate::traffic(flow, timed, &scratch.selector, counters, &mut scratch.target, traffic);
+        let reference = aggregate::reference(flow, timed);
+        aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
     }
 }

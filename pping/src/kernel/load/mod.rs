@@ -19,6 +19,7 @@ use pping_common::{
     abi::PINNED_MAPS,
     limits::{LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, RESERVED_SERIES},
     parse::Scope,
+    pool,
     table::{self, Table},
 };
 
@@ -174,6 +175,7 @@ fn open_with(
         .override_global("LEASE", &lease, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("SERIES", max_series)
+        .map_max_entries("BINS", pool::blocks(max_series))
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)

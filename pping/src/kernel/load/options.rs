@@ -1,7 +1,7 @@
 //! The options that are fixed when the programs are loaded.
 
 use pping_common::{
-    abi::Emit,
+    abi::{Emit, SeriesRef},
     group::Grouping,
     limits::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
@@ -80,6 +80,6 @@ impl LoadOptions {
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
-        RESERVED_SERIES + of_groups
+        (RESERVED_SERIES + of_groups).min(SeriesRef::MAX_SERIES)
     }
 }
