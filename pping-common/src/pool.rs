@@ -22,8 +22,8 @@ pub const BLOCKS: usize = BINS.div_ceil(BINS_PER_BLOCK);
 /// Chains of blocks that a series has in an epoch. Those of neighbouring octaves are in different ones.
 pub const CHAINS: usize = 4;
 
-/// Blocks of a chain that are looked through. All of a series are fewer; the rest is for those that several CPUs took at once.
-pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 5;
+/// Blocks of a chain that are looked through: as many as a series has, and one that two CPUs took at once.
+pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
 
 /// Blocks for so many series.
 pub const fn blocks(series: u32) -> u32 {

@@ -1,7 +1,9 @@
 //! Adding samples and traffic to their series.
 
 use pping_common::{
-    abi::{Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Sums, Traffic},
+    abi::{
+        Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Sums, Traffic,
+    },
     flow::{Endpoint, Flow},
     group::GroupKey,
     hist,
@@ -164,22 +166,23 @@ fn find_series(
     key: &mut SeriesKey,
 ) -> Option<u32> {
     let generation = control.at(field!(Control, generation)).read();
+    let seed = control.at(field!(Control, seed)).read();
     let grouping = config::grouping();
     selector.write_key(key, grouping, |address| maps::label(generation, address));
     launder(key);
-    if let Some(index) = maps::series_index(key) {
+    if let Some(index) = maps::series_index(key, seed) {
         return Some(index);
     }
     if grouping.is_on() {
         if is_admitted(&key.group)
-            && let Some(index) = make(control, key)
+            && let Some(index) = make(control, key, seed)
         {
             return Some(index);
         }
         sync::add(&raw mut counters.groups_refused, 1);
         key.group = GroupKey::OTHER;
         launder(key);
-        if let Some(index) = maps::series_index(key) {
+        if let Some(index) = maps::series_index(key, seed) {
             return Some(index);
         }
     }
@@ -197,7 +200,7 @@ fn is_admitted(group: &GroupKey) -> bool {
 
 /// Gives a series an index.
 #[inline(always)]
-fn make(control: Shared<Control>, key: &SeriesKey) -> Option<u32> {
+fn make(control: Shared<Control>, key: &SeriesKey, seed: u64) -> Option<u32> {
     let index = match maps::take_free_series() {
         Some(index) => index,
         None => unused(control)?,
@@ -205,13 +208,13 @@ fn make(control: Shared<Control>, key: &SeriesKey) -> Option<u32> {
     let series = maps::series(index)?;
     // No other program finds it yet.
     series.at(field!(Series, key)).write_words(key);
-    if maps::insert_series(key, index) {
+    if maps::insert_series(key, seed, index) {
         sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
         return Some(index);
     }
     // Another CPU inserted it first.
     maps::give_free_series(index);
-    maps::series_index(key)
+    maps::series_index(key, seed)
 }
 
 /// The next index that was never used.

@@ -103,6 +103,19 @@ impl<T: Copy> Shared<T> {
             unsafe { to.add(word).write_volatile(from.add(word).read()) };
         }
     }
+
+    /// Whether it is this, word by word.
+    #[inline(always)]
+    pub(crate) fn has_words(self, value: &T) -> bool {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
+        let (other, own) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
+        let mut difference = 0;
+        for word in 0..size_of::<T>() / 8 {
+            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
+            difference |= unsafe { own.add(word).read_volatile() ^ other.add(word).read() };
+        }
+        difference == 0
+    }
 }
 
 impl Shared<u32> {

@@ -5,7 +5,7 @@ use super::{
     counters::{Counters, Lost},
     events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     interface::{Interface, InterfaceName},
-    ledger::LedgerEntry,
+    ledger::{LedgerEntry, LedgerKey},
 };
 use crate::{
     flow::FlowKey,
@@ -15,7 +15,7 @@ use crate::{
     method::Method,
     parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
     pool::{BinBlock, BinPool},
-    series::{Series, SeriesKey},
+    series::Series,
     table::{Bucket, Entry, Table},
 };
 
@@ -54,11 +54,11 @@ pub const PINNED_MAPS: [PinnedMap; 23] = [
     map::<u32, Bucket>("INDEX_V6", 0),
     map::<u32, Interface>("INTERFACES", INTERFACE_TABLE),
     map::<LabelKey, u32>("LABELS", 0),
-    map::<u32, LedgerEntry>("LEDGER", 0),
+    map::<LedgerKey, LedgerEntry>("LEDGER", 0),
     map::<[u8; 16], u8>("LOCAL_ADDRESSES", 0),
     map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),
-    map::<SeriesKey, u32>("SERIES_INDEX", 0),
+    map::<u64, u32>("SERIES_INDEX", 0),
     map::<u32, u32>("SWEEPS", 1),
     map::<u32, Table>("TABLES", 2),
 ];

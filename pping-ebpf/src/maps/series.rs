@@ -1,18 +1,18 @@
 //! Series and their groups.
 
 use aya_ebpf::{
-    bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_NOEXIST},
     macros::map,
     maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{BinBlock, BinPool, Control, LedgerEntry, Series, SeriesKey},
+    abi::{BinBlock, BinPool, Control, LedgerEntry, LedgerKey, Series, SeriesKey},
     group::{GroupKey, LabelKey},
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
 };
 
-use crate::shared::Shared;
+use crate::shared::{Shared, field};
 
 /// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
 /// calls.
@@ -30,13 +30,13 @@ static BINS: Array<BinBlock> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static BIN_POOL: Array<BinPool> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The ledger of metrics, which the agent keeps for its successor where maps are pinned.
+/// The ledger of metrics, which the agent keeps for its successor where maps are pinned. It takes memory as it fills.
 #[map]
-static LEDGER: Array<LedgerEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static LEDGER: HashMap<LedgerKey, LedgerEntry> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
 
-/// The indexes of series.
+/// The indexes of series, by [`SeriesKey::hash`].
 #[map]
-static SERIES_INDEX: HashMap<SeriesKey, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
+static SERIES_INDEX: HashMap<u64, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
 
 /// Indexes of series that were in use and are free again.
 #[map]
@@ -92,15 +92,17 @@ pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
 
 /// The index of a series, if it has one.
 #[inline(always)]
-pub(crate) fn series_index(key: &SeriesKey) -> Option<u32> {
+pub(crate) fn series_index(key: &SeriesKey, seed: u64) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
-    unsafe { SERIES_INDEX.get(key) }.copied()
+    let index = unsafe { SERIES_INDEX.get(key.hash(seed)) }.copied()?;
+    // Another key with this hash has no index, and no group of its own.
+    series(index)?.at(field!(Series, key)).has_words(key).then_some(index)
 }
 
 /// Gives a series its index; `false` when it has one already.
 #[inline(always)]
-pub(crate) fn insert_series(key: &SeriesKey, index: u32) -> bool {
-    SERIES_INDEX.insert(key, &index, u64::from(BPF_NOEXIST)).is_ok()
+pub(crate) fn insert_series(key: &SeriesKey, seed: u64, index: u32) -> bool {
+    SERIES_INDEX.insert(key.hash(seed), &index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
 /// Whether a group has series of its own.

@@ -40,10 +40,7 @@ pub(crate) fn replace(_: *mut u32, _: u32, _: u32) -> bool {
 /// that; `None` if there is no such block, or other CPUs are in the way. Several may find the same number. Whoever then finds the
 /// tag claimed once has the block: while it is claimed, others find more. If all of them do, nobody has it in this epoch.
 #[inline(always)]
-pub(crate) fn claim_next(
-    counter: Shared<u32>,
-    tag: impl Fn(u32) -> Option<Shared<u32>>,
-) -> Option<u32> {
+pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
     for _ in 0..CLAIMS {
         counter.add(1);
         barrier(counter.as_ptr());

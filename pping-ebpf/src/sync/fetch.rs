@@ -39,10 +39,7 @@ pub(crate) fn publish(word: *mut u32, value: u32) {
 /// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds
 /// that; `None` if there is no such block.
 #[inline(always)]
-pub(crate) fn claim_next(
-    counter: Shared<u32>,
-    tag: impl Fn(u32) -> Option<Shared<u32>>,
-) -> Option<u32> {
+pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
     let number = fetch_add_1(counter.as_ptr())?;
     tag(number)?.write(BinTag::CLAIMED);
     Some(number)

@@ -69,6 +69,7 @@ impl Agent {
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
+    pub(super) unaggregated: u64,
     pub(super) flows: u64,
     pub(super) records: u64,
     pub(super) groups: u64,

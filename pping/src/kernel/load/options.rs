@@ -7,6 +7,7 @@ use pping_common::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
     },
     parse::{Decap, Scope},
+    pool,
     rtt::{Method, Rules},
 };
 
@@ -39,6 +40,8 @@ pub struct LoadOptions {
     pub log: bool,
     /// Series that pinned maps have room for, where there are any.
     pub max_series: Option<u32>,
+    /// Blocks of bins, if not as many as usual for these series.
+    pub bin_blocks: Option<u32>,
     /// Features of the kernel to do without.
     pub without: Without,
 }
@@ -58,12 +61,18 @@ impl LoadOptions {
         excludes: false,
         log: false,
         max_series: None,
+        bin_blocks: None,
         without: Without::NOTHING,
     };
 
     /// Series that there is room for.
     pub(super) fn max_series(&self) -> u32 {
         self.max_series.unwrap_or_else(|| self.series_wanted())
+    }
+
+    /// Blocks of bins that there is room for.
+    pub(super) fn bin_blocks(&self) -> u32 {
+        self.bin_blocks.unwrap_or_else(|| pool::blocks(self.max_series()))
     }
 
     /// Unanswered flows for each CPU and address family.
@@ -75,6 +84,11 @@ impl LoadOptions {
     /// Whether DNS is measured.
     pub(super) fn has_dns(&self) -> bool {
         self.rules.methods.has(Method::Dns)
+    }
+
+    /// Entries of the ledger: as many as series of groups, and a few for others. Buckets come in powers of two.
+    pub(super) fn max_ledger_entries(&self) -> u32 {
+        self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
     }
 
     /// Series that there should be room for.

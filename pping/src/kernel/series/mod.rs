@@ -70,7 +70,8 @@ pub struct SeriesTable {
     control: Elements<Control>,
     series: Parts<Series, 64>,
     bins: Bins,
-    index: HashMap<MapData, SeriesKey, u32>,
+    /// By [`SeriesKey::hash`].
+    index: HashMap<MapData, u64, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
     /// By index. Those that are free or not used yet have none.
@@ -126,13 +127,14 @@ impl SeriesTable {
 
     /// Finds the series that are there already, where the maps are those of a run before this one.
     fn find(&mut self) -> io::Result<()> {
+        let seed = self.seed();
         for index in 0..self.made() {
             let Some(series) = self.series.get(index)?.filter(|&it| used(it).load(Ordering::Acquire) != 0)
             else {
                 continue;
             };
             let key = key(series);
-            let is_linked = self.index.get(&key, 0).is_ok_and(|of_key| of_key as usize == index);
+            let is_linked = self.index.get(&key.hash(seed), 0).is_ok_and(|of_key| of_key as usize == index);
             let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
             self.occupy(index, Slot { key, stage });
         }
@@ -155,10 +157,11 @@ impl SeriesTable {
     /// # Errors
     /// When the kernel does not take them.
     pub(super) fn add_interface(&mut self, interface: u16) -> Result<(), Error> {
+        let seed = self.seed();
         for method in Method::ALL {
             for direction in Direction::ALL {
                 let key = SeriesKey::new(self.rest, interface, method, direction);
-                if let Ok(index) = self.index.get(&key, 0) {
+                if let Ok(index) = self.index.get(&key.hash(seed), 0) {
                     // A run before this one may have been killed before it came to say so.
                     if let Some(series) = self.series.get(index as usize)? {
                         used(series).store(1, Ordering::Release);
@@ -173,7 +176,7 @@ impl SeriesTable {
                     .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
                 // SAFETY: inside the mapping, and no program finds it yet.
                 unsafe { (&raw mut (*series).key).write_volatile(key) };
-                self.index.insert(key, index, 0)?;
+                self.index.insert(key.hash(seed), index, 0)?;
                 used(series).store(1, Ordering::Release);
                 self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
             }
@@ -186,9 +189,10 @@ impl SeriesTable {
     /// # Errors
     /// When the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
+        let seed = self.seed();
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
             if matches!(slot.stage, Stage::Permanent | Stage::Idle(_)) {
-                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
                 slot.stage = Stage::Unlinked;
             }
         }
@@ -289,9 +293,10 @@ impl SeriesTable {
     /// # Errors
     /// When a map cannot be written.
     pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
+        let seed = self.seed();
         for slot in self.slots.iter_mut().flatten() {
             if matches!(slot.stage, Stage::Idle(idle) if idle >= intervals) {
-                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
                 slot.stage = Stage::Unlinked;
             }
         }
