@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use crate::{bounds::within, launder::launder_index, sync};
+use crate::{bounds::within, launder::launder_index};
 
 /// A value of a map, or a part of one.
 pub(crate) struct Shared<T>(*mut T);
@@ -118,21 +118,7 @@ impl<T: Copy> Shared<T> {
     }
 }
 
-impl Shared<u32> {
-    /// Adds by one instruction, as several CPUs may do at the same time.
-    #[inline(always)]
-    pub(crate) fn add(self, more: u32) {
-        sync::add_32(self.0, more);
-    }
-}
-
 impl Shared<u64> {
-    /// Adds by one instruction, as several CPUs may do at the same time.
-    #[inline(always)]
-    pub(crate) fn add(self, more: u64) {
-        sync::add(self.0, more);
-    }
-
     /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
