@@ -64,6 +64,7 @@ impl<T> Shared<T> {
     }
 
     /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -84,6 +85,7 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 
     /// The element at an index, if there is one.
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
@@ -120,6 +122,7 @@ impl<T: Copy> Shared<T> {
 
 impl Shared<u64> {
     /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
@@ -135,6 +138,14 @@ pub(crate) struct Field<T, F> {
     offset: usize,
     of: PhantomData<fn(&T) -> &F>,
 }
+
+impl<T, F> Clone for Field<T, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, F> Copy for Field<T, F> {}
 
 impl<T, F> Field<T, F> {
     /// `field` says what type is at `offset`.
