@@ -166,6 +166,14 @@ impl GroupKey {
         End::new(self.destination, self.destination_len)
     }
 
+    /// The key as numbers.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> [u64; 5] {
+        let Self { source, destination, source_len, destination_len, dscp, kind, reserved: _ } = *self;
+        let rest = u32::from_le_bytes([source_len, destination_len, dscp, kind]);
+        [source.0[0], source.0[1], destination.0[0], destination.0[1], u64::from(rest)]
+    }
+
     /// The class of service, if groups depend on it.
     pub fn dscp(&self) -> Option<u8> {
         (self.dscp != ANY_DSCP).then_some(self.dscp)

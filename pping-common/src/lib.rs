@@ -6,7 +6,8 @@
 //!    frame without ever leaving it.
 //! 2. [`parse`] finds the addresses and the transport header.
 //! 3. [`dns`] matches queries, which belong to no flow; [`rtt`] has a state per method, and matches the rest.
-//! 4. [`group`] says which samples are taken together, [`hist`] has the bins they are counted in, and [`series`] what is counted.
+//! 4. [`group`] says which samples are taken together, [`hist`] has the bins they are counted in, [`pool`] the memory for those, and
+//!    [`series`] what is counted.
 //! 5. [`flow`] names a flow, keeps the states of both directions, and applies a packet to them; [`table`] finds flows.
 //! 6. [`abi`] is what kernel programs and agent exchange.
 //!
@@ -29,6 +30,7 @@ pub mod method;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
 pub mod parse;
+pub mod pool;
 pub mod rtt;
 pub mod series;
 pub mod table;

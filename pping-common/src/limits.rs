@@ -75,6 +75,13 @@ pub const SERIES_PER_GROUP: u32 = 4;
 /// Series that there is room for besides: those of no group, or of the group `other`, for all methods in both directions.
 pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::method::Method::ALL.len() as u32 * 2;
 
+/// Blocks of bins, an octave each, that there is room for per series of a group: as if each had samples in so many octaves within a
+/// second. A series with more uses what others leave.
+pub const BLOCKS_PER_SERIES: u32 = 3;
+
+/// The same per series of no group or of the group `other`, whose samples differ more.
+pub const BLOCKS_PER_RESERVED_SERIES: u32 = 8;
+
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
 /// the other's place.
 pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;

@@ -1,11 +1,13 @@
 //! Series: the samples of a group, interface, method and direction, aggregated.
 
 use crate::{
+    bytes::mix,
     group::GroupKey,
     hist::{self, BINS},
     layout::layout,
     method::Method,
     parse::Direction,
+    pool::{BINS_PER_BLOCK, BinTag, CHAINS},
 };
 
 /// The key of a series.
@@ -41,6 +43,23 @@ impl SeriesKey {
     }
 }
 
+impl SeriesKey {
+    /// The number that stands for the key in the index, which takes half the memory so. That two keys have the same is unlikely,
+    /// but possible: the series at the index says whose it is.
+    #[inline(always)]
+    pub fn hash(&self, seed: u64) -> u64 {
+        self.words().into_iter().fold(seed, mix)
+    }
+
+    /// The key as numbers.
+    #[inline(always)]
+    pub fn words(&self) -> [u64; 6] {
+        let [a, b, c, d, e] = self.group.words();
+        let rest = u64::from(self.interface) | u64::from(self.method) << 16 | u64::from(self.direction) << 24;
+        [a, b, c, d, e, rest]
+    }
+}
+
 /// The traffic of a series in one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -67,15 +86,14 @@ impl Traffic {
     }
 }
 
-/// The samples and traffic of a series in one epoch. All bytes are zero if there was nothing.
+/// The samples and traffic of a series in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Tally {
     /// Sum of the RTTs, ns.
     pub sum: u64,
     /// The longest RTT, ns.
     pub max: u64,
-    /// `u64::MAX` minus the shortest RTT in ns, so that 0 means none and the programs look for a maximum here too.
+    /// `u64::MAX` minus the shortest RTT in ns; 0 means none.
     pub min_complement: u64,
     /// Sent by the hosts whose packets are timed.
     pub sent: Traffic,
@@ -84,8 +102,6 @@ pub struct Tally {
     /// Samples by [`hist::bin`].
     pub bins: [u32; BINS],
 }
-
-layout!(Tally { sum, max, min_complement, sent, received, bins });
 
 impl Tally {
     /// Nothing.
@@ -97,6 +113,18 @@ impl Tally {
         received: Traffic { packets: 0, bytes: 0, retransmissions: 0, ce: 0 },
         bins: [0; BINS],
     };
+
+    /// What the kernel has of an epoch, but for the bins.
+    pub fn new(Sums { sum, max, min_complement }: Sums, [sent, received]: [Traffic; 2]) -> Self {
+        Self { sum, max, min_complement, sent, received, bins: [0; BINS] }
+    }
+
+    /// Adds the bins of a block.
+    pub fn add_block(&mut self, tag: BinTag, counts: &[u32; BINS_PER_BLOCK]) {
+        for (sum, count) in self.bins.iter_mut().skip(tag.first_bin()).zip(counts) {
+            *sum += count;
+        }
+    }
 
     /// Takes a sample, ns. (The kernel programs do the same by atomic instructions.)
     pub fn sample(&mut self, rtt: u64) {
@@ -133,26 +161,45 @@ impl Tally {
     }
 }
 
-/// A series in the kernel's array. The agent makes two intervals of time: into one of the tallies the programs write,
-/// the other belongs to the agent.
+/// The sums of a series' samples in one epoch. All bytes are zero if there were none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sums {
+    /// Sum of the RTTs, ns.
+    pub sum: u64,
+    /// The longest RTT, ns.
+    pub max: u64,
+    /// `u64::MAX` minus the shortest RTT in ns, so that 0 means none and the programs look for a maximum here too.
+    pub min_complement: u64,
+}
+
+layout!(Sums { sum, max, min_complement });
+
+/// A series in the kernel's array. The agent makes two intervals of time, the phases of the control block (`abi::Control`): what the
+/// programs write to in one belongs to the agent in the other. The bins are in the pool.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Series {
-    /// The key, once the series is `used`.
-    pub key: SeriesKey,
     /// The number of series that had this index before. The agent writes it.
     pub life: u32,
     /// Not 0 from when the programs made it until the agent has freed it.
     pub used: u32,
     /// Not 0 while a program raises one of its extremes, where that takes a lock (before Linux 5.12).
     pub busy: u32,
-    /// Fills up to a multiple of 64.
+    /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// The two tallies, one for each phase of the control block (`abi::Control`).
-    pub tallies: [Tally; 2],
+    /// The sums in each phase.
+    pub sums: [Sums; 2],
+    /// The first block of each chain in each phase, plus 1; 0 where there is none.
+    pub chains: [[u32; CHAINS]; 2],
+    /// The key, once the series is `used`.
+    pub key: SeriesKey,
+    /// Sent since the last rotation by the hosts whose packets are timed, and by those that reply. Only the sweep writes it, which
+    /// the agent runs, so there is one for both phases.
+    pub traffic: [Traffic; 2],
 }
 
-layout!(Series { key, life, used, busy, reserved, tallies });
+layout!(Series { life, used, busy, reserved, sums, chains, key, traffic });
 
 /// The index of a flow direction's series, and its purpose. One number, so that it is read and written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,7 +240,7 @@ impl SeriesRef {
     }
 }
 
-const INDEX_BITS: u32 = 20;
+const INDEX_BITS: u32 = BinTag::INDEX_BITS;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 const LIFE_MASK: u32 = (1 << 12) - 1;
 const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
@@ -221,10 +268,11 @@ impl Purpose {
 const _: () = {
     assert!(size_of::<SeriesKey>() == 48);
     assert!(size_of::<Traffic>() == 32);
-    assert!(size_of::<Tally>() == 24 + 64 + 4 * BINS);
-    assert!(core::mem::offset_of!(Tally, bins) == 88);
-    assert!(size_of::<Series>() == 64 + 2 * size_of::<Tally>());
-    assert!(core::mem::offset_of!(Series, tallies) == 64);
+    assert!(size_of::<Sums>() == 24);
+    assert!(size_of::<Series>() == 208);
+    assert!(core::mem::offset_of!(Series, sums) == 16);
+    assert!(core::mem::offset_of!(Series, chains) == 64);
+    assert!(core::mem::offset_of!(Series, key) == 96);
     assert!(Method::COUNT <= 8);
 };
 
@@ -245,6 +293,23 @@ mod tests {
         assert_eq!((tally.bins[hist::UNDERFLOW], tally.bins[hist::OVERFLOW]), (1, 1));
         tally.sample(u64::MAX - 1);
         assert_eq!((tally.sum, tally.max()), (u64::MAX, Some(u64::MAX - 1)));
+    }
+
+    #[test]
+    fn keys_that_differ_in_anything_have_other_hashes() {
+        let keys = [
+            SeriesKey::NONE,
+            SeriesKey { group: GroupKey::OTHER, ..SeriesKey::NONE },
+            SeriesKey { interface: 1, ..SeriesKey::NONE },
+            SeriesKey { method: 1, ..SeriesKey::NONE },
+            SeriesKey { direction: 1, ..SeriesKey::NONE },
+        ];
+        for (at, key) in keys.iter().enumerate() {
+            assert!(
+                keys[..at].iter().all(|other| other.hash(7) != key.hash(7) && other.words() != key.words())
+            );
+            assert_ne!(key.hash(7), key.hash(8));
+        }
     }
 
     #[test]

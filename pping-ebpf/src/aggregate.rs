@@ -2,21 +2,21 @@
 
 use pping_common::{
     abi::{
-        Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic,
+        Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Sums, Traffic,
     },
     group::GroupKey,
-    hist::{self, BINS},
+    hist,
 };
 
 use crate::{
-    bounds, config,
-    launder::{launder, launder_index},
+    bins, config,
+    launder::launder,
     maps::{self, Target},
-    shared::Shared,
+    shared::{Shared, field},
     sync,
 };
 
-/// Adds a sample to the series of a flow direction, which has a reference to it.
+/// Adds a sample to a series. `reference` is what the flow direction whose packets are timed knows of that.
 #[inline(always)]
 pub(crate) fn sample(
     reference: Shared<SeriesRef>,
@@ -25,8 +25,8 @@ pub(crate) fn sample(
     target: &mut Target,
     rtt: u64,
 ) {
-    match tally(reference, selector, counters, target) {
-        Some((series, tally)) => take(series, tally, target, rtt),
+    match known(reference, selector, counters, target) {
+        Some((series, phase)) => take(series, phase, counters, target, rtt),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -39,35 +39,29 @@ pub(crate) fn sample_without_flow(
     target: &mut Target,
     rtt: u64,
 ) {
-    match tally_without_flow(selector, counters, target) {
-        Some((series, tally)) => take(series, tally, target, rtt),
+    match without_flow(selector, counters, target) {
+        Some((series, phase)) => take(series, phase, counters, target, rtt),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
 
+/// Counts a sample as a whole, or not at all.
 #[inline(always)]
-fn take(series: *mut Series, tally: *mut Tally, target: &mut Target, rtt: u64) {
+fn take(series: Shared<Series>, phase: u32, counters: &mut Counters, target: &mut Target, rtt: u64) {
     target.bin = hist::bin(rtt) as u32;
     launder(target);
-    let bin = launder_index(target.bin as usize);
-    // SAFETY: a map value, valid for the program's run, of which no references are made: other CPUs write to it too.
-    let (sum, max, min_complement, bins) = unsafe {
-        (
-            &raw mut (*tally).sum,
-            &raw mut (*tally).max,
-            &raw mut (*tally).min_complement,
-            (&raw mut (*tally).bins).cast::<u32>(),
-        )
+    let Some(count) = bins::count(series, phase, target) else {
+        sync::add(&raw mut counters.unaggregated, 1);
+        return;
     };
-    if bin < BINS {
-        // SAFETY: as above, and inside the array.
-        sync::add_32(unsafe { bins.add(bin) }, 1);
-    }
-    sync::add(sum, rtt);
-    sync::raise(series, [(max, rtt), (min_complement, !rtt)]);
+    count.add(1);
+    let sums = series.at(field!(Series, sums)).element(phase as usize);
+    sums.at(field!(Sums, sum)).add(rtt);
+    let extremes = [(sums.at(field!(Sums, max)), rtt), (sums.at(field!(Sums, min_complement)), !rtt)];
+    sync::raise(series.at(field!(Series, busy)), extremes);
 }
 
-/// Adds the traffic of both endpoints to the series of one of them.
+/// Adds what two endpoints sent to a series. `reference` is what the flow direction whose packets are timed knows of that.
 #[inline(always)]
 pub(crate) fn traffic(
     reference: Shared<SeriesRef>,
@@ -76,33 +70,28 @@ pub(crate) fn traffic(
     target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((_, tally)) = tally(reference, selector, counters, target) else { return };
-    // SAFETY: as above.
-    let (to, from) = unsafe { (&raw mut (*tally).sent, &raw mut (*tally).received) };
-    add(to, sent);
-    add(from, received);
+    let Some((series, _)) = known(reference, selector, counters, target) else { return };
+    let traffic = series.at(field!(Series, traffic));
+    add(traffic.element(0), sent);
+    add(traffic.element(1), received);
 }
 
 #[inline(always)]
-fn add(sum: *mut Traffic, traffic: &Traffic) {
-    // SAFETY: part of a map value, valid for the program's run.
-    let (packets, bytes, retransmissions, ce) = unsafe {
-        (&raw mut (*sum).packets, &raw mut (*sum).bytes, &raw mut (*sum).retransmissions, &raw mut (*sum).ce)
-    };
-    sync::add(packets, traffic.packets);
-    sync::add(bytes, traffic.bytes);
-    sync::add(retransmissions, traffic.retransmissions);
-    sync::add(ce, traffic.ce);
+fn add(sum: Shared<Traffic>, traffic: &Traffic) {
+    sum.at(field!(Traffic, packets)).add(traffic.packets);
+    sum.at(field!(Traffic, bytes)).add(traffic.bytes);
+    sum.at(field!(Traffic, retransmissions)).add(traffic.retransmissions);
+    sum.at(field!(Traffic, ce)).add(traffic.ce);
 }
 
-/// The series with its present tally. The flow remembers the index, so all but the first sample find it without hashing.
+/// The series and the present phase. The flow remembers the index, so all but the first sample find it without hashing.
 #[inline(always)]
-fn tally(
+fn known(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
-) -> Option<(*mut Series, *mut Tally)> {
+) -> Option<(Shared<Series>, u32)> {
     let (control, phase, epoch) = control()?;
     // The same as `SeriesSelector::purpose`. If that is called, 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
@@ -112,57 +101,44 @@ fn tally(
         && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
     {
         target.index = known.index();
-        return Some((series, tally_of(series, phase)));
+        return Some((series, phase));
     }
     let series = find(control, selector, counters, target)?;
     reference.write(SeriesRef::new(target.index, life(series), purpose));
-    Some((series, tally_of(series, phase)))
+    Some((series, phase))
 }
 
 /// The same without a flow.
 #[inline(always)]
-fn tally_without_flow(
+fn without_flow(
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
-) -> Option<(*mut Series, *mut Tally)> {
+) -> Option<(Shared<Series>, u32)> {
     let (control, phase, _) = control()?;
-    let series = find(control, selector, counters, target)?;
-    Some((series, tally_of(series, phase)))
+    Some((find(control, selector, counters, target)?, phase))
 }
 
-/// The control, its phase and its epoch.
+/// The control, its phase and its epoch. The agent writes to it one number at a time.
 #[inline(always)]
-fn control() -> Option<(*mut Control, u32, u32)> {
+fn control() -> Option<(Shared<Control>, u32, u32)> {
     let control = maps::control()?;
-    // SAFETY: a map value, valid for the program's run. The agent writes to it one number at a time.
-    let (phase, epoch) = unsafe {
-        ((&raw const (*control).phase).read_volatile(), (&raw const (*control).epoch).read_volatile())
-    };
-    Some((control, phase, epoch))
-}
-
-/// The present tally of a series.
-#[inline(always)]
-fn tally_of(series: *mut Series, phase: u32) -> *mut Tally {
-    // SAFETY: a map value, valid for the program's run, and inside the array.
-    unsafe { (&raw mut (*series).tallies).cast::<Tally>().add(bounds::within::<2>(phase as usize)) }
+    Some((control, control.at(field!(Control, phase)).read(), control.at(field!(Control, epoch)).read()))
 }
 
 #[inline(always)]
-fn life(series: *mut Series) -> u32 {
-    // SAFETY: a map value, valid for the program's run.
-    unsafe { (&raw const (*series).life).read_volatile() }
+fn life(series: Shared<Series>) -> u32 {
+    series.at(field!(Series, life)).read()
 }
 
 /// The series of a flow direction or a query.
 #[inline(always)]
 fn find(
-    control: *mut Control,
+    control: Shared<Control>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     target: &mut Target,
-) -> Option<*mut Series> {
+) -> Option<Shared<Series>> {
     target.index = find_series(control, selector, counters, &mut target.key)?;
     launder(target);
     maps::series(target.index)
@@ -171,29 +147,29 @@ fn find(
 /// The index of a series, which is inserted if there is room; else that of the group of others.
 #[inline(always)]
 fn find_series(
-    control: *mut Control,
+    control: Shared<Control>,
     selector: &SeriesSelector,
     counters: &mut Counters,
     key: &mut SeriesKey,
 ) -> Option<u32> {
-    // SAFETY: a map value, valid for the program's run.
-    let generation = unsafe { (&raw const (*control).generation).read_volatile() };
+    let generation = control.at(field!(Control, generation)).read();
+    let seed = control.at(field!(Control, seed)).read();
     let grouping = config::grouping();
     selector.write_key(key, grouping, |address| maps::label(generation, address));
     launder(key);
-    if let Some(index) = maps::series_index(key) {
+    if let Some(index) = maps::series_index(key, seed) {
         return Some(index);
     }
     if grouping.is_on() {
         if is_admitted(&key.group)
-            && let Some(index) = make(control, key)
+            && let Some(index) = make(control, key, seed)
         {
             return Some(index);
         }
         sync::add(&raw mut counters.groups_refused, 1);
         key.group = GroupKey::OTHER;
         launder(key);
-        if let Some(index) = maps::series_index(key) {
+        if let Some(index) = maps::series_index(key, seed) {
             return Some(index);
         }
     }
@@ -211,35 +187,31 @@ fn is_admitted(group: &GroupKey) -> bool {
 
 /// Gives a series an index.
 #[inline(always)]
-fn make(control: *mut Control, key: &SeriesKey) -> Option<u32> {
+fn make(control: Shared<Control>, key: &SeriesKey, seed: u64) -> Option<u32> {
     let index = match maps::take_free_series() {
         Some(index) => index,
         None => unused(control)?,
     };
     let series = maps::series(index)?;
-    // SAFETY: a map value, valid for the program's run, and no other program finds it yet.
-    let used = unsafe {
-        (&raw mut (*series).key).write(*key);
-        &raw mut (*series).used
-    };
-    if maps::insert_series(key, index) {
-        sync::publish(used, 1);
+    // No other program finds it yet.
+    series.at(field!(Series, key)).write_words(key);
+    if maps::insert_series(key, seed, index) {
+        sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
         return Some(index);
     }
     // Another CPU inserted it first.
     maps::give_free_series(index);
-    maps::series_index(key)
+    maps::series_index(key, seed)
 }
 
 /// The next index that was never used.
 #[inline(always)]
-fn unused(control: *mut Control) -> Option<u32> {
-    // SAFETY: a map value, valid for the program's run.
-    let unused = unsafe { &raw mut (*control).unused };
-    // SAFETY: as above. Looked at first, so that it does not count up for ever.
-    if unsafe { unused.read_volatile() } >= config::max_series() {
+fn unused(control: Shared<Control>) -> Option<u32> {
+    let unused = control.at(field!(Control, unused));
+    // Looked at first, so that it does not count up for ever.
+    if unused.read() >= config::max_series() {
         return None;
     }
-    let index = sync::fetch_add_1(unused)?;
+    let index = sync::fetch_add_1(unused.as_ptr())?;
     (index < config::max_series()).then_some(index)
 }

@@ -15,6 +15,7 @@
 #![feature(asm_experimental_arch, core_intrinsics)]
 
 mod aggregate;
+mod bins;
 mod bounds;
 mod bytes;
 mod config;

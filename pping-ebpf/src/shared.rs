@@ -69,6 +69,7 @@ impl<T> Shared<T> {
     }
 
     /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -153,6 +154,7 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 
     /// The element at an index, if there is one.
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
@@ -161,8 +163,35 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 }
 
+impl<T: Copy> Shared<T> {
+    /// Writes several words, each by one instruction: for what no other CPU reads before it is published.
+    #[inline(always)]
+    pub(crate) fn write_words(self, value: &T) {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
+        let (from, to) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
+        for word in 0..size_of::<T>() / 8 {
+            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
+            unsafe { to.add(word).write_volatile(from.add(word).read()) };
+        }
+    }
+
+    /// Whether it is this, word by word.
+    #[inline(always)]
+    pub(crate) fn has_words(self, value: &T) -> bool {
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
+        let (other, own) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
+        let mut difference = 0;
+        for word in 0..size_of::<T>() / 8 {
+            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
+            difference |= unsafe { own.add(word).read_volatile() ^ other.add(word).read() };
+        }
+        difference == 0
+    }
+}
+
 impl Shared<u64> {
     /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
+    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
@@ -205,6 +234,14 @@ pub(crate) struct Field<T, F> {
     offset: usize,
     of: PhantomData<fn(&T) -> &F>,
 }
+
+impl<T, F> Clone for Field<T, F> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, F> Copy for Field<T, F> {}
 
 impl<T, F> Field<T, F> {
     /// `field` says what type is at `offset`.

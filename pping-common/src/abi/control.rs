@@ -6,7 +6,8 @@ use crate::layout::layout;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// The number of rotations so far. The lowest bit selects which of the two tallies of a series the programs write to.
+    /// The number of rotations so far. The lowest bit is the phase: which of a series' two sums the programs
+    /// write to.
     pub phase: u32,
     /// Which set of prefixes has the labels in force.
     pub generation: u32,
@@ -20,13 +21,15 @@ pub struct Control {
     pub committed: u32,
     /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first.
     pub lease_end: u64,
+    /// A secret for [`super::SeriesKey::hash`], so that no sender can choose two keys with the same. The agent writes it once.
+    pub seed: u64,
     /// Not 0 once a sweep found that it had run out.
     pub lapsed: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// The number of committed rotations that the agent has removed from the series since: all, or all but the last.
+    pub emptied: u32,
 }
 
-layout!(Control { phase, generation, epoch, unused, cut_off, committed, lease_end, lapsed, reserved });
+layout!(Control { phase, generation, epoch, unused, cut_off, committed, lease_end, seed, lapsed, emptied });
 
 impl Control {
     /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.
@@ -36,4 +39,4 @@ impl Control {
     pub const RESTART: u32 = 2;
 }
 
-const _: () = assert!(size_of::<Control>() == 40);
+const _: () = assert!(size_of::<Control>() == 48);

@@ -9,12 +9,13 @@ pub const BUCKETS: usize = 26;
 /// Bytes of a label that is kept.
 pub const LABEL_BYTES: usize = 64;
 
+/// A fingerprint of a series of metrics, by which its entry is found.
+pub type LedgerKey = [u64; 2];
+
 /// An entry of the ledger: a series of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct LedgerEntry {
-    /// A fingerprint of the series; 0 in an entry that is not in use.
-    pub id: [u64; 2],
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
     /// The label, padded with zeroes; empty if it is longer.
@@ -23,7 +24,7 @@ pub struct LedgerEntry {
     pub totals: [LedgerTotals; 2],
 }
 
-layout!(LedgerEntry { id, is_labelled, label, totals });
+layout!(LedgerEntry { is_labelled, label, totals });
 
 /// The sums of a series since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +44,6 @@ pub struct LedgerTotals {
 
 layout!(LedgerTotals { epoch, reserved, buckets, sum, traffic });
 
-impl LedgerEntry {
-    /// An entry that is not in use.
-    pub const FREE: Self =
-        Self { id: [0; 2], is_labelled: 0, label: [0; LABEL_BYTES], totals: [LedgerTotals::ZERO; 2] };
-}
-
 impl LedgerTotals {
     /// Nothing.
     pub const ZERO: Self = Self {
@@ -62,6 +57,6 @@ impl LedgerTotals {
 
 const _: () = {
     assert!(size_of::<LedgerTotals>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<LedgerEntry>() == 24 + LABEL_BYTES + 2 * size_of::<LedgerTotals>());
-    assert!(core::mem::offset_of!(LedgerEntry, totals) == 24 + LABEL_BYTES);
+    assert!(size_of::<LedgerEntry>() == 8 + LABEL_BYTES + 2 * size_of::<LedgerTotals>());
+    assert!(core::mem::offset_of!(LedgerEntry, totals) == 8 + LABEL_BYTES);
 };

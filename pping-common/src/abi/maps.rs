@@ -5,7 +5,7 @@ use super::{
     counters::{Counters, Lost},
     events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     interface::{Interface, InterfaceName},
-    ledger::LedgerEntry,
+    ledger::{LedgerEntry, LedgerKey},
 };
 use crate::{
     flow::{Cold, HotEntry, Lifecycle},
@@ -14,8 +14,9 @@ use crate::{
     limits::{INTERFACE_TABLE, MAX_INTERFACES, RING_BYTES},
     method::Method,
     parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
+    pool::{BinBlock, BinPool},
     rtt::{LegState, PendingEntry, TimestampOption, TsvalState},
-    series::{Series, SeriesKey},
+    series::Series,
     table::{Bucket, Table},
 };
 
@@ -41,7 +42,9 @@ type Names = (
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
 /// moment.
-pub const PINNED_MAPS: [PinnedMap; 27] = [
+pub const PINNED_MAPS: [PinnedMap; 29] = [
+    map::<u32, BinBlock>("BINS", 0),
+    map::<u32, BinPool>("BIN_POOL", 1),
     map::<u32, Control>("CONTROL", 1),
     map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
     map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),
@@ -62,11 +65,11 @@ pub const PINNED_MAPS: [PinnedMap; 27] = [
     map::<u32, Bucket>("INDEX_V6", 0),
     map::<u32, Interface>("INTERFACES", INTERFACE_TABLE),
     map::<LabelKey, u32>("LABELS", 0),
-    map::<u32, LedgerEntry>("LEDGER", 0),
+    map::<LedgerKey, LedgerEntry>("LEDGER", 0),
     map::<[u8; 16], u8>("LOCAL_ADDRESSES", 0),
     map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),
-    map::<SeriesKey, u32>("SERIES_INDEX", 0),
+    map::<u64, u32>("SERIES_INDEX", 0),
     map::<u32, u32>("SWEEPS", 1),
     map::<u32, Table>("TABLES", 2),
 ];

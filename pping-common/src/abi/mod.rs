@@ -20,7 +20,7 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, InterfaceName, entry};
-pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerTotals};
+pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerKey, LedgerTotals};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use report::{FlowReporter, FlowState};
 pub use selector::SeriesSelector;
@@ -29,13 +29,14 @@ pub use sweep::SweepRequest;
 
 pub use crate::{
     parse::Direction,
-    series::{Purpose, Series, SeriesKey, SeriesRef, Tally, Traffic},
+    pool::{BinBlock, BinPool, BinTag},
+    series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic},
 };
 
 /// Marks what the agent may read from, and write to, maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Control, Counters, Emit, Interface, InterfaceName, SeriesKey};
+    use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry};
     use crate::{
         dns::{Query, QueryKey},
         flow::FlowKey,
@@ -56,6 +57,6 @@ mod pod {
     }
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
-    pod!(Query, Rules, Scope, SeriesKey, Table);
+    pod!(LedgerEntry, Query, Rules, Scope, Table);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

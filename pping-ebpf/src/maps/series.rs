@@ -1,16 +1,18 @@
 //! Series and their groups.
 
 use aya_ebpf::{
-    bindings::{BPF_F_MMAPABLE, BPF_NOEXIST},
+    bindings::{BPF_F_MMAPABLE, BPF_F_NO_PREALLOC, BPF_NOEXIST},
     macros::map,
     maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Control, LedgerEntry, Series, SeriesKey},
+    abi::{BinBlock, BinPool, Control, LedgerEntry, LedgerKey, Series, SeriesKey},
     group::{GroupKey, LabelKey},
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
 };
+
+use crate::shared::{Shared, field};
 
 /// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
 /// calls.
@@ -20,13 +22,21 @@ static CONTROL: Array<Control> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MMAPABLE);
 
-/// The ledger of metrics, which the agent keeps for its successor where maps are pinned.
+/// The bins of the series.
 #[map]
-static LEDGER: Array<LedgerEntry> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+static BINS: Array<BinBlock> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The indexes of series.
+/// Which of them are taken.
 #[map]
-static SERIES_INDEX: HashMap<SeriesKey, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
+static BIN_POOL: Array<BinPool> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// The ledger of metrics, which the agent keeps for its successor where maps are pinned. It takes memory as it fills.
+#[map]
+static LEDGER: HashMap<LedgerKey, LedgerEntry> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
+
+/// The indexes of series, by [`SeriesKey::hash`].
+#[map]
+static SERIES_INDEX: HashMap<u64, u32> = HashMap::with_max_entries(RESERVED_SERIES, 0);
 
 /// Indexes of series that were in use and are free again.
 #[map]
@@ -48,31 +58,51 @@ pub(crate) struct Target {
     pub(crate) index: u32,
     /// The bin of the sample. In memory, since the verifier would follow what comes next once per octave.
     pub(crate) bin: u32,
+    /// The number of the block with that bin, plus 1; 0 if there is none yet.
+    pub(crate) block: u32,
 }
 
 /// The agent's control.
 #[inline(always)]
-pub(crate) fn control() -> Option<*mut Control> {
-    CONTROL.get_ptr_mut(0)
+pub(crate) fn control() -> Option<Shared<Control>> {
+    // SAFETY: a map value.
+    CONTROL.get_ptr_mut(0).map(|control| unsafe { Shared::new(control) })
 }
 
 /// The series at an index.
 #[inline(always)]
-pub(crate) fn series(index: u32) -> Option<*mut Series> {
-    SERIES.get_ptr_mut(index)
+pub(crate) fn series(index: u32) -> Option<Shared<Series>> {
+    // SAFETY: a map value.
+    SERIES.get_ptr_mut(index).map(|series| unsafe { Shared::new(series) })
+}
+
+/// A block of bins.
+#[inline(always)]
+pub(crate) fn bin_block(position: u32) -> Option<Shared<BinBlock>> {
+    // SAFETY: a map value.
+    BINS.get_ptr_mut(position).map(|block| unsafe { Shared::new(block) })
+}
+
+/// What is taken of the bins.
+#[inline(always)]
+pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
+    // SAFETY: a map value.
+    BIN_POOL.get_ptr_mut(0).map(|pool| unsafe { Shared::new(pool) })
 }
 
 /// The index of a series, if it has one.
 #[inline(always)]
-pub(crate) fn series_index(key: &SeriesKey) -> Option<u32> {
+pub(crate) fn series_index(key: &SeriesKey, seed: u64) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
-    unsafe { SERIES_INDEX.get(key) }.copied()
+    let index = unsafe { SERIES_INDEX.get(key.hash(seed)) }.copied()?;
+    // Another key with this hash has no index, and no group of its own.
+    series(index)?.at(field!(Series, key)).has_words(key).then_some(index)
 }
 
 /// Gives a series its index; `false` when it has one already.
 #[inline(always)]
-pub(crate) fn insert_series(key: &SeriesKey, index: u32) -> bool {
-    SERIES_INDEX.insert(key, &index, u64::from(BPF_NOEXIST)).is_ok()
+pub(crate) fn insert_series(key: &SeriesKey, seed: u64, index: u32) -> bool {
+    SERIES_INDEX.insert(key.hash(seed), &index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
 /// Whether a group has series of its own.

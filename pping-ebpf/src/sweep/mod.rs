@@ -9,7 +9,7 @@ use core::ffi::c_void;
 use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, Emit, SeriesSelector, SweepRequest, Volume},
+    abi::{Control, Counters, Emit, SeriesSelector, SweepRequest, Volume},
     flow::{Cold, Endpoint, FlowKey, Ipv4, Ipv6, last_known},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::Segment,
@@ -42,8 +42,7 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let (kind, due) = unsafe {
         ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
     };
-    // SAFETY: a map value, valid for the program's run.
-    let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
+    let cut_off = control.at(field!(Control, cut_off)).read();
     let number = match (kind, cut_off) {
         (SweepRequest::BEGIN, 0) => {
             if !lease::renew(control) {

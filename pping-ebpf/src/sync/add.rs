@@ -2,6 +2,8 @@
 
 use core::intrinsics::{AtomicOrdering, atomic_xadd};
 
+use crate::shared::Shared;
+
 /// Adds to a counter that other CPUs, or a softirq on this one, may add to at the same time.
 #[inline(always)]
 pub(crate) fn add(counter: impl Into<*mut u64>, value: u64) {
@@ -17,5 +19,21 @@ pub(crate) fn add_32(counter: impl Into<*mut u32>, value: u32) {
     // SAFETY: as for `add`.
     unsafe {
         atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(counter.into(), value);
+    }
+}
+
+impl Shared<u64> {
+    /// Adds by one instruction, as several CPUs may do at the same time.
+    #[inline(always)]
+    pub(crate) fn add(self, more: u64) {
+        add(self.as_ptr(), more);
+    }
+}
+
+impl Shared<u32> {
+    /// The same for 32 bits.
+    #[inline(always)]
+    pub(crate) fn add(self, more: u32) {
+        add_32(self.as_ptr(), more);
     }
 }

@@ -6,9 +6,10 @@
 
 use core::arch::asm;
 
-use pping_common::abi::Series;
+use pping_common::abi::BinTag;
 
 use super::add::add_32;
+use crate::shared::Shared;
 
 /// Whether there is [`replace`].
 pub(crate) const HAS_REPLACE: bool = false;
@@ -19,6 +20,9 @@ pub(super) const ATTEMPTS: u32 = 12;
 
 /// Attempts to take a lock that is held for a moment only, and seldom.
 pub(super) const FEW_ATTEMPTS: u32 = 4;
+
+/// Attempts to take a block of bins. Another one is at the next number, so two CPUs do not meet again and again.
+const CLAIMS: u32 = 4;
 
 /// There is no addition that returns the old value: the agent hands out all indexes itself.
 #[inline(always)]
@@ -32,24 +36,41 @@ pub(crate) fn replace(_: impl Into<*mut u32>, _: u32, _: u32) -> bool {
     false
 }
 
-/// Raises two numbers of a series to at least these. It fails when another CPU has the series and keeps it.
+/// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds
+/// that; `None` if there is no such block, or other CPUs are in the way. Several may find the same number. Whoever then finds the
+/// tag claimed once has the block: while it is claimed, others find more. If all of them do, nobody has it in this epoch.
 #[inline(always)]
-pub(crate) fn raise(series: *mut Series, numbers: [(*mut u64, u64); 2]) {
-    // SAFETY: fields of a map value, valid for the program's run.
-    let is_less = |(number, value): (*mut u64, u64)| unsafe { number.read_volatile() } < value;
-    // SAFETY: as above.
-    let busy = unsafe { &raw mut (*series).busy };
+pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
+    for _ in 0..CLAIMS {
+        counter.add(1);
+        barrier(counter.as_ptr());
+        let number = counter.read().wrapping_sub(1);
+        let tag = tag(number)?;
+        tag.add(BinTag::CLAIMED);
+        barrier(tag.as_ptr());
+        if tag.read() == BinTag::CLAIMED {
+            return Some(number);
+        }
+        tag.add(BinTag::CLAIMED.wrapping_neg());
+    }
+    None
+}
+
+/// Raises two numbers to at least these. It fails when another CPU has the lock `busy` and keeps it.
+#[inline(always)]
+pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
+    let is_less = |(number, value): (Shared<u64>, u64)| number.read() < value;
     // Most samples are far from the extremes.
-    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy) {
+    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy.as_ptr()) {
         return;
     }
     for (number, value) in numbers {
+        // No other CPU raises it.
         if is_less((number, value)) {
-            // SAFETY: as above, and no other CPU raises it.
-            unsafe { number.write_volatile(value) };
+            number.write(value);
         }
     }
-    give(busy);
+    give(busy.as_ptr());
 }
 
 /// Gives back a lock.

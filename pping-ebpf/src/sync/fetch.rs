@@ -2,7 +2,9 @@
 
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
 
-use pping_common::abi::Series;
+use pping_common::abi::BinTag;
+
+use crate::shared::Shared;
 
 /// Whether there is [`replace`].
 pub(crate) const HAS_REPLACE: bool = true;
@@ -34,25 +36,36 @@ pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
     unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.into(), value) };
 }
 
-/// Raises two numbers of a series to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times
-/// in a row.
+/// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds
+/// that; `None` if there is no such block.
 #[inline(always)]
-pub(crate) fn raise(_: *mut Series, [(a, to_a), (b, to_b)]: [(*mut u64, u64); 2]) {
+pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
+    let number = fetch_add_1(counter.as_ptr())?;
+    tag(number)?.write(BinTag::CLAIMED);
+    Some(number)
+}
+
+/// Raises two numbers to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times in a row.
+#[inline(always)]
+pub(crate) fn raise(_busy: Shared<u32>, [(a, to_a), (b, to_b)]: [(Shared<u64>, u64); 2]) {
     raise_one(a, to_a);
     raise_one(b, to_b);
 }
 
 #[inline(always)]
-fn raise_one(number: *mut u64, value: u64) {
+fn raise_one(number: Shared<u64>, value: u64) {
     for _ in 0..RAISES {
-        // SAFETY: as above.
-        let seen = unsafe { number.read_volatile() };
+        let seen = number.read();
         if seen >= value {
             return;
         }
-        // SAFETY: as above.
+        // SAFETY: a field of a map value, which is valid and aligned for the program's run.
         let (_, is_done) = unsafe {
-            atomic_cxchg::<u64, { AtomicOrdering::Relaxed }, { AtomicOrdering::Relaxed }>(number, seen, value)
+            atomic_cxchg::<u64, { AtomicOrdering::Relaxed }, { AtomicOrdering::Relaxed }>(
+                number.as_ptr(),
+                seen,
+                value,
+            )
         };
         if is_done {
             return;

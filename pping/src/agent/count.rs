@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::{abi::LedgerEntry, parse::Untracked};
+use pping_common::{
+    abi::{LedgerEntry, LedgerKey},
+    parse::Untracked,
+};
 
 use super::state::{Agent, Losses};
 use crate::{
@@ -40,6 +43,13 @@ impl Agent {
             self.losses.are_groups_logged = true;
         }
         self.resolve_refused_groups(total.groups_refused)?;
+        if total.unaggregated > self.losses.unaggregated {
+            let samples = total.unaggregated - self.losses.unaggregated;
+            tracing::warn!(
+                "{samples} samples are in no histogram: too many series had samples within a second; raise --max-groups"
+            );
+            self.losses.unaggregated = total.unaggregated;
+        }
         let flows = total.untracked[Untracked::MapFull as usize];
         if flows > self.losses.flows {
             let packets = flows - self.losses.flows;
@@ -82,15 +92,19 @@ impl Agent {
 }
 
 impl metrics::Storage for LedgerMap {
-    fn entries(&self) -> usize {
-        self.entries()
+    fn keys(&self) -> Vec<LedgerKey> {
+        self.keys()
     }
 
-    fn read(&self, index: usize) -> Option<LedgerEntry> {
-        self.read(index)
+    fn read(&self, key: &LedgerKey) -> Option<LedgerEntry> {
+        self.read(key)
     }
 
-    fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry)) {
-        self.write(index, change);
+    fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool {
+        self.write(key, entry)
+    }
+
+    fn remove(&mut self, key: &LedgerKey) {
+        self.remove(key);
     }
 }

@@ -54,10 +54,7 @@ impl Agent {
             .filter_map(|key| names.series(key, interface_ids.name(key.interface).cloned()))
             .collect();
         metrics.resume(&known, series.committed(), Instant::now());
-        if series.committed() == series.rotations() {
-            series.discard_last_epoch();
-            series.commit()?;
-        } else {
+        if series.committed() != series.rotations() {
             let tallies = self.take_last_epoch()?;
             self.commit(&tallies)?;
         }

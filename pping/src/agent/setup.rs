@@ -150,6 +150,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         excludes: !config.aggregation.exclude.is_empty(),
         log: config.live.bpf_log,
         max_series: None,
+        bin_blocks: None,
         without: Without::from_environment()?,
     })
 }

@@ -71,6 +71,7 @@ pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
     /// Packets not recorded since the pool of what is pending was empty.
     pub(super) unrecorded: u64,
+    pub(super) unaggregated: u64,
     pub(super) flows: u64,
     pub(super) records: u64,
     pub(super) groups: u64,

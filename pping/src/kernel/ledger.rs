@@ -1,36 +1,39 @@
 //! The map that keeps the counters of groups from one agent to the next.
 
-use std::sync::atomic::{Ordering, fence};
+use aya::maps::{HashMap, MapData, MapError};
+use pping_common::abi::{LedgerEntry, LedgerKey};
 
-use pping_common::abi::LedgerEntry;
-
-use super::memory::Elements;
-
-/// The map, in memory. Only the agent that holds the lock of the pinned maps has one.
-pub struct LedgerMap(Elements<LedgerEntry>);
+/// The map. Only the agent that holds the lock of the pinned maps has one. The kernel replaces an entry as a whole, so one that is
+/// killed leaves none half written.
+pub struct LedgerMap(HashMap<MapData, LedgerKey, LedgerEntry>);
 
 impl LedgerMap {
-    pub(super) fn new(entries: Elements<LedgerEntry>) -> Self {
+    pub(super) fn new(entries: HashMap<MapData, LedgerKey, LedgerEntry>) -> Self {
         Self(entries)
     }
 
-    /// The number of entries, used or free.
-    pub fn entries(&self) -> usize {
-        self.0.len()
+    /// The keys of all entries.
+    pub fn keys(&self) -> Vec<LedgerKey> {
+        // The kernel lists all keys unless some are removed meanwhile.
+        self.0.keys().filter_map(Result::ok).collect()
     }
 
-    /// Reads an entry; `None` past the end.
-    pub fn read(&self, index: usize) -> Option<LedgerEntry> {
-        // SAFETY: inside the mapping, which only the holder of `self` writes to.
-        self.0.get(index).map(|entry| unsafe { entry.read_volatile() })
+    /// Reads an entry, if there is one.
+    pub fn read(&self, key: &LedgerKey) -> Option<LedgerEntry> {
+        self.0.get(key, 0).ok()
     }
 
-    /// Changes an entry. What was written before is in the map first, should this process be killed.
-    pub fn write(&mut self, index: usize, change: &mut dyn FnMut(&mut LedgerEntry)) {
-        if let Some(entry) = self.0.get(index) {
-            // SAFETY: inside the mapping, which only the holder of `self` accesses.
-            change(unsafe { &mut *entry });
-            fence(Ordering::SeqCst);
-        }
+    /// Writes an entry; `false` when there is no room.
+    pub fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool {
+        self.0.insert(key, entry, 0).inspect_err(log).is_ok()
     }
+
+    /// Removes an entry.
+    pub fn remove(&mut self, key: &LedgerKey) {
+        self.0.remove(key).unwrap_or_else(|error| log(&error));
+    }
+}
+
+fn log(error: &MapError) {
+    tracing::debug!("the ledger: {error}");
 }

@@ -11,7 +11,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-use aya::maps::MapData;
+use aya::maps::{MapData, MapError};
 
 /// An array map that the kernel lets be mapped (`BPF_F_MMAPABLE`, Linux 5.5). Programs that are not loaded yet ask for it by its
 /// descriptor.
@@ -27,6 +27,12 @@ impl<T> Array<T> {
         Self { map, len, elements: PhantomData }
     }
 
+    /// All elements that there are.
+    pub(super) fn whole(map: MapData) -> Result<Self, MapError> {
+        let len = map.info()?.max_entries() as usize;
+        Ok(Self::of(map, len))
+    }
+
     /// The number of elements.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -39,19 +45,16 @@ impl<T> Array<T> {
     }
 }
 
-/// An array of which each part is mapped when it is asked for, and stays so.
-pub(super) struct Parts<T> {
+/// An array of which each part, of `LEN` elements, is mapped when it is asked for, and stays so.
+pub(super) struct Parts<T, const LEN: usize> {
     array: Array<T>,
     parts: Vec<OnceCell<Elements<T>>>,
 }
 
-impl<T> Parts<T> {
-    /// Elements of a part.
-    const LEN: usize = 64;
-
+impl<T, const LEN: usize> Parts<T, LEN> {
     /// None of the parts yet.
     pub(super) fn of(array: Array<T>) -> Self {
-        let parts = (0..array.len().div_ceil(Self::LEN)).map(|_| OnceCell::new()).collect();
+        let parts = (0..array.len().div_ceil(LEN)).map(|_| OnceCell::new()).collect();
         Self { array, parts }
     }
 
@@ -62,13 +65,13 @@ impl<T> Parts<T> {
 
     /// An element, if there is one. It is valid as long as `self`.
     pub(super) fn get(&self, index: usize) -> io::Result<Option<*mut T>> {
-        let (part, within) = (index / Self::LEN, index % Self::LEN);
+        let (part, within) = (index / LEN, index % LEN);
         let Some(cell) = self.parts.get(part) else { return Ok(None) };
         if let Some(elements) = cell.get() {
             return Ok(elements.get(within));
         }
-        let start = part * Self::LEN;
-        let elements = self.array.part(start..start + Self::LEN)?;
+        let start = part * LEN;
+        let elements = self.array.part(start..start + LEN)?;
         Ok(cell.get_or_init(|| elements).get(within))
     }
 }

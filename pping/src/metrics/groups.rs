@@ -126,14 +126,15 @@ impl Groups {
         let Self { ledger: Some(ledger), changed, series, labelled, .. } = self else { return };
         changed.sort_unstable();
         changed.dedup();
-        for index in changed.drain(..) {
-            let Some((id, series)) = series.get_index_mut(index) else { continue };
-            let totals = series.totals();
-            if let Some(entry) = &mut series.entry {
-                ledger.put(entry, totals, epoch);
-                ledger.set_labelled(*entry, labelled.is_labelled(&id.group));
-            }
-        }
+        // What could not be written is written with the next epoch.
+        changed.retain(|&index| {
+            let Some((id, Series { entry: Some(entry), .. })) = series.get_index(index) else { return false };
+            let mut entry = *entry;
+            let totals = series[index].totals();
+            let is_written = ledger.put(&mut entry, totals, labelled.is_labelled(&id.group), epoch);
+            series[index].entry = Some(entry);
+            !is_written
+        });
         self.committed = epoch;
     }
 

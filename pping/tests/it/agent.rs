@@ -8,7 +8,7 @@
 )]
 
 mod bpf;
-mod bpffs;
+pub(crate) mod bpffs;
 mod check;
 mod clsact;
 mod configuration;

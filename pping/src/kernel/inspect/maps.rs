@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, fs};
 
-use pping_common::table::buckets;
+use pping_common::{pool::blocks, table::buckets};
 
 use super::super::load::LoadOptions;
 
@@ -42,6 +42,7 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
         (buckets(small.max_flows), buckets(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),
+        (blocks(small.series_wanted()), blocks(large.series_wanted())),
     ];
     let scaled = |map: &Map| match sizes.iter().find(|(few, many)| few != many && *few == map.max_entries) {
         Some((few, many)) => map.bytes * u64::from(*many) / u64::from(*few),

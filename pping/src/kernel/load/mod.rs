@@ -17,7 +17,7 @@ use aya::{
 };
 use pping_common::{
     abi::PINNED_MAPS,
-    limits::{LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, RESERVED_SERIES},
+    limits::{LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED},
     parse::Scope,
     table::{self, Table},
 };
@@ -32,8 +32,7 @@ use super::{
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     ledger::LedgerMap,
-    lookup::{array, refused, sweep_program, take_map},
-    memory::Elements,
+    lookup::{refused, sweep_program, take_map},
     objects,
     pins::{self, Pins},
     series::SeriesTable,
@@ -174,6 +173,7 @@ fn open_with(
         .override_global("LEASE", &lease, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("SERIES", max_series)
+        .map_max_entries("BINS", options.bin_blocks())
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)
@@ -195,7 +195,7 @@ fn open_with(
         .map_max_entries("QUERIES_V4", queries)
         .map_max_entries("QUERIES_V6", queries);
     if let Some(pins) = pins {
-        loader.map_max_entries("LEDGER", max_series + RESERVED_SERIES);
+        loader.map_max_entries("LEDGER", options.max_ledger_entries());
         for map in &PINNED_MAPS {
             loader.map_pin_path(map.name, pins.map(map.name));
         }
@@ -217,10 +217,7 @@ fn open_with(
         series,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         ledger: match pins {
-            Some(_) => Some(LedgerMap::new(Elements::of(
-                array(&mut programs, "LEDGER")?,
-                (max_series + RESERVED_SERIES) as usize,
-            )?)),
+            Some(_) => Some(LedgerMap::new(HashMap::try_from(take_map(&mut programs, "LEDGER")?)?)),
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,

@@ -1,12 +1,13 @@
 //! The options that are fixed when the programs are loaded.
 
 use pping_common::{
-    abi::Emit,
+    abi::{Emit, SeriesRef},
     group::Grouping,
     limits::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
     },
     parse::{Decap, Scope},
+    pool,
     rtt::{Method, Rules},
 };
 
@@ -41,6 +42,8 @@ pub struct LoadOptions {
     pub log: bool,
     /// Series that pinned maps have room for, where there are any.
     pub max_series: Option<u32>,
+    /// Blocks of bins, if not as many as usual for these series.
+    pub bin_blocks: Option<u32>,
     /// Features of the kernel to do without.
     pub without: Without,
 }
@@ -61,12 +64,18 @@ impl LoadOptions {
         excludes: false,
         log: false,
         max_series: None,
+        bin_blocks: None,
         without: Without::NOTHING,
     };
 
     /// Series that there is room for.
     pub(super) fn max_series(&self) -> u32 {
         self.max_series.unwrap_or_else(|| self.series_wanted())
+    }
+
+    /// Blocks of bins that there is room for.
+    pub(super) fn bin_blocks(&self) -> u32 {
+        self.bin_blocks.unwrap_or_else(|| pool::blocks(self.max_series()))
     }
 
     /// Unanswered flows for each CPU and address family.
@@ -85,9 +94,14 @@ impl LoadOptions {
         self.rules.methods.has(Method::Dns)
     }
 
+    /// Entries of the ledger: as many as series of groups, and a few for others. Buckets come in powers of two.
+    pub(super) fn max_ledger_entries(&self) -> u32 {
+        self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
+    }
+
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
-        RESERVED_SERIES + of_groups
+        (RESERVED_SERIES + of_groups).min(SeriesRef::MAX_SERIES)
     }
 }

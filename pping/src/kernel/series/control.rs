@@ -1,6 +1,7 @@
 //! The control of running kernel programs, and their answers.
 
 use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     mem::offset_of,
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -45,6 +46,20 @@ impl SeriesTable {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
         unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };
         self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
+    }
+
+    /// The seed of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
+    pub(super) fn seed(&self) -> u64 {
+        // SAFETY: inside the mapping of one `Control`. The programs only read it, and are not attached before the first of these.
+        let seed = unsafe { &raw mut (*self.control.first()).seed };
+        // SAFETY: as above.
+        unsafe {
+            if seed.read() == 0 {
+                // A random number of the standard library.
+                seed.write(RandomState::new().build_hasher().finish().max(1));
+            }
+            seed.read()
+        }
     }
 
     /// The set of prefixes in force.

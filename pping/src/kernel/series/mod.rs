@@ -1,18 +1,19 @@
 //! The series of the kernel programs, and their rotation.
 //!
-//! Each series has two tallies. The programs write to the one that [`Control::phase`] says; the other is the agent's. To
-//! take an interval the agent changes the phase, waits until every program that may have seen the old one is done, and
-//! reads and empties the tally that no program writes to any more. So each sample is in exactly one interval, whole: its
-//! count, its sum, and the extremes. No program waits, and none takes a lock.
+//! Each series has two sets of sums and bins. The programs write to those that [`Control::phase`] says; the others are the
+//! agent's. To take an interval the agent changes the phase, waits until every program that may have seen the old one is done, and
+//! reads and empties what no program writes to any more. So each sample is in exactly one interval, whole: its count, its sum, and
+//! the extremes. No program waits, and none takes a lock. What flows sent is there once, as the agent itself has the sweep add it up.
 //!
 //! A series without samples for a while gives up its index in three steps. It is taken out of the index, so that
 //! no program finds it any more; then its `life` is counted up, so that what flows remember of it is void; then what was
 //! still written to it is reported, and its index is free. Between two of these there is a change of phase, and so no
 //! program that is still at an earlier step.
 //!
-//! A tally is emptied only when the caller has committed it. Where the maps are pinned, an agent may be killed at any time in
-//! between, and the next one finds in them what is not committed yet.
+//! A series is emptied only when the caller has committed what it had. Where the maps are pinned, an agent may be killed at any time in
+//! between, and the next one finds in them what is not committed yet, and empties what is.
 
+mod bins;
 mod control;
 mod shared;
 
@@ -33,7 +34,10 @@ use pping_common::{
     rtt::Method,
 };
 
-use self::shared::{key, life, tally, used, wait_for_programs};
+use self::{
+    bins::Bins,
+    shared::{empty, key, life, tally, used, wait_for_programs},
+};
 use super::{
     lookup::{array, take_map},
     memory::{Array, Elements, Parts},
@@ -64,8 +68,10 @@ enum Stage {
 /// The series.
 pub struct SeriesTable {
     control: Elements<Control>,
-    series: Parts<Series>,
-    index: HashMap<MapData, SeriesKey, u32>,
+    series: Parts<Series, 64>,
+    bins: Bins,
+    /// By [`SeriesKey::hash`].
+    index: HashMap<MapData, u64, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
     /// By index. Those that are free or not used yet have none.
@@ -103,6 +109,7 @@ impl SeriesTable {
         let mut table = Self {
             control,
             series,
+            bins: Bins::new(programs)?,
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
             groups: HashMap::try_from(take_map(programs, "GROUPS")?)?,
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
@@ -114,18 +121,20 @@ impl SeriesTable {
             leaving: Vec::new(),
         };
         table.find()?;
+        table.empty_committed()?;
         Ok(table)
     }
 
     /// Finds the series that are there already, where the maps are those of a run before this one.
     fn find(&mut self) -> io::Result<()> {
+        let seed = self.seed();
         for index in 0..self.made() {
             let Some(series) = self.series.get(index)?.filter(|&it| used(it).load(Ordering::Acquire) != 0)
             else {
                 continue;
             };
             let key = key(series);
-            let is_linked = self.index.get(&key, 0).is_ok_and(|of_key| of_key as usize == index);
+            let is_linked = self.index.get(&key.hash(seed), 0).is_ok_and(|of_key| of_key as usize == index);
             let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
             self.occupy(index, Slot { key, stage });
         }
@@ -148,10 +157,11 @@ impl SeriesTable {
     /// # Errors
     /// When the kernel does not take them.
     pub(super) fn add_interface(&mut self, interface: u16) -> Result<(), Error> {
+        let seed = self.seed();
         for method in Method::ALL {
             for direction in Direction::ALL {
                 let key = SeriesKey::new(self.rest, interface, method, direction);
-                if let Ok(index) = self.index.get(&key, 0) {
+                if let Ok(index) = self.index.get(&key.hash(seed), 0) {
                     // A run before this one may have been killed before it came to say so.
                     if let Some(series) = self.series.get(index as usize)? {
                         used(series).store(1, Ordering::Release);
@@ -166,7 +176,7 @@ impl SeriesTable {
                     .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
                 // SAFETY: inside the mapping, and no program finds it yet.
                 unsafe { (&raw mut (*series).key).write_volatile(key) };
-                self.index.insert(key, index, 0)?;
+                self.index.insert(key.hash(seed), index, 0)?;
                 used(series).store(1, Ordering::Release);
                 self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
             }
@@ -179,16 +189,17 @@ impl SeriesTable {
     /// # Errors
     /// When the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
+        let seed = self.seed();
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
             if matches!(slot.stage, Stage::Permanent | Stage::Idle(_)) {
-                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
                 slot.stage = Stage::Unlinked;
             }
         }
         Ok(())
     }
 
-    /// Exchanges the tallies, which ends an epoch. [`SeriesTable::take`] has to follow.
+    /// Exchanges sums and bins, which ends an epoch. [`SeriesTable::take`] has to follow.
     pub fn rotate(&mut self) {
         self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
         wait_for_programs();
@@ -200,6 +211,7 @@ impl SeriesTable {
     /// When the memory of a series cannot be mapped.
     pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.rotations().wrapping_sub(1);
+        let mut counts = self.bins.counts(ended)?.into_iter().peekable();
         for index in 0..self.made() {
             let Some(series) = self.series.get(index)? else { continue };
             if used(series).load(Ordering::Acquire) == 0 {
@@ -207,10 +219,15 @@ impl SeriesTable {
             }
             let known = self.slots.get(index).copied().flatten();
             let mut slot = known.unwrap_or_else(|| Slot { key: key(series), stage: Stage::Idle(0) });
-            let tally = tally(series, ended);
+            let mut tally = tally(series, ended);
+            while let Some((tag, counts)) = counts.next_if(|(tag, _)| tag.index() as usize <= index) {
+                if tag.index() as usize == index {
+                    tally.add_block(tag, &counts);
+                }
+            }
             let was_empty = tally.is_empty();
             if !was_empty {
-                take(&slot.key, tally);
+                take(&slot.key, &tally);
                 self.taken.push(index);
             }
             slot.stage = match slot.stage {
@@ -230,24 +247,14 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Has [`SeriesTable::commit`] empty all tallies of the last epoch.
-    pub fn discard_last_epoch(&mut self) {
-        self.taken = (0..self.made()).collect();
-    }
-
-    /// Marks the last epoch as committed, and empties its tallies. Returns the series that were removed.
+    /// Marks the last epoch as committed, and removes it from the series. Returns the series that were removed.
     ///
     /// # Errors
     /// When a map cannot be written, or the memory of a series not be mapped.
     pub fn commit(&mut self) -> Result<Vec<SeriesKey>, Error> {
-        let rotations = self.rotations();
-        self.number(offset_of!(Control, committed)).store(rotations, Ordering::SeqCst);
-        let ended = rotations.wrapping_sub(1);
-        for index in mem::take(&mut self.taken) {
-            if let Some(series) = self.series.get(index)? {
-                *tally(series, ended) = Tally::EMPTY;
-            }
-        }
+        self.number(offset_of!(Control, committed)).store(self.rotations(), Ordering::SeqCst);
+        let taken = mem::take(&mut self.taken);
+        self.empty(taken)?;
         let mut left = Vec::new();
         for index in mem::take(&mut self.leaving) {
             if let (Some(series), Some(slot)) = (self.series.get(index)?, self.slots[index]) {
@@ -259,14 +266,37 @@ impl SeriesTable {
         Ok(left)
     }
 
+    /// Removes the last epoch from the series if an agent committed it, but was killed before it had done that. No sweep may come before:
+    /// what it adds up would be removed, too.
+    fn empty_committed(&mut self) -> io::Result<()> {
+        let committed = self.committed();
+        let is_left = committed != self.number(offset_of!(Control, emptied)).load(Ordering::Relaxed);
+        if is_left && committed == self.rotations() { self.empty(0..self.made()) } else { Ok(()) }
+    }
+
+    /// Removes the last epoch from these series.
+    fn empty(&mut self, series: impl IntoIterator<Item = usize>) -> io::Result<()> {
+        let rotations = self.rotations();
+        let ended = rotations.wrapping_sub(1);
+        for index in series {
+            if let Some(series) = self.series.get(index)? {
+                empty(series, ended);
+            }
+        }
+        self.bins.empty(ended)?;
+        self.number(offset_of!(Control, emptied)).store(rotations, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// Begins to free the series that had nothing in the last `intervals`. Their groups end with them.
     ///
     /// # Errors
     /// When a map cannot be written.
     pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
+        let seed = self.seed();
         for slot in self.slots.iter_mut().flatten() {
             if matches!(slot.stage, Stage::Idle(idle) if idle >= intervals) {
-                self.index.remove(&slot.key).or_else(absent_is_fine)?;
+                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
                 slot.stage = Stage::Unlinked;
             }
         }

@@ -2,7 +2,10 @@
 
 use std::{sync::atomic::AtomicU32, thread, time::Duration};
 
-use pping_common::abi::{Series, SeriesKey, Tally};
+use pping_common::{
+    abi::{Series, SeriesKey, Sums, Tally, Traffic},
+    pool::CHAINS,
+};
 
 /// The time that running programs get to end, if the kernel cannot say when they have: many times what they need.
 const QUIESCENCE: Duration = Duration::from_millis(50);
@@ -19,11 +22,24 @@ pub(super) fn wait_for_programs() {
     }
 }
 
-/// The tally of an interval that has ended.
-pub(super) fn tally<'a>(series: *mut Series, ended: u32) -> &'a mut Tally {
-    // SAFETY: inside the mapping, which lives as long as the table. No program writes to this tally any more, and the
-    // table has one reference at a time.
-    unsafe { &mut (*series).tallies[ended as usize & 1] }
+/// What a series has of an epoch that has ended, but for its bins.
+pub(super) fn tally(series: *mut Series, ended: u32) -> Tally {
+    // SAFETY: inside the mapping. No program writes to these sums any more, and only the sweep to the traffic, which the agent runs.
+    let (sums, traffic) = unsafe {
+        ((&raw const (*series).sums[ended as usize & 1]).read(), (&raw const (*series).traffic).read())
+    };
+    Tally::new(sums, traffic)
+}
+
+/// Removes from a series what it has of an epoch that has ended.
+pub(super) fn empty(series: *mut Series, ended: u32) {
+    let phase = ended as usize & 1;
+    // SAFETY: as above.
+    unsafe {
+        (&raw mut (*series).sums[phase]).write(Sums::default());
+        (&raw mut (*series).chains[phase]).write([0; CHAINS]);
+        (&raw mut (*series).traffic).write([Traffic::default(); 2]);
+    }
 }
 
 /// The key of a series that is used.

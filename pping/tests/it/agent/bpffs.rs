@@ -7,10 +7,10 @@ use tempfile::TempDir;
 use super::monitor::tool;
 
 /// Stays mounted until dropped, with everything pinned in it.
-pub(super) struct Bpffs(TempDir);
+pub(crate) struct Bpffs(TempDir);
 
 impl Bpffs {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (is_mounted, said) = tool("mount", &["-t", "bpf", "bpf", directory.path().to_str().unwrap()]);
         assert!(is_mounted, "{said}");
@@ -18,7 +18,7 @@ impl Bpffs {
     }
 
     /// The directory for `--pin`.
-    pub(super) fn pins(&self) -> PathBuf {
+    pub(crate) fn pins(&self) -> PathBuf {
         self.path().join("pping")
     }
 

@@ -1,5 +1,6 @@
 //! Aggregates in the kernel add up, whatever happens meanwhile.
 
+mod bins;
 mod concurrent;
 mod groups;
 mod labels;
@@ -29,6 +30,11 @@ impl Sums {
     /// Ends the interval.
     fn rotate(&mut self, kernel: &mut Kernel) {
         kernel.series.rotate();
+        self.take(kernel);
+    }
+
+    /// Takes the interval that ended last.
+    fn take(&mut self, kernel: &mut Kernel) {
         kernel.series.take(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
         kernel.series.commit().unwrap();
     }

@@ -1,0 +1,187 @@
+//! The pool that series take their bins from.
+//!
+//! In one epoch a series has samples in few of its bins, so it has memory for those only: blocks of [`BINS_PER_BLOCK`], which it takes
+//! when the first sample falls there. Blocks are handed out in a row and never given back one by one: those of an epoch are free
+//! once the agent has taken the epoch. One phase takes them from the front, the other from the back, so either may have nearly all.
+//!
+//! A block says itself whose it is. The links by which programs find it again only save blocks: should two CPUs take one for the same
+//! bins at once, both count.
+
+use crate::{
+    hist::BINS,
+    layout::layout,
+    limits::{BLOCKS_PER_RESERVED_SERIES, BLOCKS_PER_SERIES, RESERVED_SERIES},
+};
+
+/// Bins of a block: an octave.
+pub const BINS_PER_BLOCK: usize = 8;
+
+/// Blocks that have all bins of a series.
+pub const BLOCKS: usize = BINS.div_ceil(BINS_PER_BLOCK);
+
+/// Chains of blocks that a series has in an epoch. Those of neighbouring octaves are in different ones.
+pub const CHAINS: usize = 4;
+
+/// Blocks of a chain that are looked through: as many as a series has, and one that two CPUs took at once.
+pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
+
+/// Blocks for so many series.
+pub const fn blocks(series: u32) -> u32 {
+    let reserved = if series < RESERVED_SERIES { series } else { RESERVED_SERIES };
+    reserved * BLOCKS_PER_RESERVED_SERIES + (series - reserved) * BLOCKS_PER_SERIES
+}
+
+/// Some neighbouring bins of a series in an epoch. All bytes are zero while it belongs to none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct BinBlock {
+    /// Whose bins these are: a [`BinTag`], and how many CPUs want the block.
+    pub tag: u32,
+    /// The number of the next block of the chain, plus 1; 0 at its end.
+    pub next: u32,
+    /// The counts.
+    pub bins: [u32; BINS_PER_BLOCK],
+}
+
+layout!(BinBlock { tag, next, bins });
+
+impl BinBlock {
+    /// A block that belongs to no series.
+    pub const FREE: Self = Self { tag: 0, next: 0, bins: [0; BINS_PER_BLOCK] };
+}
+
+/// What is taken of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(8))]
+pub struct BinPool {
+    /// Blocks taken in each phase: of one from the front, of the other from the back.
+    pub taken: [u32; 2],
+    /// Blocks that there are. The agent writes it.
+    pub blocks: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+layout!(BinPool { taken, blocks, reserved });
+
+/// The position of the `number`th block that is taken in a phase, in a pool of so many.
+#[inline(always)]
+pub fn position(phase: u32, number: u32, blocks: u32) -> u32 {
+    if phase & 1 == 0 { number } else { blocks.wrapping_sub(number).wrapping_sub(1) }
+}
+
+/// Which bins of which series a block has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct BinTag(u32);
+
+/// Bits for the CPUs that want a block.
+const CLAIM_BITS: u32 = 6;
+const PHASE_SHIFT: u32 = CLAIM_BITS;
+const NUMBER_BITS: u32 = 5;
+const NUMBER_SHIFT: u32 = PHASE_SHIFT + 1;
+const INDEX_SHIFT: u32 = NUMBER_SHIFT + NUMBER_BITS;
+
+impl BinTag {
+    /// Bits that there are for the index of a series.
+    pub const INDEX_BITS: u32 = u32::BITS - INDEX_SHIFT;
+
+    /// What a tag is while a CPU has taken the block, but not said yet for which bins.
+    pub const CLAIMED: u32 = 1;
+
+    /// The `number`th block of bins of the series at `index`, in a phase.
+    #[inline(always)]
+    pub fn new(index: u32, number: u32, phase: u32) -> Self {
+        Self(index << INDEX_SHIFT | (number + 1) << NUMBER_SHIFT | (phase & 1) << PHASE_SHIFT)
+    }
+
+    /// What a tag of a block says; `None` if the block belongs to no series in this phase. Where both phases meet, those of the other one
+    /// are in the way.
+    pub fn read(tag: u32, phase: u32) -> Option<Self> {
+        let tag = tag >> CLAIM_BITS << CLAIM_BITS;
+        (tag != 0 && tag >> PHASE_SHIFT & 1 == phase & 1).then_some(Self(tag))
+    }
+
+    /// The number, to be added to the tag of a block that was taken.
+    #[inline(always)]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Whether a block with this tag has these bins.
+    #[inline(always)]
+    pub fn is(self, tag: u32) -> bool {
+        self.0 >> CLAIM_BITS == tag >> CLAIM_BITS
+    }
+
+    /// The index of the series.
+    pub fn index(self) -> u32 {
+        self.0 >> INDEX_SHIFT
+    }
+
+    /// The first of the bins.
+    pub fn first_bin(self) -> usize {
+        let number = self.0 >> NUMBER_SHIFT & ((1 << NUMBER_BITS) - 1);
+        (number as usize).saturating_sub(1) * BINS_PER_BLOCK
+    }
+}
+
+const _: () = {
+    assert!(size_of::<BinBlock>() == 8 + 4 * BINS_PER_BLOCK);
+    assert!(size_of::<BinPool>() == 16);
+    assert!(BINS_PER_BLOCK.is_power_of_two() && CHAINS.is_power_of_two());
+    assert!(BLOCKS < 1 << NUMBER_BITS);
+};
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_tag_says_whose_bins_they_are_whoever_else_wants_the_block(
+            index in 0_u32..1 << BinTag::INDEX_BITS,
+            number in 0..BLOCKS as u32,
+            phase in 0_u32..2,
+            others in 0_u32..60,
+        ) {
+            let tag = BinTag::new(index, number, phase);
+            let word = tag.bits() + BinTag::CLAIMED + others;
+            prop_assert!(tag.is(word));
+            let read = BinTag::read(word, phase).unwrap();
+            prop_assert_eq!((read.index(), read.first_bin()), (index, number as usize * BINS_PER_BLOCK));
+            prop_assert_eq!(BinTag::read(word, phase + 1), None);
+            prop_assert!(!BinTag::new(index ^ 1, number, phase).is(word));
+            prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, phase).is(word));
+            prop_assert!(!BinTag::new(index, number, phase + 1).is(word));
+        }
+
+        #[test]
+        fn the_phases_meet_in_the_middle(blocks in 1_u32..1000, part in 0_u32..1000) {
+            let first = part % (blocks + 1);
+            let mut positions: Vec<_> = (0..first).map(|number| position(0, number, blocks)).collect();
+            positions.extend((0..blocks - first).map(|number| position(1, number, blocks)));
+            positions.sort_unstable();
+            prop_assert_eq!(positions, (0..blocks).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_free_block_is_nobodys() {
+        for phase in 0..2 {
+            assert_eq!(BinTag::read(BinBlock::FREE.tag, phase), None);
+            assert_eq!(BinTag::read(BinTag::CLAIMED, phase), None);
+            assert!(!BinTag::new(0, 0, phase).is(0));
+        }
+    }
+
+    #[test]
+    fn series_of_groups_may_all_have_three_octaves() {
+        assert_eq!(blocks(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
+        assert_eq!(blocks(RESERVED_SERIES + 10) - blocks(RESERVED_SERIES), 30);
+    }
+}

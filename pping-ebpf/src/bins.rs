@@ -1,0 +1,69 @@
+//! The bins of series, which they take from a pool: see [`pping_common::pool`].
+
+use pping_common::{
+    abi::{BinBlock, BinPool, BinTag, Series},
+    pool::{BINS_PER_BLOCK, MAX_CHAIN, position},
+};
+
+use crate::{
+    launder::launder,
+    maps::{self, Target},
+    shared::{Shared, field},
+    sync,
+};
+
+/// The count of the bin in `target`, of a series in a phase; `None` if the pool has no block left for it.
+#[inline(always)]
+pub(crate) fn count(series: Shared<Series>, phase: u32, target: &mut Target) -> Option<Shared<u32>> {
+    let number = target.bin / BINS_PER_BLOCK as u32;
+    let tag = BinTag::new(target.index, number, phase);
+    let chain = series.at(field!(Series, chains)).element(phase as usize).element(number as usize);
+    target.block = find(chain, tag);
+    launder(target);
+    if target.block == 0 {
+        target.block = take(chain, tag, phase)?;
+        launder(target);
+    }
+    let block = maps::bin_block(target.block.wrapping_sub(1))?;
+    Some(block.at(field!(BinBlock, bins)).element(target.bin as usize))
+}
+
+/// The number of the block with this tag, plus 1; 0 if there is none.
+#[inline(always)]
+fn find(chain: Shared<u32>, tag: BinTag) -> u32 {
+    let mut next = chain.read();
+    for _ in 0..MAX_CHAIN {
+        // There is none before the first.
+        let Some(block) = maps::bin_block(next.wrapping_sub(1)) else { return 0 };
+        if tag.is(block.at(field!(BinBlock, tag)).read()) {
+            return next;
+        }
+        next = block.at(field!(BinBlock, next)).read();
+    }
+    0
+}
+
+/// Takes a block, and returns its number plus 1. Two CPUs may do so at once and one of the links be lost: what is counted there counts
+/// all the same, and later samples take another block.
+#[inline(always)]
+fn take(chain: Shared<u32>, tag: BinTag, phase: u32) -> Option<u32> {
+    let pool = maps::bin_pool()?;
+    let blocks = pool.at(field!(BinPool, blocks)).read();
+    let taken = pool.at(field!(BinPool, taken));
+    let (own, others) = (taken.element(phase as usize), taken.element(phase as usize + 1));
+    let is_there = |number: u32| number.wrapping_add(others.read()) < blocks;
+    // Looked at first, so that it does not count up for ever.
+    if !is_there(own.read()) {
+        return None;
+    }
+    let number = sync::claim_next(own, |number| {
+        let block = maps::bin_block(position(phase, number, blocks))?;
+        is_there(number).then(|| block.at(field!(BinBlock, tag)))
+    })?;
+    let position = position(phase, number, blocks);
+    let block = maps::bin_block(position)?;
+    block.at(field!(BinBlock, tag)).add(tag.bits());
+    block.at(field!(BinBlock, next)).write(chain.read());
+    chain.write(position + 1);
+    Some(position + 1)
+}

@@ -1,0 +1,126 @@
+//! Bins come from a pool: what it has no room for is counted, and an agent that is killed takes nothing along.
+
+use aya::maps::{Array, Map, MapData};
+use pping::kernel::{
+    load::{self, Kernel, LoadOptions},
+    pins::Pins,
+    sweep,
+};
+use pping_common::{
+    abi::{Control, LAYOUT},
+    group::Grouping,
+    parse::LinkType,
+};
+
+use super::{Program, SETTINGS, Sums, echo, rig, run, v4};
+use crate::agent::bpffs::Bpffs;
+
+/// A group for each host that replies, and a pool of so many blocks.
+fn by_host(bin_blocks: u32, settings: LoadOptions) -> LoadOptions {
+    LoadOptions {
+        grouping: Grouping { by_source: 1, v4_len: 32, v6_len: 128, ..Grouping::NONE },
+        max_groups: 100,
+        bin_blocks: Some(bin_blocks),
+        ..settings
+    }
+}
+
+fn ping(kernel: &mut Kernel, host: u8, sequence: u16) {
+    run(kernel, Program::Egress, &echo(v4(1), v4(host), 7, sequence, false));
+    run(kernel, Program::Ingress, &echo(v4(host), v4(1), 7, sequence, true));
+}
+
+/// Kernels that can add and fetch, and such that can only add.
+fn kernels(bin_blocks: u32) -> impl Iterator<Item = (Kernel, u16)> {
+    rig::kernels().into_iter().map(move |settings| {
+        let mut kernel = load::load(&by_host(bin_blocks, settings), false).unwrap();
+        let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+        (kernel, interface_id)
+    })
+}
+
+#[test]
+fn a_sample_without_a_bin_is_counted_as_unaggregated_and_the_next_interval_has_room_again() {
+    for (mut kernel, interface_id) in kernels(3) {
+        let mut sums = Sums::default();
+        for interval in 1..=4 {
+            // One sample each, so one block each.
+            for host in 2..7 {
+                ping(&mut kernel, host, interval);
+            }
+            sums.rotate(&mut kernel);
+            let counters = rig::counters(&kernel, interface_id);
+            let samples: u64 = counters.samples.iter().flatten().sum();
+            let interval = u64::from(interval);
+            assert_eq!(
+                (samples, sums.total(), counters.unaggregated),
+                (5 * interval, 3 * interval, 2 * interval)
+            );
+            assert_eq!(counters.groups_refused, 0);
+        }
+        let first: Vec<_> = (2..5).map(|host| sums.samples()[&format!("{}/32", v4(host))]).collect();
+        assert_eq!(first, [4; 3], "first come, first served");
+    }
+}
+
+#[test]
+fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
+    for (mut kernel, interface_id) in kernels(4) {
+        let mut sums = Sums::default();
+        for round in 0..6 {
+            for host in 2..5 {
+                ping(&mut kernel, host, 2 * round);
+            }
+            kernel.series.rotate();
+            // The three of the interval before are still there.
+            for host in 2..5 {
+                ping(&mut kernel, host, 2 * round + 1);
+            }
+            sums.take(&mut kernel);
+            assert_eq!(sums.total(), u64::from(4 * round + 3));
+            sums.rotate(&mut kernel);
+            assert_eq!(sums.total(), u64::from(4 * round + 4));
+            assert_eq!(rig::counters(&kernel, interface_id).unaggregated, u64::from(2 * round + 2));
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not() {
+    let settings = by_host(100, SETTINGS);
+    for is_committed in [false, true] {
+        let file_system = Bpffs::new();
+        let start = || {
+            let pins = Pins::take(&file_system.pins()).unwrap();
+            let mut kernel = load::load_with(&settings, false, Some(&pins)).unwrap();
+            rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+            (kernel, pins)
+        };
+        let (mut kernel, pins) = start();
+        for sequence in 0..3 {
+            ping(&mut kernel, 2, sequence);
+        }
+        sweep::sweep(&mut kernel).unwrap();
+        kernel.series.rotate();
+        drop((kernel, pins));
+        if is_committed {
+            let path = file_system.pins().join(format!("maps-{LAYOUT:016x}/CONTROL"));
+            let map = Map::from_map_data(MapData::from_pin(path).unwrap()).unwrap();
+            let mut map: Array<_, Control> = Array::try_from(map).unwrap();
+            let control = map.get(&0, 0).unwrap();
+            assert_ne!(control.committed, control.phase);
+            map.set(0, Control { committed: control.phase, ..control }, 0).unwrap();
+        }
+        let (mut kernel, _pins) = start();
+        let mut sums = Sums::default();
+        assert_eq!(kernel.series.committed() == kernel.series.rotations(), is_committed);
+        if !is_committed {
+            sums.take(&mut kernel);
+        }
+        ping(&mut kernel, 2, 3);
+        sums.sweep_and_rotate(&mut kernel);
+        let expected = if is_committed { 1 } else { 4 };
+        let packets = sums.by_label(|series| series.sent.packets).values().sum::<u64>();
+        assert_eq!((sums.total(), packets), (expected, expected), "committed: {is_committed}");
+    }
+}
