@@ -13,6 +13,7 @@ use crate::{
     bounds, config,
     launder::{launder, launder_index},
     maps::{self, Target},
+    shared::{Shared, field},
     sync,
 };
 
@@ -22,7 +23,7 @@ pub(crate) fn sample(
     flow: *mut Flow,
     timed: Endpoint,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     rtt: u64,
 ) {
@@ -36,7 +37,7 @@ pub(crate) fn sample(
 #[inline(always)]
 pub(crate) fn sample_without_flow(
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     rtt: u64,
 ) {
@@ -74,7 +75,7 @@ pub(crate) fn traffic(
     flow: *mut Flow,
     timed: Endpoint,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
@@ -103,7 +104,7 @@ fn tally(
     flow: *mut Flow,
     timed: Endpoint,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, epoch) = control()?;
@@ -135,7 +136,7 @@ fn tally(
 #[inline(always)]
 fn tally_without_flow(
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(*mut Series, *mut Tally)> {
     let (control, phase, _) = control()?;
@@ -172,7 +173,7 @@ fn life(series: *mut Series) -> u32 {
 fn find(
     control: *mut Control,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<*mut Series> {
     target.index = find_series(control, selector, counters, &mut target.key)?;
@@ -185,7 +186,7 @@ fn find(
 fn find_series(
     control: *mut Control,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     key: &mut SeriesKey,
 ) -> Option<u32> {
     // SAFETY: a map value, valid for the program's run.
@@ -202,7 +203,7 @@ fn find_series(
         {
             return Some(index);
         }
-        sync::add(&raw mut counters.groups_refused, 1);
+        sync::add(counters.at(field!(Counters, groups_refused)).as_ptr(), 1);
         key.group = GroupKey::OTHER;
         launder(key);
         if let Some(index) = maps::series_index(key) {
@@ -210,7 +211,7 @@ fn find_series(
         }
     }
     // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
-    sync::add(&raw mut counters.unaggregated, 1);
+    sync::add(counters.at(field!(Counters, unaggregated)).as_ptr(), 1);
     None
 }
 

@@ -18,6 +18,7 @@ mod aggregate;
 mod bounds;
 mod bytes;
 mod config;
+mod count;
 mod dns;
 mod emit;
 mod fast_path;

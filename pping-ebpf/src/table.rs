@@ -19,15 +19,6 @@ const LOCK: usize = 1;
 /// A new flow. It is too large for the stack of a BPF program.
 static EMPTY_FLOW: Flow = Flow::EMPTY;
 
-/// The two candidate buckets of a key.
-#[inline(always)]
-pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
-    let table = maps::table(A::FAMILY)?;
-    // SAFETY: a map value, valid for the program's run. The agent writes these before any program runs.
-    let (seed, buckets) = unsafe { ((*table).seed, (*table).buckets) };
-    Some(Candidates::of(key, seed, buckets))
-}
-
 /// Looks up a flow, and writes down its slot.
 #[inline(always)]
 pub(crate) fn lookup<A: Flows>(

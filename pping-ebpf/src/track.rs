@@ -3,19 +3,18 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Direction, FlowState, SeriesSelector},
-    flow::{Endpoint, Flow, FlowKey, Noted, Reason},
+    flow::{Endpoint, Flow, FlowKey, Noted},
     parse::{Family, Frame, Transport, Untracked},
-    rtt::{Effect, Method, Pass, is_newer},
+    rtt::{Effect, Pass, is_newer},
     table::{Candidates, Entry},
 };
 
 use crate::{
-    aggregate,
-    bounds::within,
-    config,
+    aggregate, config,
     emit::{self, Context},
     launder::{launder, launder_ptr},
     maps::{self, Flows, RecentFlow, Scratch},
+    shared::{Shared, field},
     sync::{self, Atomic},
     table::{self, Inserted},
 };
@@ -26,11 +25,12 @@ use crate::{
 pub(crate) fn track<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
-    let Some(candidates) = table::candidates(&key) else { return Ok(None) };
+    let family = A::FAMILY as usize;
+    let candidates = Candidates::of(&key, scratch.seeds[family], scratch.buckets[family]);
     let entry = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(entry) => entry,
         None => match begin(counters, &key, &candidates, scratch)? {
@@ -39,7 +39,7 @@ pub(crate) fn track<A: Flows>(
         },
     };
     launder(scratch);
-    table::touch::<A>(scratch.slot, maps::sweeps());
+    table::touch::<A>(scratch.slot, scratch.sweep);
     // SAFETY: a map value, valid for the program's run.
     let flow = unsafe { &raw mut (*entry).flow };
     scratch.noted = count(flow, from, direction, &scratch.frame, counters);
@@ -54,7 +54,7 @@ pub(crate) fn track<A: Flows>(
         || is_rate_limited(flow, from, scratch.effect, &scratch.frame.transport, is_present);
     // RST and FIN of a flow that lost its timestamps still close it.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
-        counters.untracked[Untracked::NoTimestamp as usize] += 1;
+        counters.untracked(Untracked::NoTimestamp);
     }
     if is_over {
         return Ok(None);
@@ -66,7 +66,7 @@ pub(crate) fn track<A: Flows>(
 /// Inserts a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
 #[inline(always)]
 fn begin<A: Flows>(
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     key: &FlowKey<A>,
     candidates: &Candidates,
     scratch: &mut Scratch,
@@ -77,17 +77,17 @@ fn begin<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let entry = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps())
+    let entry = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, scratch.sweep)
     {
         Inserted::New(entry) => entry,
         Inserted::Existing(entry) => return Ok(Some(entry)),
         Inserted::Full => return Err(Untracked::MapFull),
         Inserted::Contended => {
-            counters.contended += 1;
+            counters.at(field!(Counters, contended)).count(1);
             return Ok(None);
         }
     };
-    counters.entries_made[A::FAMILY as usize] += 1;
+    counters.at(field!(Counters, entries_made)).element(A::FAMILY as usize).count(1);
     let local = Flow::local_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
     // SAFETY: a map value, valid for the program's run.
     unsafe { (*entry).flow.local = local };
@@ -101,7 +101,7 @@ fn begin<A: Flows>(
 
 /// Puts a new flow into this CPU's ring of recent flows, and evicts the oldest in it if it is still unanswered.
 #[inline(always)]
-fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position: &mut u32) {
+fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, position: &mut u32) {
     *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
     launder(position);
     let Some(oldest) = A::recent().get_ptr_mut(*position) else { return };
@@ -120,8 +120,8 @@ fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position
     }
     if let Some(bucket) = table::lock::<A>(old.slot, old.occupant) {
         table::unlock::<A>(old.slot, old.occupant, bucket, false);
-        counters.entries_deleted[A::FAMILY as usize] += 1;
-        counters.evicted += 1;
+        counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).count(1);
+        counters.at(field!(Counters, evicted)).count(1);
     }
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn count(
     from: Endpoint,
     direction: Direction,
     frame: &Frame,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
 ) -> Noted {
     // SAFETY: a map value, valid for the program's run.
     let sender = unsafe {
@@ -144,7 +144,10 @@ pub(crate) fn count(
     // SAFETY: as above. What this reads and writes is for counting only, atomically where a sum must not lose anything;
     // the rest says itself what several CPUs do to it.
     let sender = unsafe { &mut *sender };
-    let segments = counters.segments(direction);
+    let segments = (
+        || counters.at(field!(Counters, retransmissions)).element(direction as usize).count(1),
+        || counters.at(field!(Counters, reordered)).element(direction as usize).count(1),
+    );
     sender.count::<Atomic>(&frame.transport, frame.traffic_class, direction as u8, segments)
 }
 
@@ -207,7 +210,7 @@ fn advance(flow: *mut Flow, from: Endpoint, tsval: u32, is_present: impl FnOnce(
 pub(crate) fn step<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
     let from = scratch.from;
@@ -215,7 +218,7 @@ pub(crate) fn step<A: Flows>(
     // SAFETY: a map value, valid for the program's run.
     let (flow, busy) = unsafe { (&raw mut (*entry).flow, &raw mut (*entry).flow.busy) };
     if !sync::lock(busy) {
-        counters.contended += 1;
+        counters.at(field!(Counters, contended)).count(1);
         // SAFETY: as above. The next CPU with the lock learns from this that a packet went by unseen.
         unsafe { (*flow).contended = 1 };
         return;
@@ -223,7 +226,7 @@ pub(crate) fn step<A: Flows>(
     // Another flow may have taken the slot.
     if !table::is_present::<A>(scratch.slot, scratch.occupant) {
         sync::unlock(busy);
-        counters.contended += 1;
+        counters.at(field!(Counters, contended)).count(1);
         return;
     }
     // SAFETY: this helper only reads a clock.
@@ -243,13 +246,14 @@ pub(crate) fn step<A: Flows>(
     sync::unlock(busy);
     launder(scratch);
 
-    counters.pending_full += u64::from(scratch.measured.pending_full);
+    let pending_full = counters.at(field!(Counters, pending_full));
+    pending_full.count(u64::from(scratch.measured.pending_full));
     if config::rules().methods.has_both() {
-        counters.pending_full += u64::from(scratch.second.pending_full);
+        pending_full.count(u64::from(scratch.second.pending_full));
     }
     if scratch.changes.opened {
-        let reason = within::<{ Reason::COUNT }>(scratch.changes.opened_by as usize);
-        counters.opened[reason] += u64::from(scratch.changes.opened_first);
+        let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);
+        opened.count(u64::from(scratch.changes.opened_first));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
         launder(scratch);
@@ -261,8 +265,8 @@ pub(crate) fn step<A: Flows>(
         report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
-        let reason = within::<{ Reason::COUNT }>(scratch.changes.closed_by as usize);
-        counters.closed[reason] += u64::from(scratch.changes.closed_last);
+        let closed = counters.at(field!(Counters, closed)).element(scratch.changes.closed_by as usize);
+        closed.count(u64::from(scratch.changes.closed_last));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
@@ -296,7 +300,7 @@ fn measure(flow: *mut Flow, from: Endpoint, now: u64, pass: Pass, scratch: &mut 
 fn report<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
     flow: *mut Flow,
     from: Endpoint,
@@ -305,8 +309,8 @@ fn report<A: Flows>(
     if !scratch.measured.has_sample {
         return;
     }
-    let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
-    counters.samples[direction as usize][method] += 1;
+    let method = scratch.measured.sample.method as usize;
+    counters.at(field!(Counters, samples)).element(direction as usize).element(method).count(1);
     aggregate(direction, interface_id, counters, scratch, flow, from);
     launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
@@ -320,7 +324,7 @@ fn report<A: Flows>(
 fn aggregate(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
     flow: *mut Flow,
     from: Endpoint,

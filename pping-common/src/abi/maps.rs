@@ -36,9 +36,9 @@ type Names = (Direction, Method, (Protocol, Untracked, (Lost, EventKind, (FlowEv
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
 /// moment.
-pub const PINNED_MAPS: [PinnedMap; 21] = [
+pub const PINNED_MAPS: [PinnedMap; 20] = [
     map::<u32, Control>("CONTROL", 1),
-    map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
+    map::<u32, (Counters, Names)>("COUNTERS", 0),
     map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),
     map::<LabelKey, u32>("EXCLUDED", 0),
     map::<u32, (FlowKey<Ipv4>, Entry)>("FLOWS_V4", 0),
@@ -56,7 +56,6 @@ pub const PINNED_MAPS: [PinnedMap; 21] = [
     map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),
     map::<SeriesKey, u32>("SERIES_INDEX", 0),
-    map::<u32, u32>("SWEEPS", 1),
     map::<u32, Table>("TABLES", 2),
 ];
 

@@ -30,7 +30,7 @@ impl Adder for Exclusive {
 
 impl FlowDirection {
     /// Counts a packet that the direction sent, and says what it is beside one more packet. Beside the direction's own counters
-    /// it adds to those of the interface: segments sent again, and segments that others overtook.
+    /// it has those of the interface counted: segments sent again, and segments that others overtook.
     // Both within one branch: the verifier would follow what comes between two for each outcome of the first.
     #[inline(always)]
     pub fn count<A: Adder>(
@@ -38,18 +38,18 @@ impl FlowDirection {
         transport: &Transport,
         traffic_class: u8,
         direction: u8,
-        (retransmissions, reordered): (&mut u64, &mut u64),
+        (retransmitted, reordered): (impl FnOnce(), impl FnOnce()),
     ) -> Noted {
         let noted = self.note(transport, traffic_class, direction);
         A::add(&mut self.packets, 1);
         A::add(&mut self.bytes, u64::from(transport.payload()));
         if noted.is_retransmission {
             A::add_32(&mut self.retransmissions, 1);
-            *retransmissions += 1;
+            retransmitted();
         }
         if noted.is_reordered {
             A::add_32(&mut self.reordered, 1);
-            *reordered += 1;
+            reordered();
         }
         if noted.is_ce {
             A::add_32(&mut self.ce_packets, 1);

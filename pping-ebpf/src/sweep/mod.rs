@@ -1,5 +1,6 @@
 //! Adding up what flows sent, and deleting idle ones.
 
+mod interfaces;
 mod queries;
 mod reports;
 mod walk;
@@ -9,7 +10,7 @@ use core::ffi::c_void;
 use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
-    abi::{Counters, SeriesSelector, SweepRequest},
+    abi::{Control, Counters, SeriesSelector, SweepRequest},
     flow::{Endpoint, Flow, FlowKey, Ipv4, Ipv6},
     rtt::Method,
     table::{Entry, Slot, idle},
@@ -21,28 +22,28 @@ use crate::{
     launder::{launder, launder_ptr},
     lease,
     maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
+    shared::{Shared, field},
     sync, table,
 };
 
-/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
+/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at. If the lease has run out no sweep begins,
+/// which [`Control::lapsed`] says.
 #[inline(always)]
 fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
+    // SAFETY: a map value, valid for the program's run.
+    let control = unsafe { Shared::new(control) };
     // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
     let (kind, due) = unsafe {
         ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
     };
-    // SAFETY: a map value, valid for the program's run.
-    let cut_off = unsafe { (&raw const (*control).cut_off).read_volatile() };
-    let number = match (kind, cut_off) {
-        (SweepRequest::BEGIN, 0) => {
-            if !lease::renew(control) {
-                return None;
-            }
-            maps::begin_sweep()?
-        }
-        _ => maps::sweeps(),
-    };
+    let cut_off = control.at(field!(Control, cut_off)).read();
+    let sweep = control.at(field!(Control, sweep));
+    if kind == SweepRequest::BEGIN && cut_off == 0 && lease::renew(control) {
+        // Only the agent's one sweep at a time writes here.
+        sweep.write(sweep.read().wrapping_add(1));
+    }
+    let number = sweep.read();
     // SAFETY: this helper only reads a clock.
     let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
     // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
@@ -64,6 +65,7 @@ pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = go_on(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
+        SweepRequest::BEGIN => walk((&raw const DUE).cast(), interfaces::update_next),
         SweepRequest::V4 => visit(fold_v4, end_v4),
         SweepRequest::V6 => visit(fold_v6, end_v6),
         SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
@@ -93,6 +95,7 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     // SAFETY: map values, valid for the program's run.
     let (slot, request) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*request) };
     match kind {
+        SweepRequest::BEGIN => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
         SweepRequest::V6 => visit_one::<Ipv6>(slot),
         SweepRequest::QUERY_V4 => queries::look_up(&request.query_v4),
@@ -179,18 +182,16 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     if !is_reported {
         return END;
     }
-    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
+    let deleted = counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize);
+    sync::add(deleted.as_ptr(), 1);
     GO_ON
 }
 
 /// The counters of a flow's interface.
 #[inline(always)]
-fn counters<A>(key: *const FlowKey<A>) -> Option<&'static mut Counters> {
+fn counters<A>(key: *const FlowKey<A>) -> Option<Shared<Counters>> {
     // SAFETY: the kernel calls back with pointers to an element of the map.
-    let counters = maps::counters(unsafe { (*key).interface })?;
-    // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
-    // in one instruction.
-    Some(unsafe { &mut *counters })
+    maps::counters(unsafe { (*key).interface })
 }
 
 /// What is to be done about a flow.
@@ -233,7 +234,7 @@ impl Action {
 
 /// Adds to its series what a flow sent since the last sweep.
 #[inline(always)]
-fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: &mut Counters) {
+fn add_up<A: Flows>(key: *const FlowKey<A>, flow: *mut Flow, counters: Shared<Counters>) {
     let Some(scratch) = maps::sweep_scratch() else { return };
     // SAFETY: a map value, valid for the walk. Only the sweep writes to what is folded.
     let flow_ref = unsafe { &mut *flow };

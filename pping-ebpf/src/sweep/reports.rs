@@ -9,22 +9,29 @@ use pping_common::{
 use crate::{
     config, emit,
     maps::{Flows, Sweep},
+    shared::{Shared, field},
     sync,
 };
 
 /// Reports a flow that has been idle too long, and is removed.
 #[inline(always)]
-pub(super) fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: &mut Counters) {
+pub(super) fn expire<A: Flows>(key: &FlowKey<A>, flow: &Flow, sweep: &Sweep, counters: Shared<Counters>) {
     let mut ring = Ring { lost: 0 };
     if config::emit().has(Emit::FLOWS) {
         FlowEvent::timeouts(key, flow, sweep.now, &mut ring);
     }
     if config::emit().has(Emit::ENDS) {
         let is_sent = end(key, flow, sweep, Reason::Timeout as u8);
-        sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
+        add_lost(counters, Lost::End, u64::from(!is_sent));
     }
-    sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(flow.is_open()));
-    sync::add(&raw mut counters.lost[Lost::Flow as usize], ring.lost);
+    let closed = counters.at(field!(Counters, closed)).element(Reason::Timeout as usize);
+    sync::add(closed.as_ptr(), u64::from(flow.is_open()));
+    add_lost(counters, Lost::Flow, ring.lost);
+}
+
+#[inline(always)]
+fn add_lost(counters: Shared<Counters>, kind: Lost, events: u64) {
+    sync::add(counters.at(field!(Counters, lost)).element(kind as usize).as_ptr(), events);
 }
 
 /// The ring, and how many events it had no room for.
@@ -46,13 +53,13 @@ pub(super) fn cut_off<A: Flows>(
     key: &FlowKey<A>,
     flow: &Flow,
     sweep: &Sweep,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
 ) -> bool {
     if config::emit().has(Emit::ENDS) && !end(key, flow, sweep, EndEvent::STILL_OPEN) {
         if sweep.cut_off == Control::OVER {
             return false;
         }
-        sync::add(&raw mut counters.lost[Lost::End as usize], 1);
+        add_lost(counters, Lost::End, 1);
     }
     true
 }

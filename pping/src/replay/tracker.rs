@@ -157,7 +157,9 @@ impl Tracked<'_> {
             Endpoint::High => &mut entry.flow.high,
         };
         let direction = self.seen.direction_number();
-        let segments = self.report.counters.segments(self.seen.direction.unwrap_or(Direction::Ingress));
+        let interface = self.seen.direction.unwrap_or(Direction::Ingress) as usize;
+        let counters = &mut self.report.counters;
+        let segments = (|| counters.retransmissions[interface] += 1, || counters.reordered[interface] += 1);
         let noted = sender.count::<Exclusive>(transport, self.frame.traffic_class, direction, segments);
         let rules = &self.settings.rules;
         if entry.flow.effect(from, transport, &noted, rules) != Effect::Nothing {
