@@ -4,7 +4,7 @@
 //! none: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the fields of a structure. What
 //! belongs to one CPU at a time is behind a lock instead, which hands out references as long as it is held.
 
-use core::marker::PhantomData;
+use core::{intrinsics::is_val_statically_known, marker::PhantomData};
 
 use crate::{bounds::within, launder::launder_index};
 
@@ -79,8 +79,10 @@ impl<T, const N: usize> Shared<[T; N]> {
     /// The element at an index modulo `N`, a power of two.
     #[inline(always)]
     pub(crate) fn element(self, index: usize) -> Shared<T> {
+        // An index that the compiler knows becomes part of an instruction's offset.
+        let index = if is_val_statically_known(index) { index % N } else { within::<N>(index) };
         // SAFETY: inside the array.
-        Shared(unsafe { self.0.cast::<T>().add(within::<N>(index)) })
+        Shared(unsafe { self.0.cast::<T>().add(index) })
     }
 
     /// The element at an index, if there is one.

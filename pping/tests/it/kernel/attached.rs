@@ -109,7 +109,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     assert!(samples(&reported).len() > PACKETS / 10);
     // The kernels of the hosts send packets of their own, but not TCP.
     let counted = counters(&kernel, interface_id);
-    let tcp = |counters: &Counters| *counters.of(direction, Protocol::Tcp);
+    let tcp = |counters: &Counters| counters.of(direction, Protocol::Tcp).packets();
     assert_eq!(tcp(&counted), tcp(&twin.counters));
     assert_eq!(counted.untracked[Untracked::Truncated as usize], 0);
     assert_eq!(counted.samples, twin.counters.samples);
