@@ -7,7 +7,7 @@ use aya::{
 
 use super::LoadOptions;
 use crate::kernel::{
-    counters::CounterMap, features::Features, interface_ids::InterfaceIds, labels::Prefixes,
+    counter_map::CounterMap, features::Features, interface_ids::InterfaceIds, labels::Prefixes,
     ledger::LedgerMap, series::SeriesTable, sweep::Sweeper,
 };
 

@@ -29,7 +29,7 @@ pub use self::{
 };
 use super::{
     clock,
-    counters::{self, CounterMap},
+    counter_map::{self, CounterMap},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     ledger::LedgerMap,
@@ -174,7 +174,7 @@ fn open_with(
         .override_global("EXCLUDES", &excludes, true)
         .override_global("LEASE", &lease, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
-        .map_max_entries("COUNTERS", counters::len()?)
+        .map_max_entries("COUNTERS", counter_map::len()?)
         .map_max_entries("SERIES", max_series)
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
