@@ -158,8 +158,7 @@ impl Agent {
             }
         };
         let took = cpu_time()?.saturating_sub(before);
-        let counters = kernel.counters.get(&0, 0)?;
-        let lost: u64 = counters.iter().flat_map(|counters| counters.lost).sum();
+        let lost: u64 = kernel.counters.sum(0).lost.iter().sum();
         ensure!(
             taken >= EVENTS && is_empty && lost == 0,
             "{taken} of {EVENTS} events came, {lost} were lost: the figure is of something else"

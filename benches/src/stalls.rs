@@ -123,9 +123,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
             report.print_as(&format!("{}: {part}", work.name()), "us", &Figure::of(of)?);
         }
     }
-    let counters = kernel.counters.get(&u32::from(interface_id), 0)?;
-    let seen: Vec<u64> =
-        counters.iter().map(|it| it.packets[Direction::Ingress as usize][Protocol::Icmp as usize]).collect();
+    let counters = kernel.counters.of_cpus(interface_id);
+    let seen: Vec<u64> = counters.map(|it| it.of(Direction::Ingress, Protocol::Icmp).packets()).collect();
     ensure!(
         seen.iter().sum::<u64>() == sent && seen[cpus - 1] == sent,
         "of {sent} pings the cores saw {seen:?}: the figures are of something else"

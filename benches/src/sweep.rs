@@ -51,7 +51,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         }
         idle.push(timed(&mut kernel, sweep)?);
     }
-    let (made, refused) = counted(&kernel)?;
+    let (made, refused) = counted(&kernel);
     ensure!(
         made == u64::from(FLOWS) && refused == 0,
         "{made} flows were made and {refused} packets refused: the figures are of something else"
@@ -103,8 +103,7 @@ pub(crate) fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
 }
 
 /// The flows that were made, and the packets that were refused one.
-fn counted(kernel: &Kernel) -> Result<(u64, u64)> {
-    let counters = kernel.counters.get(&0, 0).context("reading the counters")?;
-    let sum = |of: fn(&pping_common::abi::Counters) -> u64| counters.iter().map(of).sum();
-    Ok((sum(|it| it.entries_made[0]), sum(|it| it.untracked[Untracked::MapFull as usize])))
+fn counted(kernel: &Kernel) -> (u64, u64) {
+    let counters = kernel.counters.sum(0);
+    (counters.entries_made[0], counters.untracked[Untracked::MapFull as usize])
 }

@@ -21,7 +21,7 @@ use crate::{
 pub(crate) fn sample(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     rtt: u64,
 ) {
@@ -35,7 +35,7 @@ pub(crate) fn sample(
 #[inline(always)]
 pub(crate) fn sample_without_flow(
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     rtt: u64,
 ) {
@@ -47,11 +47,11 @@ pub(crate) fn sample_without_flow(
 
 /// Counts a sample as a whole, or not at all.
 #[inline(always)]
-fn take(series: Shared<Series>, phase: u32, counters: &mut Counters, target: &mut Target, rtt: u64) {
+fn take(series: Shared<Series>, phase: u32, counters: Shared<Counters>, target: &mut Target, rtt: u64) {
     target.bin = hist::bin(rtt) as u32;
     launder(target);
     let Some(count) = bins::count(series, phase, target) else {
-        sync::add(&raw mut counters.unaggregated, 1);
+        counters.at(field!(Counters, unaggregated)).add(1);
         return;
     };
     count.add(1);
@@ -66,7 +66,7 @@ fn take(series: Shared<Series>, phase: u32, counters: &mut Counters, target: &mu
 pub(crate) fn traffic(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
@@ -89,7 +89,7 @@ fn add(sum: Shared<Traffic>, traffic: &Traffic) {
 fn known(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(Shared<Series>, u32)> {
     let (control, phase, epoch) = control()?;
@@ -112,7 +112,7 @@ fn known(
 #[inline(always)]
 fn without_flow(
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(Shared<Series>, u32)> {
     let (control, phase, _) = control()?;
@@ -136,7 +136,7 @@ fn life(series: Shared<Series>) -> u32 {
 fn find(
     control: Shared<Control>,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<Shared<Series>> {
     target.index = find_series(control, selector, counters, &mut target.key)?;
@@ -149,7 +149,7 @@ fn find(
 fn find_series(
     control: Shared<Control>,
     selector: &SeriesSelector,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     key: &mut SeriesKey,
 ) -> Option<u32> {
     let generation = control.at(field!(Control, generation)).read();
@@ -166,7 +166,7 @@ fn find_series(
         {
             return Some(index);
         }
-        sync::add(&raw mut counters.groups_refused, 1);
+        sync::add(counters.at(field!(Counters, groups_refused)).as_ptr(), 1);
         key.group = GroupKey::OTHER;
         launder(key);
         if let Some(index) = maps::series_index(key, seed) {
@@ -174,7 +174,7 @@ fn find_series(
         }
     }
     // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
-    sync::add(&raw mut counters.unaggregated, 1);
+    sync::add(counters.at(field!(Counters, unaggregated)).as_ptr(), 1);
     None
 }
 
@@ -194,7 +194,7 @@ fn make(control: Shared<Control>, key: &SeriesKey, seed: u64) -> Option<u32> {
     };
     let series = maps::series(index)?;
     // No other program finds it yet.
-    series.at(field!(Series, key)).write_words(key);
+    series.at(field!(Series, key)).store(key);
     if maps::insert_series(key, seed, index) {
         sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
         return Some(index);

@@ -86,19 +86,41 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
         ($type:ty, $instruction:literal) => {
             while N - done >= size_of::<$type>() {
                 let value: u64;
-                // SAFETY: as of this function; it changes nothing but the register.
-                unsafe {
-                    asm!($instruction, out(reg) value, in(reg) at + done, options(pure, readonly, nostack));
+                // Most instructions have the offset in them. A loop has no constants to write there, so each is written out.
+                macro_rules! at {
+                    ($at:expr, $offset:literal) => {
+                        // SAFETY: as of this function; it changes nothing but the register.
+                        unsafe {
+                            asm!(
+                                $instruction,
+                                out(reg) value,
+                                in(reg) $at,
+                                const $offset,
+                                options(pure, readonly, nostack)
+                            );
+                        }
+                    };
+                }
+                match done {
+                    0 => at!(at, 0),
+                    8 => at!(at, 8),
+                    16 => at!(at, 16),
+                    24 => at!(at, 24),
+                    32 => at!(at, 32),
+                    40 => at!(at, 40),
+                    48 => at!(at, 48),
+                    56 => at!(at, 56),
+                    _ => at!(at + done, 0),
                 }
                 bytes[done..done + size_of::<$type>()].copy_from_slice(&(value as $type).to_ne_bytes());
                 done += size_of::<$type>();
             }
         };
     }
-    load!(u64, "{0} = *(u64 *)({1} + 0)");
-    load!(u32, "{0} = *(u32 *)({1} + 0)");
-    load!(u16, "{0} = *(u16 *)({1} + 0)");
-    load!(u8, "{0} = *(u8 *)({1} + 0)");
+    load!(u64, "{0} = *(u64 *)({1} + {2})");
+    load!(u32, "{0} = *(u32 *)({1} + {2})");
+    load!(u16, "{0} = *(u16 *)({1} + {2})");
+    load!(u8, "{0} = *(u8 *)({1} + {2})");
     bytes
 }
 

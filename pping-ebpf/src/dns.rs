@@ -13,12 +13,11 @@ use pping_common::{
 };
 
 use crate::{
-    aggregate,
-    bounds::within,
-    config,
+    aggregate, config,
     emit::{self, Context},
     launder::launder,
     maps::{self, Flows, Scratch},
+    shared::{Shared, field},
 };
 
 /// Counts a message, and records a query or matches a response. An error says why it is not measured.
@@ -26,7 +25,7 @@ use crate::{
 pub(crate) fn message<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<(), Untracked> {
     let frame = &scratch.frame;
@@ -41,7 +40,7 @@ pub(crate) fn message<A: Flows>(
             report::<A>(direction, interface_id, counters, scratch, query, now);
         }
     } else {
-        counters.dns_queries[direction as usize] += 1;
+        counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
             ask(counters, &key, now);
         }
@@ -51,7 +50,7 @@ pub(crate) fn message<A: Flows>(
 
 /// Records a query. One that is pending already becomes void.
 #[inline(always)]
-fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
+fn ask<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
     if let Some(entry) = A::queries().get_ptr_mut(key) {
         // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
         let query = unsafe { entry.read_volatile() };
@@ -60,7 +59,8 @@ fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
             unsafe { entry.write_volatile(Query::asked_again(now)) };
             return;
         }
-        counters.dns_unanswered += u64::from(A::queries().remove(key).is_ok());
+        let is_removed = A::queries().remove(key).is_ok();
+        counters.at(field!(Counters, dns_unanswered)).count(u64::from(is_removed));
     }
     if A::queries().insert(key, &Query::asked(now), u64::from(BPF_NOEXIST)).is_err()
         && let Some(entry) = A::queries().get_ptr_mut(key)
@@ -73,14 +73,14 @@ fn ask<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) {
 
 /// Removes the query that a response answers, if there is one.
 #[inline(always)]
-fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> Option<Query> {
+fn answered<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -> Option<Query> {
     let entry = A::queries().get_ptr_mut(key)?;
     // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
     let query = unsafe { entry.read_volatile() };
     // Only one of several CPUs succeeds.
     A::queries().remove(key).ok()?;
     if is_unanswered(query.since(), now) {
-        counters.dns_unanswered += 1;
+        counters.at(field!(Counters, dns_unanswered)).count(1);
         return None;
     }
     Some(query)
@@ -91,15 +91,16 @@ fn answered<A: Flows>(counters: &mut Counters, key: &QueryKey<A>, now: u64) -> O
 fn report<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
     query: Query,
     now: u64,
 ) {
     let dns = scratch.frame.transport.datagram.dns;
-    counters.dns_responses[within::<16>(usize::from(dns.rcode))] += 1;
+    counters.at(field!(Counters, dns_responses)).element(usize::from(dns.rcode)).count(1);
     let Some(rtt) = query.rtt(now) else { return };
-    counters.samples[direction as usize][Method::Dns as usize] += 1;
+    let samples = counters.at(field!(Counters, samples)).element(direction as usize);
+    samples.element(Method::Dns as usize).count(1);
     scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     scratch.state = FlowState::without_flow(rtt);
     launder(scratch);

@@ -9,7 +9,11 @@ use pping_common::{
     rtt::Sample,
 };
 
-use crate::{config, maps::EVENTS};
+use crate::{
+    config,
+    maps::EVENTS,
+    shared::{Shared, field},
+};
 
 /// Bytes of the largest event on the ring, with its header: the mark is passed within these.
 const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
@@ -32,7 +36,7 @@ impl Context<'_> {
 #[inline(always)]
 pub(crate) fn rtt<A: Address>(
     context: &Context<'_>,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     sample: &Sample,
     state: &FlowState,
     now: u64,
@@ -43,41 +47,46 @@ pub(crate) fn rtt<A: Address>(
     }
     let packet = (context.interface_id, context.direction as u8, context.frame);
     let is_sent = push(|| RttEvent::new::<A>(packet, now, sample, state, series));
-    counters.lost[Lost::Rtt as usize] += u64::from(!is_sent);
+    count_lost(counters, Lost::Rtt, is_sent);
 }
 
 /// Reports that the direction towards the packet's sender opened.
 #[inline(always)]
-pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: &mut Counters, changes: &Changes) {
+pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: Shared<Counters>, changes: &Changes) {
     if !config::emit().has(Emit::FLOWS) {
         return;
     }
     let is_sent = push(|| FlowEvent::opening(changes, context.endpoints::<A>()));
-    counters.lost[Lost::Flow as usize] += u64::from(!is_sent);
+    count_lost(counters, Lost::Flow, is_sent);
 }
 
 /// Reports which directions the packet closed.
 #[inline(always)]
 pub(crate) fn closing<A: Address>(
     context: &Context<'_>,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     changes: &Changes,
     now: u64,
 ) {
     if !config::emit().has(Emit::FLOWS) {
         return;
     }
-    FlowEvent::closings(changes, || context.endpoints::<A>(), now, &mut Ring(&mut counters.lost));
+    FlowEvent::closings(changes, || context.endpoints::<A>(), now, &mut Ring(counters));
 }
 
-/// The ring, and the events lost, by [`Lost`].
-struct Ring<'a>(&'a mut [u64; Lost::COUNT]);
+/// The ring, and the counters of events lost.
+struct Ring(Shared<Counters>);
 
-impl FlowReporter for Ring<'_> {
+impl FlowReporter for Ring {
     #[inline(always)]
     fn report(&mut self, event: impl FnOnce() -> FlowEvent) {
-        self.0[Lost::Flow as usize] += u64::from(!push(event));
+        count_lost(self.0, Lost::Flow, push(event));
     }
+}
+
+#[inline(always)]
+fn count_lost(counters: Shared<Counters>, kind: Lost, is_sent: bool) {
+    counters.at(field!(Counters, lost)).element(kind as usize).count(u64::from(!is_sent));
 }
 
 /// Puts an event on the ring; `false` when there is no room. It is made in place: the stack is small.

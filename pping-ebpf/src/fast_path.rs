@@ -10,13 +10,14 @@ use pping_common::{
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
     rtt::{Effect, Method},
+    table::Candidates,
 };
 
 use crate::{
-    bounds::within,
     bytes::Linear,
     config,
     maps::{self, Flows},
+    shared::{Shared, field},
     table, track,
 };
 
@@ -37,8 +38,8 @@ pub(crate) enum Handled {
 
 /// Counts a common datagram, where nothing is measured by UDP; `false` if it is none.
 #[inline(always)]
-pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet: &Linear) -> bool {
-    if interface.link_type() != LinkType::Ethernet {
+pub(crate) fn count_datagram(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> bool {
+    if link_type(interface) != LinkType::Ethernet {
         return false;
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return false };
@@ -47,13 +48,11 @@ pub(crate) fn count_datagram(direction: Direction, interface: Interface, packet:
         IPV6 => Frame::parse_fast_udp::<Ipv6>(packet),
         _ => None,
     };
-    let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(interface.id)) else {
+    let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(id(interface))) else {
         return false;
     };
-    // SAFETY: this CPU's own counters, see `observe::count`.
-    let counters = unsafe { &mut *counters };
-    counters.packet(direction, Protocol::Udp as usize, packet.frame_len(), traffic_class);
-    counters.untracked[Untracked::Unsupported as usize] += 1;
+    counters.packet(direction, Protocol::Udp, packet.frame_len(), traffic_class);
+    counters.untracked(Untracked::Unsupported);
     true
 }
 
@@ -65,57 +64,55 @@ pub(crate) fn has_no_udp() -> bool {
 
 /// Counts a packet of which nothing else can be done: the slow path is not loaded. What its first headers say is all that is known.
 #[inline(always)]
-pub(crate) fn count_alone(direction: Direction, interface: Interface, packet: &Linear) {
-    let Some(counters) = maps::counters(interface.id) else { return };
-    // SAFETY: this CPU's own counters, see `observe::count`.
-    let counters = unsafe { &mut *counters };
-    let (protocol, traffic_class) = Frame::glance(packet, interface.link_type());
-    let protocol = within::<{ Protocol::COUNT }>(protocol as usize);
+pub(crate) fn count_alone(direction: Direction, interface: Shared<Interface>, packet: &Linear) {
+    let Some(counters) = maps::counters(id(interface)) else { return };
+    let (protocol, traffic_class) = Frame::glance(packet, link_type(interface));
     counters.packet(direction, protocol, packet.frame_len(), traffic_class);
-    counters.untracked[Untracked::NotLoaded as usize] += 1;
+    counters.untracked(Untracked::NotLoaded);
 }
 
 /// Counts that a packet, itself counted already, was not matched: the stage for that is not loaded.
 #[inline(always)]
 pub(crate) fn count_unmatched(interface_id: u16) {
     if let Some(counters) = maps::counters(interface_id) {
-        // SAFETY: this CPU's own counters, see `observe::count`.
-        unsafe { (*counters).untracked[Untracked::NotLoaded as usize] += 1 };
+        counters.untracked(Untracked::NotLoaded);
     }
 }
 
 /// Counts a packet, if it is a common one.
 #[inline(always)]
-pub(crate) fn count(direction: Direction, interface: Interface, packet: &Linear) -> Handled {
+pub(crate) fn count(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> Handled {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed, most packets record something.
     let is_worth = methods.has_tcp() && !methods.has_both();
-    if !is_worth || interface.link_type() != LinkType::Ethernet {
+    if !is_worth || link_type(interface) != LinkType::Ethernet {
         return Handled::No;
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return Handled::No };
     match u16::from_be_bytes(ethertype) {
-        IPV4 => count_family::<Ipv4>(direction, interface.id, packet),
-        IPV6 => count_family::<Ipv6>(direction, interface.id, packet),
+        IPV4 => count_family::<Ipv4>(direction, interface, packet),
+        IPV6 => count_family::<Ipv6>(direction, interface, packet),
         _ => Handled::No,
     }
 }
 
 #[inline(always)]
-fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Linear) -> Handled {
+fn count_family<A: Flows>(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> Handled {
     let Some(frame) = Frame::parse_fast::<A>(packet) else { return Handled::No };
     let transport = &frame.transport;
     // Segments without timestamps are counted as such where nothing is measured by them.
     if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
         return Handled::No;
     }
+    let interface_id = id(interface);
     let (key, from) = FlowKey::<A>::new(interface_id, &frame);
-    let Some(candidates) = table::candidates(&key) else { return Handled::No };
-    let Some(flow) = table::lookup_and_touch(&key, &candidates, maps::sweeps()) else { return Handled::No };
+    let seed = interface.at(field!(Interface, seeds)).element(A::FAMILY as usize).read();
+    let buckets = interface.at(field!(Interface, buckets)).element(A::FAMILY as usize).read();
+    let candidates = Candidates::of(&key, seed, buckets);
+    let sweep = interface.at(field!(Interface, sweep)).read();
+    let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
-    // SAFETY: this CPU's own counters, see `observe::count`.
-    let counters = unsafe { &mut *counters };
-    counters.packet(direction, Protocol::Tcp as usize, packet.frame_len(), frame.traffic_class);
+    counters.packet(direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let (glance, progress) = track::count(flow, from, direction, &frame, counters);
     let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing
@@ -132,4 +129,14 @@ fn count_family<A: Flows>(direction: Direction, interface_id: u16, packet: &Line
     scratch.progress = progress;
     scratch.from = from;
     Handled::MatchDue(A::FAMILY)
+}
+
+#[inline(always)]
+fn id(interface: Shared<Interface>) -> u16 {
+    interface.at(field!(Interface, id)).read()
+}
+
+#[inline(always)]
+fn link_type(interface: Shared<Interface>) -> LinkType {
+    Interface::link_type_of(interface.at(field!(Interface, link_type)).read())
 }

@@ -235,16 +235,16 @@ pub(crate) fn series(cold: Shared<Cold>, timed: Endpoint) -> Shared<SeriesRef> {
 }
 
 /// A direction of a flow that other CPUs count too.
-pub(crate) struct Counted<'a, A: Flows> {
+pub(crate) struct Counted<A: Flows> {
     pub(crate) flow: FlowRef<A>,
     pub(crate) from: Endpoint,
     /// Whether the packet comes in or goes out.
     pub(crate) direction: Direction,
     /// The counters of the interface.
-    pub(crate) counters: &'a mut Counters,
+    pub(crate) counters: Shared<Counters>,
 }
 
-impl<A: Flows> DirectionCounts for Counted<'_, A> {
+impl<A: Flows> DirectionCounts for Counted<A> {
     #[inline(always)]
     fn add_traffic(&mut self, more: u64) {
         sync::add(self.flow.traffic(self.from), more);
@@ -265,15 +265,14 @@ impl<A: Flows> DirectionCounts for Counted<'_, A> {
     fn add_behind(&mut self, behind: Behind) {
         let Some(cold) = self.flow.cold() else { return };
         let events = cold.at(field!(Cold, events)).of(self.from);
-        let (retransmissions, reordered) = self.counters.segments(self.direction);
         match behind {
             Behind::Retransmitted => {
-                sync::add_32(events.at(field!(Events, retransmissions)), 1);
-                *retransmissions += 1;
+                events.at(field!(Events, retransmissions)).add(1);
+                self.counters.at(field!(Counters, retransmissions)).element(self.direction as usize).count(1);
             }
             Behind::Reordered => {
-                sync::add_32(events.at(field!(Events, reordered)), 1);
-                *reordered += 1;
+                events.at(field!(Events, reordered)).add(1);
+                self.counters.at(field!(Counters, reordered)).element(self.direction as usize).count(1);
             }
             Behind::KeepAlive => {}
         }

@@ -4,10 +4,10 @@
 //! It is counted in ticks of the kernel (`jiffies`), which cost no more to read than memory.
 
 use aya_ebpf::helpers::bpf_jiffies64;
-use pping_common::abi::Control;
+use pping_common::abi::{Control, Interface};
 
 use crate::{
-    config, maps,
+    config,
     shared::{Shared, field},
 };
 
@@ -16,29 +16,25 @@ const MARGIN: u64 = 16;
 
 /// Whether the lease is good, or there is none.
 #[inline(always)]
-pub(crate) fn is_good() -> bool {
-    config::lease() == 0
-        || maps::control().is_some_and(|control| {
-            let end = control.at(field!(Control, lease_end)).read();
-            // Before the first lease the end is 0; minus 1 that is later than any time.
-            now() <= end.wrapping_sub(1)
-        })
+pub(crate) fn is_good(interface: Shared<Interface>) -> bool {
+    config::lease() == 0 || now() < interface.at(field!(Interface, lease_end)).read()
 }
 
 /// Renews the lease; `false` if it had run out. Packets may have passed unseen since, so pending timestamps must not be matched any
-/// more: the agent deletes all flows before it begins another lease. Only the agent's one sweep at a time does this.
+/// more: the agent deletes all flows before it begins another lease. Only then, by a sweep, the interfaces have a lease again.
 #[inline(always)]
 pub(crate) fn renew(control: Shared<Control>) -> bool {
     let lease = config::lease();
     if lease == 0 {
         return true;
     }
-    let end = control.at(field!(Control, lease_end));
-    let (now, old) = (now(), end.read());
-    let is_good = old == 0 || now + lease / MARGIN <= old;
+    let (now, end) = (now(), control.at(field!(Control, lease_end)));
+    let is_good = end.read() == 0 || now + lease / MARGIN <= end.read();
     if is_good {
         end.write(now + lease);
     } else {
+        // What is left of it ends now: it must not run out while the agent deletes flows, and leave those that come meanwhile.
+        end.write(Control::LAPSED);
         control.at(field!(Control, lapsed)).write(1);
     }
     is_good

@@ -19,6 +19,7 @@ mod bins;
 mod bounds;
 mod bytes;
 mod config;
+mod count;
 mod dns;
 mod emit;
 mod fast_path;

@@ -1,28 +1,28 @@
 //! The stages of a packet: the attached program, and those that it calls for what it does not do itself. See [`Stage`].
 
 use pping_common::{
-    abi::{Direction, Stage},
+    abi::{Direction, Interface, Stage},
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
-    parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
+    parse::{Family, Frame, Kind, LinkType, Untracked, Vlan},
     rtt::Method,
 };
 
 use crate::{
-    bounds::within,
     config, dns,
     fast_path::{self, Handled},
     hook::Hook,
     launder::launder,
     lease,
     maps::{self, Flows, Scratch},
+    shared::field,
     track::{self, track},
 };
 
 /// Watches a packet: counts it if it is a common one, and hands any other over to the stage that it needs.
 #[inline(always)]
 pub fn watch(hook: &impl Hook, direction: Direction) {
-    let Some(interface) = maps::interface(hook.ifindex()).filter(|_| lease::is_good()) else { return };
+    let Some(interface) = maps::interface(hook.ifindex()).filter(|&it| lease::is_good(it)) else { return };
     if fast_path::has_no_udp() && fast_path::count_datagram(direction, interface, &hook.linear()) {
         return;
     }
@@ -32,12 +32,18 @@ pub fn watch(hook: &impl Hook, direction: Direction) {
     }
     let Some(scratch) = maps::scratch() else { return };
     scratch.direction = direction;
-    scratch.interface = interface;
+    scratch.interface_id = interface.at(field!(Interface, id)).read();
     scratch.frame.vlan = hook.vlan();
     match handled {
         Handled::Done => {}
-        Handled::MatchDue(family) => call_step(hook, family, interface.id),
+        Handled::MatchDue(family) => call_step(hook, family, scratch.interface_id),
         Handled::No => {
+            scratch.link_type = interface.at(field!(Interface, link_type)).read();
+            scratch.sweep = interface.at(field!(Interface, sweep)).read();
+            for family in Family::ALL.map(|family| family as usize) {
+                scratch.buckets[family] = interface.at(field!(Interface, buckets)).element(family).read();
+                scratch.seeds[family] = interface.at(field!(Interface, seeds)).element(family).read();
+            }
             hook.call(Stage::Slow);
             fast_path::count_alone(direction, interface, &hook.linear());
         }
@@ -49,12 +55,12 @@ pub fn watch(hook: &impl Hook, direction: Direction) {
 pub fn slow(hook: &impl Hook) {
     let Some(scratch) = maps::scratch() else { return };
     let vlan = scratch.frame.vlan;
-    let link = scratch.interface.link_type();
+    let link = Interface::link_type_of(scratch.link_type);
     scratch.parsed = parse(&hook.bytes(), link, vlan, &mut scratch.frame);
     launder(scratch);
     let direction = hook.direction(scratch.direction);
     if let Some(family) = count(direction, hook.linear().frame_len(), scratch) {
-        call_step(hook, family, scratch.interface.id);
+        call_step(hook, family, scratch.interface_id);
     }
 }
 
@@ -74,10 +80,8 @@ pub fn step_v6(hook: &impl Hook) {
 fn step<A: Flows>(hook: &impl Hook) {
     let Some(scratch) = maps::scratch() else { return };
     let direction = hook.direction(scratch.direction);
-    let interface_id = scratch.interface.id;
+    let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
-    // SAFETY: this CPU's own counters, see `count`.
-    let counters = unsafe { &mut *counters };
     track::step::<A>(direction, interface_id, counters, scratch);
 }
 
@@ -116,13 +120,9 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
 /// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
 #[inline(always)]
 fn count(direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    let interface_id = scratch.interface.id;
+    let interface_id = scratch.interface_id;
     let counters = maps::counters(interface_id)?;
-    // SAFETY: this CPU's own counters, and softirqs are off while a packet is handled: only the sweep adds to them meanwhile,
-    // atomically.
-    let counters = unsafe { &mut *counters };
-    let protocol = within::<{ Protocol::COUNT }>(scratch.frame.protocol as usize);
-    counters.packet(direction, protocol, len, scratch.frame.traffic_class);
+    counters.packet(direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => {
@@ -136,7 +136,7 @@ fn count(direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Fami
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
-        counters.untracked[within::<{ Untracked::COUNT }>(reason as usize)] += 1;
+        counters.untracked(reason);
         None
     })
 }

@@ -4,7 +4,7 @@
 //! none: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the fields of a structure. What
 //! belongs to one CPU at a time is behind a lock instead, which hands out references as long as it is held.
 
-use core::{marker::PhantomData, mem::MaybeUninit};
+use core::{intrinsics::is_val_statically_known, marker::PhantomData, mem::MaybeUninit};
 
 use pping_common::flow::Endpoint;
 
@@ -69,7 +69,6 @@ impl<T> Shared<T> {
     }
 
     /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
-    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -142,8 +141,10 @@ impl<T, const N: usize> Shared<[T; N]> {
     /// The element at an index modulo `N`, a power of two.
     #[inline(always)]
     pub(crate) fn element(self, index: usize) -> Shared<T> {
+        // An index that the compiler knows becomes part of an instruction's offset.
+        let index = if is_val_statically_known(index) { index % N } else { within::<N>(index) };
         // SAFETY: inside the array.
-        Shared(unsafe { self.0.cast::<T>().add(within::<N>(index)) })
+        Shared(unsafe { self.0.cast::<T>().add(index) })
     }
 
     /// The elements, one after the other.
@@ -154,7 +155,6 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 
     /// The element at an index, if there is one.
-    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
@@ -164,17 +164,6 @@ impl<T, const N: usize> Shared<[T; N]> {
 }
 
 impl<T: Copy> Shared<T> {
-    /// Writes several words, each by one instruction: for what no other CPU reads before it is published.
-    #[inline(always)]
-    pub(crate) fn write_words(self, value: &T) {
-        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
-        let (from, to) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
-        for word in 0..size_of::<T>() / 8 {
-            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
-            unsafe { to.add(word).write_volatile(from.add(word).read()) };
-        }
-    }
-
     /// Whether it is this, word by word.
     #[inline(always)]
     pub(crate) fn has_words(self, value: &T) -> bool {
@@ -191,7 +180,6 @@ impl<T: Copy> Shared<T> {
 
 impl Shared<u64> {
     /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
-    #[expect(dead_code, reason = "flows and counters are about to use it")]
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));

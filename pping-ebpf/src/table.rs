@@ -14,15 +14,6 @@ use crate::{
     sync,
 };
 
-/// The two candidate buckets of a key.
-#[inline(always)]
-pub(crate) fn candidates<A: Flows>(key: &FlowKey<A>) -> Option<Candidates> {
-    let table = maps::table(A::FAMILY)?;
-    // The agent writes these before any program runs.
-    let (seed, buckets) = (table.at(field!(Table, seed)).read(), table.at(field!(Table, buckets)).read());
-    Some(Candidates::of(key, seed, buckets))
-}
-
 /// The tags of a bucket.
 #[inline(always)]
 fn tags(bucket: Shared<Bucket>) -> impl Iterator<Item = u32> {

@@ -3,9 +3,9 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Direction, SeriesSelector},
-    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance, Reason},
+    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance},
     parse::{Datagram, Family, Frame, Transport, Untracked},
-    rtt::{Effect, Method, Pass, Progress, is_newer},
+    rtt::{Effect, Pass, Progress, is_newer},
     table::Candidates,
 };
 
@@ -17,7 +17,7 @@ use crate::{
     flow::{self, Counted, FlowGuard, FlowRef},
     launder::launder,
     maps::{self, Flows, RecentFlow, Scratch},
-    shared::field,
+    shared::{Shared, field},
     sync,
     table::{self, Inserted},
 };
@@ -28,11 +28,12 @@ use crate::{
 pub(crate) fn track<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
-    let Some(candidates) = table::candidates(&key) else { return Ok(None) };
+    let family = A::FAMILY as usize;
+    let candidates = Candidates::of(&key, scratch.seeds[family], scratch.buckets[family]);
     let flow = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(flow) => flow,
         None => match begin(counters, &key, &candidates, scratch)? {
@@ -41,7 +42,7 @@ pub(crate) fn track<A: Flows>(
         },
     };
     launder(scratch);
-    table::touch::<A>(scratch.slot, maps::sweeps());
+    table::touch::<A>(scratch.slot, scratch.sweep);
     (scratch.glance, scratch.progress) = count(flow, from, direction, &scratch.frame, counters);
     launder(scratch);
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
@@ -51,7 +52,7 @@ pub(crate) fn track<A: Flows>(
         || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
     // RST and FIN of a flow that lost its timestamps still close it.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
-        counters.untracked[Untracked::NoTimestamp as usize] += 1;
+        counters.untracked(Untracked::NoTimestamp);
     }
     if is_over {
         return Ok(None);
@@ -63,7 +64,7 @@ pub(crate) fn track<A: Flows>(
 /// Inserts a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
 #[inline(always)]
 fn begin<A: Flows>(
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     key: &FlowKey<A>,
     candidates: &Candidates,
     scratch: &mut Scratch,
@@ -74,17 +75,16 @@ fn begin<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let flow = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, maps::sweeps())
-    {
+    let flow = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, scratch.sweep) {
         Inserted::New(flow) => flow,
         Inserted::Existing(flow) => return Ok(Some(flow)),
         Inserted::Full => return Err(Untracked::MapFull),
         Inserted::Contended => {
-            counters.contended += 1;
+            counters.at(field!(Counters, contended)).count(1);
             return Ok(None);
         }
     };
-    counters.entries_made[A::FAMILY as usize] += 1;
+    counters.at(field!(Counters, entries_made)).element(A::FAMILY as usize).count(1);
     let facts = Facts::of_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
     if let Some(cold) = flow.cold() {
         cold.at(field!(Cold, locked.facts)).write(facts);
@@ -99,7 +99,7 @@ fn begin<A: Flows>(
 
 /// Puts a new flow into this CPU's ring of recent flows, and evicts the oldest in it if it is still unanswered.
 #[inline(always)]
-fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position: &mut u32) {
+fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, position: &mut u32) {
     *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
     launder(position);
     let Some(oldest) = A::recent(*position) else { return };
@@ -118,8 +118,8 @@ fn evict_unanswered<A: Flows>(counters: &mut Counters, new: RecentFlow, position
     }
     if let Some(bucket) = table::lock::<A>(old.slot, occupant) {
         table::remove(old.slot, occupant, bucket, flow);
-        counters.entries_deleted[A::FAMILY as usize] += 1;
-        counters.evicted += 1;
+        counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).count(1);
+        counters.at(field!(Counters, evicted)).count(1);
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn count<A: Flows>(
     from: Endpoint,
     direction: Direction,
     frame: &Frame,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
 ) -> (Glance, Progress) {
     let glance = flow.glance(from);
     let mut counted = Counted { flow, from, direction, counters };
@@ -204,7 +204,7 @@ fn advance<A: Flows>(
 pub(crate) fn step<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
     // A number with bounds that the verifier sees, by which it then finds both directions.
@@ -214,7 +214,7 @@ pub(crate) fn step<A: Flows>(
     };
     let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
     let Some(mut guard) = flow.lock() else {
-        counters.contended += 1;
+        counters.at(field!(Counters, contended)).count(1);
         // The next CPU with the lock learns from this that a packet went by unseen.
         flow.set_contended();
         return;
@@ -222,7 +222,7 @@ pub(crate) fn step<A: Flows>(
     // Another flow may have taken the slot.
     if !table::is_present::<A>(scratch.slot, scratch.occupant) {
         drop(guard);
-        counters.contended += 1;
+        counters.at(field!(Counters, contended)).count(1);
         return;
     }
     // SAFETY: this helper only reads a clock.
@@ -248,13 +248,14 @@ pub(crate) fn step<A: Flows>(
     drop(guard);
     launder(scratch);
 
-    counters.pending_full += u64::from(scratch.measured.pending_full);
+    let pending_full = counters.at(field!(Counters, pending_full));
+    pending_full.count(u64::from(scratch.measured.pending_full));
     if config::rules().methods.has_both() {
-        counters.pending_full += u64::from(scratch.second.pending_full);
+        pending_full.count(u64::from(scratch.second.pending_full));
     }
     if scratch.changes.opened {
-        let reason = within::<{ Reason::COUNT }>(scratch.changes.opened_by as usize);
-        counters.opened[reason] += u64::from(scratch.changes.opened_first);
+        let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);
+        opened.count(u64::from(scratch.changes.opened_first));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
         launder(scratch);
@@ -266,8 +267,8 @@ pub(crate) fn step<A: Flows>(
         report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
-        let reason = within::<{ Reason::COUNT }>(scratch.changes.closed_by as usize);
-        counters.closed[reason] += u64::from(scratch.changes.closed_last);
+        let closed = counters.at(field!(Counters, closed)).element(scratch.changes.closed_by as usize);
+        closed.count(u64::from(scratch.changes.closed_last));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
@@ -280,7 +281,7 @@ fn measure<A: Flows>(
     from: Endpoint,
     now: u64,
     pass: Pass,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
     let rules = config::rules();
@@ -299,7 +300,7 @@ fn measure<A: Flows>(
     guard.view(&mut scratch.copies).find(from, now, rules, pass, &mut scratch.plan, measured);
     launder(scratch);
     if scratch.plan.records() && !guard.ensure_pending() {
-        counters.no_pending += 1;
+        counters.at(field!(Counters, no_pending)).count(1);
     }
     launder(scratch);
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
@@ -312,7 +313,7 @@ fn measure<A: Flows>(
 fn report<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
     flow: FlowRef<A>,
     from: Endpoint,
@@ -321,8 +322,8 @@ fn report<A: Flows>(
     if !scratch.measured.has_sample {
         return;
     }
-    let method = within::<{ Method::COUNT }>(scratch.measured.sample.method as usize);
-    counters.samples[direction as usize][method] += 1;
+    let method = scratch.measured.sample.method as usize;
+    counters.at(field!(Counters, samples)).element(direction as usize).element(method).count(1);
     aggregate(direction, interface_id, counters, scratch, flow, from);
     launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
@@ -336,7 +337,7 @@ fn report<A: Flows>(
 fn aggregate<A: Flows>(
     direction: Direction,
     interface_id: u16,
-    counters: &mut Counters,
+    counters: Shared<Counters>,
     scratch: &mut Scratch,
     flow: FlowRef<A>,
     from: Endpoint,

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use pping_common::{
-    abi::{Counters, Lost},
+    abi::{Counters, Direction, Lost},
     parse::Untracked,
 };
 
@@ -46,7 +46,7 @@ pub struct Replayed {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
-        let packets: u64 = counters.packets.iter().flatten().sum();
+        let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
         let samples: u64 = counters.samples.iter().flatten().sum();
         let duration = self.capture.as_ref().map_or(self.duration, |capture| capture.span).as_secs_f64();
         write!(f, "{duration:.1} s, {packets} packets, {samples} samples")?;

@@ -19,7 +19,8 @@ pub struct Control {
     pub cut_off: u32,
     /// The number of rotations committed to the ledger: all, or all but the last.
     pub committed: u32,
-    /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first.
+    /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first. Packets are checked
+    /// against the copy in [`super::Interface`].
     pub lease_end: u64,
     /// A secret for [`super::SeriesKey::hash`], so that no sender can choose two keys with the same. The agent writes it once.
     pub seed: u64,
@@ -27,9 +28,26 @@ pub struct Control {
     pub lapsed: u32,
     /// The number of committed rotations that the agent has removed from the series since: all, or all but the last.
     pub emptied: u32,
+    /// The number of the present sweep. A sweep that begins counts it up, then copies it and `lease_end` to the interfaces.
+    pub sweep: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
 }
 
-layout!(Control { phase, generation, epoch, unused, cut_off, committed, lease_end, seed, lapsed, emptied });
+layout!(Control {
+    phase,
+    generation,
+    epoch,
+    unused,
+    cut_off,
+    committed,
+    lease_end,
+    seed,
+    lapsed,
+    emptied,
+    sweep,
+    reserved
+});
 
 impl Control {
     /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.
@@ -37,6 +55,9 @@ impl Control {
 
     /// Cuts flows off since packets were missed: all of them, whether the ring has room or not.
     pub const RESTART: u32 = 2;
+
+    /// The `lease_end` of a lease that has run out: long ago.
+    pub const LAPSED: u64 = 1;
 }
 
-const _: () = assert!(size_of::<Control>() == 48);
+const _: () = assert!(size_of::<Control>() == 56);

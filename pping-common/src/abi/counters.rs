@@ -60,20 +60,19 @@ impl<T: Count + Copy, const N: usize> Count for [T; N] {
     }
 }
 
-/// Defines [`Counters`] by its fields.
+/// Defines counters by their fields.
 macro_rules! counters {
-    ($($(#[$doc:meta])+ $name:ident: $type:ty,)+) => {
-        /// The counters of an interface. Arrays are indexed by the enums named beside them, and where the index is computed
-        /// their length is a power of two, which keeps the verifier content.
+    ($(#[$doc:meta])+ $counters:ident { $($(#[$field:meta])+ $name:ident: $type:ty,)+ }) => {
+        $(#[$doc])+
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[repr(C)]
-        pub struct Counters {
-            $($(#[$doc])+ pub $name: $type,)+
+        #[repr(C, align(64))]
+        pub struct $counters {
+            $($(#[$field])+ pub $name: $type,)+
         }
 
-        layout!(Counters { $($name),+ });
+        layout!($counters { $($name),+ });
 
-        impl Counters {
+        impl $counters {
             /// Nothing counted.
             pub const ZERO: Self = Self { $($name: Count::ZERO,)+ };
 
@@ -82,78 +81,127 @@ macro_rules! counters {
                 $(self.$name.add(&other.$name);)+
             }
         }
+
+        impl Count for $counters {
+            const ZERO: Self = Self::ZERO;
+
+            fn add(&mut self, other: &Self) {
+                self.add(other);
+            }
+        }
     };
 }
 
 counters! {
-    /// Packets by [`Direction`] and [`Protocol`].
-    packets: [[u64; Protocol::COUNT]; 2],
-    /// Bytes of whole frames by [`Direction`] and [`Protocol`].
-    bytes: [[u64; Protocol::COUNT]; 2],
-    /// IP packets by [`Direction`] and ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE).
-    ecn: [[u64; 4]; 2],
-    /// Packets that are not measured, by [`Untracked`].
-    untracked: [u64; Untracked::COUNT],
-    /// Samples by [`Direction`] that matched and [`Method`].
-    samples: [[u64; Method::COUNT]; 2],
-    /// Flows of which a first direction opened, by [`Reason`].
-    opened: [u64; Reason::COUNT],
-    /// Flows of which the last direction closed, by [`Reason`].
-    closed: [u64; Reason::COUNT],
-    /// Flow entries made, IPv4 and IPv6.
-    entries_made: [u64; 2],
-    /// Flow entries deleted, IPv4 and IPv6.
-    entries_deleted: [u64; 2],
-    /// Identifiers not recorded since all slots of the flow direction were taken.
-    pending_full: u64,
-    /// Identifiers not recorded since the pool of what is pending had no entry for their flow.
-    no_pending: u64,
-    /// Packets not matched since another CPU was busy with their flow.
-    contended: u64,
-    /// TCP segments retransmitted, of flows that are followed, by [`Direction`].
-    retransmissions: [u64; 2],
-    /// TCP segments that arrived reordered, of flows that are followed, by [`Direction`].
-    reordered: [u64; 2],
-    /// Unanswered flows that were evicted to make room for others.
-    evicted: u64,
-    /// DNS queries by [`Direction`].
-    dns_queries: [u64; 2],
-    /// DNS queries that were not answered in time.
-    dns_unanswered: u64,
-    /// DNS responses to pending queries, by response code.
-    dns_responses: [u64; 16],
-    /// Flow directions aggregated as those of another group for want of room.
-    groups_refused: u64,
-    /// Samples that no series had room for.
-    unaggregated: u64,
-    /// Events lost, by [`Lost`].
-    lost: [u64; Lost::COUNT],
+    /// The packets of one direction and protocol: one cache line, and the only one of the counters that most packets touch.
+    PacketCounters {
+        /// Packets by ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE); those that are not IP are under the first.
+        by_ecn: [u64; 4],
+        /// Bytes of whole frames.
+        bytes: u64,
+        /// Fills up the cache line.
+        reserved: [u64; 3],
+    }
+}
+
+counters! {
+    /// The counters of an interface. Arrays are indexed by the enums named beside them, and where the index is computed their
+    /// length is a power of two, which keeps the verifier content.
+    Counters {
+        /// Packets by [`Direction`] and [`Protocol`].
+        traffic: [[PacketCounters; Protocol::COUNT]; 2],
+        /// Packets that are not measured, by [`Untracked`].
+        untracked: [u64; Untracked::COUNT],
+        /// Samples by [`Direction`] that matched and [`Method`].
+        samples: [[u64; Method::COUNT]; 2],
+        /// Flows of which a first direction opened, by [`Reason`].
+        opened: [u64; Reason::COUNT],
+        /// Flows of which the last direction closed, by [`Reason`].
+        closed: [u64; Reason::COUNT],
+        /// Flow entries made, IPv4 and IPv6.
+        entries_made: [u64; 2],
+        /// Flow entries deleted, IPv4 and IPv6.
+        entries_deleted: [u64; 2],
+        /// Identifiers not recorded since all slots of the flow direction were taken.
+        pending_full: u64,
+        /// Identifiers not recorded since the pool of what is pending had no entry for their flow.
+        no_pending: u64,
+        /// Packets not matched since another CPU was busy with their flow.
+        contended: u64,
+        /// TCP segments retransmitted, of flows that are followed, by [`Direction`].
+        retransmissions: [u64; 2],
+        /// TCP segments that arrived reordered, of flows that are followed, by [`Direction`].
+        reordered: [u64; 2],
+        /// Unanswered flows that were evicted to make room for others.
+        evicted: u64,
+        /// DNS queries by [`Direction`].
+        dns_queries: [u64; 2],
+        /// DNS queries that were not answered in time.
+        dns_unanswered: u64,
+        /// DNS responses to pending queries, by response code.
+        dns_responses: [u64; 16],
+        /// Flow directions aggregated as those of another group for want of room.
+        groups_refused: u64,
+        /// Samples that no series had room for.
+        unaggregated: u64,
+        /// Events lost, by [`Lost`].
+        lost: [u64; Lost::COUNT],
+        /// Fills up the last cache line.
+        reserved: [u64; 3],
+    }
+}
+
+impl PacketCounters {
+    /// The codepoint, for [`PacketCounters::by_ecn`], in an IP header's traffic class.
+    #[inline(always)]
+    pub const fn codepoint(traffic_class: u8) -> usize {
+        (traffic_class & 3) as usize
+    }
+
+    /// How many packets there were.
+    pub fn packets(&self) -> u64 {
+        self.by_ecn.iter().sum()
+    }
 }
 
 impl Counters {
     /// Counts a packet: `protocol` is the number of its [`Protocol`], below [`Protocol::COUNT`], and `len` its length.
     #[inline(always)]
     pub fn packet(&mut self, direction: Direction, protocol: usize, len: usize, traffic_class: u8) {
-        let direction = direction as usize;
-        self.packets[direction][protocol] += 1;
-        self.bytes[direction][protocol] += len as u64;
-        if protocol != Protocol::NonIp as usize {
-            self.ecn[direction][usize::from(traffic_class & 3)] += 1;
-        }
+        let line = &mut self.traffic[direction as usize][protocol];
+        line.by_ecn[PacketCounters::codepoint(traffic_class)] += 1;
+        line.bytes += len as u64;
     }
 
-    /// The counters of segments sent again, and of segments that others overtook.
-    #[inline(always)]
-    pub fn segments(&mut self, direction: Direction) -> (&mut u64, &mut u64) {
-        let direction = direction as usize;
-        (&mut self.retransmissions[direction], &mut self.reordered[direction])
+    /// The packets of a direction and a protocol.
+    pub fn of(&self, direction: Direction, protocol: Protocol) -> &PacketCounters {
+        &self.traffic[direction as usize][protocol as usize]
+    }
+
+    /// The packets of a direction.
+    pub fn packets(&self, direction: Direction) -> u64 {
+        self.traffic[direction as usize].iter().map(PacketCounters::packets).sum()
+    }
+
+    /// The IP packets of a direction by ECN codepoint.
+    pub fn ecn(&self, direction: Direction) -> [u64; 4] {
+        let mut sum = [0; 4];
+        for (protocol, line) in self.traffic[direction as usize].iter().enumerate() {
+            if protocol != Protocol::NonIp as usize {
+                sum.add(&line.by_ecn);
+            }
+        }
+        sum
     }
 }
 
 const _: () = {
-    assert!(size_of::<Counters>() == 8 * 125);
-    assert!(core::mem::offset_of!(Counters, untracked) == 8 * 40);
-    assert!(core::mem::offset_of!(Counters, lost) == 8 * 121);
+    assert!(size_of::<PacketCounters>() == 64);
+    assert!(core::mem::offset_of!(Counters, traffic) == 0);
+    // What most packets do not touch lies behind the lines of those that do.
+    assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
+    assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 81);
+    assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 88);
 };
 
 #[cfg(test)]
@@ -171,5 +219,21 @@ mod tests {
         assert_eq!(sum, ones);
         sum.add(&ones);
         assert_ne!(sum, ones);
+    }
+
+    #[test]
+    fn packets_are_counted_by_direction_protocol_and_codepoint() {
+        let mut counters = Counters::ZERO;
+        counters.packet(Direction::Egress, Protocol::Tcp as usize, 1500, 0xb8 | 3);
+        counters.packet(Direction::Egress, Protocol::Udp as usize, 100, 0);
+        counters.packet(Direction::Egress, Protocol::Tcp as usize, 60, 0);
+        counters.packet(Direction::Egress, Protocol::NonIp as usize, 42, 0);
+        counters.packet(Direction::Ingress, Protocol::Icmp as usize, 84, 1);
+        let tcp = counters.of(Direction::Egress, Protocol::Tcp);
+        assert_eq!((tcp.packets(), tcp.bytes), (2, 1560));
+        assert_eq!(counters.of(Direction::Egress, Protocol::NonIp).packets(), 1);
+        assert_eq!(Direction::ALL.map(|direction| counters.packets(direction)), [1, 4]);
+        assert_eq!(counters.ecn(Direction::Egress), [2, 0, 0, 1], "without what is not IP");
+        assert_eq!(counters.ecn(Direction::Ingress), [0, 1, 0, 0]);
     }
 }

@@ -6,10 +6,11 @@ use crate::{
     parse::LinkType,
 };
 
-/// A monitored interface. Flows and counters carry its id, which is 16 bits wide, needs no hashing, and stays the same
-/// when an interface of the same name comes back under another ifindex.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
+/// A monitored interface: one cache line with all that a packet has to know before its flow. Flows and counters carry the
+/// interface's id, which is 16 bits wide, needs no hashing, and stays the same when an interface of the same name comes back under
+/// another ifindex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct Interface {
     /// Kernel's number of the interface; 0 in an empty entry.
     pub ifindex: u32,
@@ -17,15 +18,40 @@ pub struct Interface {
     pub id: u16,
     /// [`LinkType`] as a number.
     pub link_type: u16,
+    /// [`super::Control::lease_end`] as of the present sweep.
+    pub lease_end: u64,
+    /// The number of the present sweep, [`super::Control::sweep`].
+    pub sweep: u32,
+    /// Of each [`crate::parse::Family`] [`crate::table::Table::buckets`].
+    pub buckets: [u32; 2],
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+    /// Of each family [`crate::table::Table::seed`].
+    pub seeds: [u64; 2],
+    /// Fills up the cache line.
+    pub unused: [u64; 2],
 }
 
-layout!(Interface { ifindex, id, link_type });
+layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, reserved, seeds, unused });
 
 impl Interface {
-    /// The link type: the header at the start of a frame.
+    /// An empty entry.
+    pub const EMPTY: Self = Self {
+        ifindex: 0,
+        id: 0,
+        link_type: 0,
+        lease_end: 0,
+        sweep: 0,
+        buckets: [0; 2],
+        reserved: 0,
+        seeds: [0; 2],
+        unused: [0; 2],
+    };
+
+    /// The link type with this number: the header at the start of a frame.
     #[inline(always)]
-    pub fn link_type(&self) -> LinkType {
-        if self.link_type == LinkType::Ip as u16 { LinkType::Ip } else { LinkType::Ethernet }
+    pub fn link_type_of(number: u16) -> LinkType {
+        if number == LinkType::Ip as u16 { LinkType::Ip } else { LinkType::Ethernet }
     }
 }
 
@@ -46,8 +72,11 @@ pub struct InterfaceName {
 layout!(InterfaceName { name });
 
 const _: () = {
-    assert!(size_of::<Interface>() == 8);
+    assert!(size_of::<Interface>() == 64);
     assert!(core::mem::offset_of!(Interface, id) == 4);
+    assert!(core::mem::offset_of!(Interface, lease_end) == 8);
+    assert!(core::mem::offset_of!(Interface, sweep) == 16);
+    assert!(core::mem::offset_of!(Interface, seeds) == 32);
     assert!(size_of::<InterfaceName>() == 16);
     assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);
 };

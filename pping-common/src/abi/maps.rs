@@ -42,11 +42,11 @@ type Names = (
 
 /// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
 /// moment.
-pub const PINNED_MAPS: [PinnedMap; 29] = [
+pub const PINNED_MAPS: [PinnedMap; 28] = [
     map::<u32, BinBlock>("BINS", 0),
     map::<u32, BinPool>("BIN_POOL", 1),
     map::<u32, Control>("CONTROL", 1),
-    map::<u32, (Counters, Names)>("COUNTERS", MAX_INTERFACES),
+    map::<u32, (Counters, Names)>("COUNTERS", 0),
     map::<(), (RttEvent, (FlowEvent, EndEvent))>("EVENTS", RING_BYTES),
     map::<LabelKey, u32>("EXCLUDED", 0),
     map::<u32, HotEntry<Ipv4>>("FLOWS_V4", 0),
@@ -70,7 +70,6 @@ pub const PINNED_MAPS: [PinnedMap; 29] = [
     map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),
     map::<u64, u32>("SERIES_INDEX", 0),
-    map::<u32, u32>("SWEEPS", 1),
     map::<u32, Table>("TABLES", 2),
 ];
 

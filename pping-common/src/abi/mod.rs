@@ -15,7 +15,7 @@ mod stage;
 mod sweep;
 
 pub use control::Control;
-pub use counters::{Counters, Lost};
+pub use counters::{Counters, Lost, PacketCounters};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };

@@ -1,8 +1,10 @@
 //! The watched interfaces with their counters, local addresses, and excluded prefixes.
 
 use aya_ebpf::{
+    bindings::BPF_F_MMAPABLE,
+    helpers::bpf_get_smp_processor_id,
     macros::map,
-    maps::{Array, HashMap, LpmTrie, PerCpuArray, lpm_trie::Key},
+    maps::{Array, HashMap, LpmTrie, lpm_trie::Key},
 };
 use pping_common::{
     abi::{Counters, Interface, InterfaceName, entry},
@@ -11,15 +13,20 @@ use pping_common::{
     parse::IpAddress,
 };
 
+use crate::shared::{Shared, field};
+
+/// The watched interfaces. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
 #[map]
-static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, 0);
+static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, BPF_F_MMAPABLE);
 
 /// The names of interfaces by interface id, which the agent keeps for the next one, where maps are pinned.
 #[map]
 static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
 
+/// The counters, by CPU and interface id. The agent makes room for all CPUs. Not a map per CPU: the kernel does not keep the elements
+/// of those to cache lines, and looks up in another line where they are.
 #[map]
-static COUNTERS: PerCpuArray<Counters> = PerCpuArray::with_max_entries(MAX_INTERFACES, 0);
+static COUNTERS: Array<Counters> = Array::with_max_entries(MAX_INTERFACES, BPF_F_MMAPABLE);
 
 /// This host's addresses, looked up once per flow.
 #[map]
@@ -31,20 +38,33 @@ static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED
 
 /// The watched interface with this ifindex.
 #[inline(always)]
-pub(crate) fn interface(ifindex: u32) -> Option<Interface> {
+pub(crate) fn interface(ifindex: u32) -> Option<Shared<Interface>> {
     for probe in 0..INTERFACE_PROBES {
-        let interface = INTERFACES.get(entry(ifindex, probe))?;
-        if interface.ifindex == ifindex {
-            return Some(*interface);
+        let interface = interface_at(entry(ifindex, probe))?;
+        if interface.at(field!(Interface, ifindex)).read() == ifindex {
+            return Some(interface);
         }
     }
     None
 }
 
-/// This CPU's counters of an interface.
+/// An entry of the table of interfaces.
 #[inline(always)]
-pub(crate) fn counters(interface_id: u16) -> Option<*mut Counters> {
-    COUNTERS.get_ptr_mut(u32::from(interface_id))
+pub(crate) fn interface_at(entry: u32) -> Option<Shared<Interface>> {
+    let interface = INTERFACES.get_ptr_mut(entry)?;
+    // SAFETY: a map value, valid for the program's run.
+    Some(unsafe { Shared::new(interface) })
+}
+
+/// This CPU's counters of an interface. Packets add to them by [`Shared::count`], since softirqs are off while one is handled. The
+/// sweep, which a packet may interrupt, adds in one instruction ([`crate::sync::add`]).
+#[inline(always)]
+pub(crate) fn counters(interface_id: u16) -> Option<Shared<Counters>> {
+    // SAFETY: this helper only reads a number.
+    let cpu = unsafe { bpf_get_smp_processor_id() };
+    let counters = COUNTERS.get_ptr_mut(cpu * MAX_INTERFACES + u32::from(interface_id))?;
+    // SAFETY: a map value, valid for the program's run.
+    Some(unsafe { Shared::new(counters) })
 }
 
 /// Whether an address is one of this host.

@@ -2,7 +2,7 @@
 
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
-    abi::{Direction, FlowState, Interface},
+    abi::{Direction, FlowState},
     flow::{Changes, Endpoint, Glance},
     parse::{Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured, Progress},
@@ -20,8 +20,16 @@ static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 pub(crate) struct Scratch {
     /// Whether it comes in or goes out.
     pub(crate) direction: Direction,
-    /// The interface.
-    pub(crate) interface: Interface,
+    /// The id of the interface.
+    pub(crate) interface_id: u16,
+    /// The number of its link type.
+    pub(crate) link_type: u16,
+    /// The number of the present sweep.
+    pub(crate) sweep: u32,
+    /// The numbers of buckets of the flow tables, by family.
+    pub(crate) buckets: [u32; 2],
+    /// Their seeds.
+    pub(crate) seeds: [u64; 2],
     /// The parsed packet.
     pub(crate) frame: Frame,
     /// The outcome of parsing.

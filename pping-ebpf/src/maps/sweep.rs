@@ -65,10 +65,6 @@ pub(crate) struct Sweep {
     pub(crate) ends: u32,
 }
 
-/// The number of the present sweep.
-#[map]
-static SWEEPS: Array<u32> = Array::with_max_entries(1, 0);
-
 /// The scratch space of the sweep.
 #[inline(always)]
 pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
@@ -94,20 +90,4 @@ pub(crate) fn sweep() -> Option<*mut Sweep> {
 #[inline(always)]
 pub(crate) fn request() -> Option<*mut SweepRequest> {
     SWEEP_REQUEST.get_ptr_mut(0)
-}
-
-/// The number of the present sweep.
-#[inline(always)]
-pub(crate) fn sweeps() -> u32 {
-    SWEEPS.get(0).copied().unwrap_or(0)
-}
-
-/// Begins the next sweep, and returns its number.
-#[inline(always)]
-pub(crate) fn begin_sweep() -> Option<u32> {
-    let sweeps = SWEEPS.get_ptr_mut(0)?;
-    // SAFETY: a valid, aligned pointer into the map; only the agent's one sweep at a time writes here.
-    let sweeps = unsafe { &mut *sweeps };
-    *sweeps = sweeps.wrapping_add(1);
-    Some(*sweeps)
 }

@@ -1,5 +1,6 @@
 //! Adding up what flows sent, and deleting idle ones.
 
+mod interfaces;
 mod queries;
 mod reports;
 mod walk;
@@ -27,14 +28,15 @@ use crate::{
     launder::launder,
     lease,
     maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
-    shared::field,
-    sync, table,
+    shared::{Shared, field},
+    table,
 };
 
 /// Sweeps without a packet after which a flow needs no entry of the pool.
 const IDLE_WITHOUT_PENDING: u32 = 2;
 
-/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at; `None` if the lease has run out.
+/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at. If the lease has run out no sweep begins,
+/// which [`Control::lapsed`] says.
 #[inline(always)]
 fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
@@ -43,15 +45,12 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
         ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
     };
     let cut_off = control.at(field!(Control, cut_off)).read();
-    let number = match (kind, cut_off) {
-        (SweepRequest::BEGIN, 0) => {
-            if !lease::renew(control) {
-                return None;
-            }
-            maps::begin_sweep()?
-        }
-        _ => maps::sweeps(),
-    };
+    let sweep = control.at(field!(Control, sweep));
+    if kind == SweepRequest::BEGIN && cut_off == 0 && lease::renew(control) {
+        // Only the agent's one sweep at a time writes here.
+        sweep.write(sweep.read().wrapping_add(1));
+    }
+    let number = sweep.read();
     // SAFETY: this helper only reads a clock.
     let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
     // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
@@ -73,6 +72,7 @@ pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = go_on(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
+        SweepRequest::BEGIN => walk((&raw const DUE).cast(), interfaces::update_next),
         SweepRequest::V4 => visit(fold_v4, end_v4),
         SweepRequest::V6 => visit(fold_v6, end_v6),
         SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
@@ -102,6 +102,7 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     // SAFETY: map values, valid for the program's run.
     let (slot, request) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*request) };
     match kind {
+        SweepRequest::BEGIN => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
         SweepRequest::V6 => visit_one::<Ipv6>(slot),
         SweepRequest::QUERY_V4 => queries::look_up(&request.query_v4),
@@ -221,17 +222,14 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         return END;
     }
     table::remove(slot, occupant, bucket, flow);
-    sync::add(&raw mut counters.entries_deleted[A::FAMILY as usize], 1);
+    counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).add(1);
     GO_ON
 }
 
 /// The counters of a flow's interface.
 #[inline(always)]
-fn counters<A>(key: &FlowKey<A>) -> Option<&'static mut Counters> {
-    let counters = maps::counters(key.interface)?;
-    // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so whatever is added here is added
-    // in one instruction.
-    Some(unsafe { &mut *counters })
+fn counters<A>(key: &FlowKey<A>) -> Option<Shared<Counters>> {
+    maps::counters(key.interface)
 }
 
 /// What is to be done about a flow.
@@ -280,7 +278,7 @@ impl<A: Flows> Visited<A> {
 
 /// Adds to its series what a flow sent since the last sweep.
 #[inline(always)]
-fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: &mut Counters) {
+fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counters>) {
     let (Some(scratch), Some(cold)) = (maps::sweep_scratch(), flow.cold()) else { return };
     let has_segments = key.protocol == Segment::NUMBER;
     scratch.low = flow.fold(cold, Endpoint::Low, has_segments);

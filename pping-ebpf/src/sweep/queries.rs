@@ -3,6 +3,7 @@
 use core::ffi::c_void;
 
 use pping_common::{
+    abi::Counters,
     dns::{Query, QueryKey, is_unanswered},
     flow::{Ipv4, Ipv6},
 };
@@ -10,6 +11,7 @@ use pping_common::{
 use super::walk::GO_ON;
 use crate::{
     maps::{self, Flows},
+    shared::field,
     sync,
 };
 
@@ -54,7 +56,6 @@ fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
     let Some(counters) = maps::counters(interface) else { return };
     // SAFETY: an element of the map. It may be another query's by now, which then gives no sample.
     if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
-        // SAFETY: this CPU's counters. A packet on this CPU may interrupt, so it is added in one instruction.
-        sync::add(unsafe { &raw mut (*counters).dns_unanswered }, 1);
+        sync::add(counters.at(field!(Counters, dns_unanswered)).as_ptr(), 1);
     }
 }

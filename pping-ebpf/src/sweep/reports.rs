@@ -8,7 +8,7 @@ use pping_common::{
 use crate::{
     config, emit,
     maps::{Flows, Sweep},
-    sync,
+    shared::{Shared, field},
 };
 
 /// A flow that is removed.
@@ -27,28 +27,31 @@ pub(super) struct Ending<'a, A: Flows> {
 impl<A: Flows> Ending<'_, A> {
     /// Reports a flow that has been idle too long, and is removed.
     #[inline(always)]
-    pub(super) fn expire(&self, counters: &mut Counters) {
+    pub(super) fn expire(&self, counters: Shared<Counters>) {
         let mut ring = Ring { lost: 0 };
         if config::emit().has(Emit::FLOWS) {
             FlowEvent::timeouts(self.key, self.hot, self.sweep.now, &mut ring);
         }
         if config::emit().has(Emit::ENDS) {
             let is_sent = self.report(Reason::Timeout as u8);
-            sync::add(&raw mut counters.lost[Lost::End as usize], u64::from(!is_sent));
+            counters.at(field!(Counters, lost)).element(Lost::End as usize).add(u64::from(!is_sent));
         }
-        sync::add(&raw mut counters.closed[Reason::Timeout as usize], u64::from(self.hot.is_open()));
-        sync::add(&raw mut counters.lost[Lost::Flow as usize], ring.lost);
+        counters
+            .at(field!(Counters, closed))
+            .element(Reason::Timeout as usize)
+            .add(u64::from(self.hot.is_open()));
+        counters.at(field!(Counters, lost)).element(Lost::Flow as usize).add(ring.lost);
     }
 
     /// Reports a flow that is removed though it may not have ended. `false` if there is no room to report it, but time to wait for
     /// some: the flow stays.
     #[inline(always)]
-    pub(super) fn cut_off(&self, counters: &mut Counters) -> bool {
+    pub(super) fn cut_off(&self, counters: Shared<Counters>) -> bool {
         if config::emit().has(Emit::ENDS) && !self.report(EndEvent::STILL_OPEN) {
             if self.sweep.cut_off == Control::OVER {
                 return false;
             }
-            sync::add(&raw mut counters.lost[Lost::End as usize], 1);
+            counters.at(field!(Counters, lost)).element(Lost::End as usize).add(1);
         }
         true
     }

@@ -8,7 +8,7 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Direction, RttEvent},
+    abi::{Direction, PacketCounters, RttEvent},
     parse::{Decap, LinkType},
     rtt::Rules,
 };
@@ -96,7 +96,8 @@ impl Measurement {
         assert_eq!(capture.packets(), self.packets.len() as u64 + self.skipped.total());
         let room = if is_compressed(bytes) { UNPACKED } else { bytes.len() as u64 };
         assert!(capture.packets() <= room / RECORD);
-        let counted: u64 = engine.tracker.report.counters.packets.as_flattened().iter().sum();
+        let counted: u64 =
+            engine.tracker.report.counters.traffic.as_flattened().iter().map(PacketCounters::packets).sum();
         assert_eq!(counted, self.packets.len() as u64);
         result
     }

@@ -20,7 +20,7 @@ const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let snapshot = counters::read(&self.kernel, &self.interfaces.watched)?;
+        let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
         let total = snapshot.total();
         let series = self.kernel.series.fill();
         let options = &self.kernel.options;

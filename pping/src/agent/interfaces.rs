@@ -91,7 +91,7 @@ impl Interfaces {
             }
         }
         // Interfaces that only the run before this one watched.
-        kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex))?;
+        kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex));
         let Some(pins) = pins else { return Ok(()) };
         let links = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
         pins.remove_others(&links.chain(load::pinned_stages(&kernel.programs, pins)?).collect())
@@ -165,7 +165,7 @@ impl Interfaces {
         let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
             Ok(attachment) => attachment,
             Err(error) => {
-                kernel.interface_ids.leave(link.ifindex)?;
+                kernel.interface_ids.leave(link.ifindex);
                 return Err(error);
             }
         };
@@ -181,7 +181,7 @@ impl Interfaces {
     fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), kernel::Error> {
         let Some(Attached { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
         attachment.detach()?;
-        kernel.interface_ids.leave(ifindex)?;
+        kernel.interface_ids.leave(ifindex);
         for watched in self.watched.iter_mut().filter(|it| *it.name == *name) {
             watched.is_up = false;
         }

@@ -40,7 +40,7 @@ impl Agent {
         }
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = counters::read(&self.kernel, &self.interfaces.watched)?.total();
+        let counters = counters::read(&self.kernel, &self.interfaces.watched).total();
         let lines_lost = self.output.finish();
         let totals = self.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })
@@ -57,7 +57,7 @@ impl Agent {
             // Each sweep reports as many as the ring has room for.
             self.drain()?;
             sweep::sweep(&mut self.kernel)?;
-            let total = counters::read(&self.kernel, &self.interfaces.watched)?.total();
+            let total = counters::read(&self.kernel, &self.interfaces.watched).total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());
             if still == 0 || still >= left {

@@ -2,13 +2,8 @@
 
 use std::sync::Arc;
 
-use pping_common::abi::Counters;
-
 use super::{attach::AttachPoints, load::Kernel};
-use crate::{
-    kernel::Error,
-    snapshot::{InterfaceCounters, Snapshot},
-};
+use crate::snapshot::{InterfaceCounters, Snapshot};
 
 /// An interface that is being watched, or was until it went away.
 #[derive(Clone, Debug)]
@@ -24,25 +19,13 @@ pub struct Watched {
 }
 
 /// Reads the counters of the watched interfaces.
-///
-/// # Errors
-/// When the map cannot be read.
-pub fn read(kernel: &Kernel, watched: &[Watched]) -> Result<Snapshot, Error> {
+pub fn read(kernel: &Kernel, watched: &[Watched]) -> Snapshot {
     let read = |watched: &Watched| {
-        let mut counters = Counters::ZERO;
-        for cpu in kernel.counters.get(&u32::from(watched.id), 0)?.iter() {
-            counters.add(cpu);
-        }
+        let counters = kernel.counters.sum(watched.id);
         let AttachPoints { ingress, egress } = watched.attach_points;
         let mut attach_points = vec![ingress.name(), egress.name()];
         attach_points.dedup();
-        Ok(InterfaceCounters {
-            name: Arc::clone(&watched.name),
-            attach_points,
-            is_up: watched.is_up,
-            counters,
-        })
+        InterfaceCounters { name: Arc::clone(&watched.name), attach_points, is_up: watched.is_up, counters }
     };
-    let interfaces = watched.iter().map(read).collect::<Result<_, Error>>()?;
-    Ok(Snapshot { interfaces })
+    Snapshot { interfaces: watched.iter().map(read).collect() }
 }

@@ -5,7 +5,11 @@
 //! unused id is left.
 
 use std::{
-    sync::Arc,
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -13,8 +17,11 @@ use aya::maps::{Array, MapData, MapError};
 use pping_common::{
     abi::{Interface, InterfaceName, entry},
     limits::{IDLE_SECONDS, INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
-    parse::LinkType,
+    table::Table,
 };
+
+use super::memory::Elements;
+use crate::kernel::Error;
 
 /// The time that an interface has to be gone before another may have its id: until then there may be flows that were seen on
 /// it.
@@ -22,10 +29,14 @@ const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 
 /// The table of interfaces and their ids.
 pub struct InterfaceIds {
-    table: Array<MapData, Interface>,
+    table: Elements<Interface>,
+    /// The entries that are not empty.
+    taken: BTreeSet<u32>,
     notes: Array<MapData, InterfaceName>,
     /// By id.
     owners: Vec<Option<Owner>>,
+    /// The flow tables, by family.
+    flows: [Table; 2],
 }
 
 struct Owner {
@@ -44,20 +55,30 @@ pub struct Taken {
 }
 
 impl InterfaceIds {
-    /// Takes the maps, and reads from them which interface has which id.
+    /// Takes the maps, and reads from them which interface has which id. Packets of all interfaces look for their flows in these
+    /// tables.
     ///
     /// # Errors
     /// When they cannot be read.
     pub(super) fn new(
-        table: Array<MapData, Interface>,
+        table: MapData,
         notes: Array<MapData, InterfaceName>,
-    ) -> Result<Self, MapError> {
+        flows: [Table; 2],
+    ) -> Result<Self, Error> {
         let now = Instant::now();
         let owners = notes
             .iter()
             .map(|note| Ok(name(&note?).map(|name| Owner { name: name.into(), gone: Some(now) })))
             .collect::<Result<_, MapError>>()?;
-        Ok(Self { table, notes, owners })
+        let table = Elements::of(table, INTERFACE_TABLE as usize)?;
+        let mut ids = Self { table, taken: BTreeSet::new(), notes, owners, flows };
+        ids.taken = (0..INTERFACE_TABLE).filter(|&entry| ids.ifindex(entry) != 0).collect();
+        Ok(ids)
+    }
+
+    /// The entries of watched interfaces.
+    pub(super) fn entries(&self) -> impl ExactSizeIterator<Item = u32> {
+        self.taken.iter().copied()
     }
 
     /// The id of an interface by its name, if it has or had one.
@@ -90,67 +111,84 @@ impl InterfaceIds {
         (since.elapsed() >= REST).then_some(Taken { id, is_second_hand: true })
     }
 
-    /// Has the kernel programs watch an interface from its id; `false` when the table has no room for its ifindex.
+    /// Has the kernel programs watch an interface, with the buckets and seeds of the flow tables; `false` when the table has no room
+    /// for its ifindex.
     ///
     /// # Errors
-    /// When the maps cannot be written.
-    pub(super) fn enter(
-        &mut self,
-        ifindex: u32,
-        link_type: LinkType,
-        id: u16,
-        name: &str,
-    ) -> Result<bool, MapError> {
-        let mut free = None;
-        for probe in 0..INTERFACE_PROBES {
-            let entry = entry(ifindex, probe);
-            match self.table.get(&entry, 0)?.ifindex {
-                it if it == ifindex => {
-                    free = Some(entry);
-                    break;
-                }
-                0 if free.is_none() => free = Some(entry),
-                _ => {}
-            }
-        }
-        let Some(entry) = free else { return Ok(false) };
+    /// When the names cannot be written.
+    pub(super) fn enter(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
+        let candidates = (0..INTERFACE_PROBES).map(|probe| entry(interface.ifindex, probe));
+        let own = candidates.clone().find(|&entry| self.ifindex(entry) == interface.ifindex);
+        let mut candidates = candidates.filter(|&entry| self.ifindex(entry) == 0);
+        let Some(entry) = own.or_else(|| candidates.next()) else { return Ok(false) };
         // The name is written first, so that an id with counts always has a name.
-        self.notes.set(u32::from(id), note(name), 0)?;
-        self.table.set(entry, Interface { ifindex, id, link_type: link_type as u16 }, 0)?;
-        self.owners[usize::from(id)] = Some(Owner { name: name.into(), gone: None });
+        self.notes.set(u32::from(interface.id), note(name), 0)?;
+        self.write(entry, interface);
+        self.taken.insert(entry);
+        self.owners[usize::from(interface.id)] = Some(Owner { name: name.into(), gone: None });
         Ok(true)
     }
 
+    /// Writes an entry, its ifindex last: the programs read no entry without.
+    fn write(&mut self, entry: u32, interface: Interface) {
+        let Some(there) = self.table.get(entry as usize) else { return };
+        let [v4, v6] = self.flows;
+        let Interface { ifindex, id, link_type, lease_end, sweep, .. } = interface;
+        // SAFETY: inside the mapping. Programs that read it meanwhile, if it is this interface's already, read one number at a time.
+        // What the sweep writes, it writes when the agent runs it.
+        unsafe {
+            (&raw mut (*there).id).write_volatile(id);
+            (&raw mut (*there).link_type).write_volatile(link_type);
+            (&raw mut (*there).lease_end).write_volatile(lease_end);
+            (&raw mut (*there).sweep).write_volatile(sweep);
+            (&raw mut (*there).buckets).write_volatile([v4.buckets, v6.buckets]);
+            (&raw mut (*there).seeds).write_volatile([v4.seed, v6.seed]);
+        }
+        self.set_ifindex(entry, ifindex);
+    }
+
     /// Takes an interface that is gone out of the table. Its id stays its own.
-    ///
-    /// # Errors
-    /// When the map cannot be written.
-    pub fn leave(&mut self, ifindex: u32) -> Result<(), MapError> {
-        for probe in 0..INTERFACE_PROBES {
-            let entry = entry(ifindex, probe);
-            let interface = self.table.get(&entry, 0)?;
-            if interface.ifindex == ifindex {
-                self.table.set(entry, Interface::default(), 0)?;
-                if let Some(Some(owner)) = self.owners.get_mut(usize::from(interface.id)) {
-                    owner.gone = Some(Instant::now());
-                }
+    pub fn leave(&mut self, ifindex: u32) {
+        for entry in (0..INTERFACE_PROBES).map(|probe| entry(ifindex, probe)) {
+            if self.ifindex(entry) != ifindex {
+                continue;
+            }
+            let Some(there) = self.table.get(entry as usize) else { continue };
+            // SAFETY: inside the mapping, and the programs do not write there.
+            let id = unsafe { (&raw const (*there).id).read_volatile() };
+            self.set_ifindex(entry, 0);
+            self.taken.remove(&entry);
+            if let Some(Some(owner)) = self.owners.get_mut(usize::from(id)) {
+                owner.gone = Some(Instant::now());
             }
         }
-        Ok(())
     }
 
     /// Takes out of the table whatever `is_watched` does not know: it is from a run before this one.
-    ///
-    /// # Errors
-    /// When the map cannot be read or written.
-    pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) -> Result<(), MapError> {
-        for entry in 0..INTERFACE_TABLE {
-            let ifindex = self.table.get(&entry, 0)?.ifindex;
-            if ifindex != 0 && !is_watched(ifindex) {
-                self.leave(ifindex)?;
+    pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) {
+        for entry in self.taken.clone() {
+            let ifindex = self.ifindex(entry);
+            if !is_watched(ifindex) {
+                self.leave(ifindex);
             }
         }
-        Ok(())
+    }
+
+    /// The ifindex in an entry, 0 if it is empty.
+    fn ifindex(&self, entry: u32) -> u32 {
+        self.ifindex_of(entry).map_or(0, |ifindex| ifindex.load(Ordering::Acquire))
+    }
+
+    fn set_ifindex(&mut self, entry: u32, ifindex: u32) {
+        if let Some(there) = self.ifindex_of(entry) {
+            there.store(ifindex, Ordering::Release);
+        }
+    }
+
+    fn ifindex_of(&self, entry: u32) -> Option<&AtomicU32> {
+        let there = self.table.get(entry as usize)?;
+        // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only accessed as an atomic.
+        Some(unsafe { AtomicU32::from_ptr(&raw mut (*there).ifindex) })
     }
 }
 

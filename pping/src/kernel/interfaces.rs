@@ -7,9 +7,8 @@ use std::{
     time::Duration,
 };
 
-use aya::maps::PerCpuValues;
 use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _};
-use pping_common::{abi::Counters, parse::LinkType};
+use pping_common::{abi::Interface, parse::LinkType};
 use rtnetlink::{
     Handle, MulticastGroup, new_multicast_connection,
     packet_core::NetlinkPayload,
@@ -162,16 +161,18 @@ impl Link {
         let Taken { id, is_second_hand } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
         if is_second_hand {
             kernel.series.remove_interface(id)?;
-            let cpus = kernel.counters.get(&u32::from(id), 0)?.len();
-            let nothing = PerCpuValues::try_from(vec![Counters::ZERO; cpus])?;
-            kernel.counters.set(u32::from(id), nothing, 0)?;
+            kernel.counters.clear(id);
         }
         kernel.series.add_interface(id)?;
-        if kernel.interface_ids.enter(self.ifindex, link_type, id, &self.name)? {
-            Ok(id)
-        } else {
-            Err(full())
-        }
+        let interface = Interface {
+            ifindex: self.ifindex,
+            id,
+            link_type: link_type as u16,
+            lease_end: kernel.series.lease_end(),
+            sweep: kernel.series.sweep(),
+            ..Interface::EMPTY
+        };
+        if kernel.interface_ids.enter(interface, &self.name)? { Ok(id) } else { Err(full()) }
     }
 
     /// The link type: the header at the start of its frames.

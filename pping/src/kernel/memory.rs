@@ -99,8 +99,8 @@ impl<T> Elements<T> {
     }
 
     fn map(descriptor: RawFd, elements: Range<usize>, keeping: Option<MapData>) -> io::Result<Self> {
-        // The kernel rounds each element up to 8 bytes.
-        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 8) };
+        // The kernel rounds each element up to 8 bytes, and maps whole pages, which are aligned to more than that.
+        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() <= 64) };
         // SAFETY: it takes no pointers.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let start = elements.start * size_of::<T>();
@@ -116,7 +116,7 @@ impl<T> Elements<T> {
             return Err(io::Error::last_os_error());
         }
         let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
-        // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of 8 bytes.
+        // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of their alignment.
         let first = unsafe { mapping.byte_add(skipped) }.cast();
         Ok(Self { first, len, mapping, bytes, _map: keeping })
     }

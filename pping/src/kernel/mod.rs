@@ -3,6 +3,7 @@
 pub mod attach;
 pub(crate) mod bpf;
 pub mod clock;
+pub mod counter_map;
 pub mod counters;
 mod detach;
 pub mod drain;

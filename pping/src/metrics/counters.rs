@@ -159,13 +159,15 @@ fn families(latest: &Latest) -> Vec<MetricFamily> {
     ];
     let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
     vec![
-        each("pping_packets", "Packets seen", counter, &|counters| by_protocol(&counters.packets)),
+        each("pping_packets", "Packets seen", counter, &|counters| {
+            by_protocol(|direction, protocol| counters.of(direction, protocol).packets())
+        }),
         each("pping_bytes", "Bytes of the packets seen, link-layer headers included", counter, &|counters| {
-            by_protocol(&counters.bytes)
+            by_protocol(|direction, protocol| counters.of(direction, protocol).bytes)
         }),
         each("pping_ecn_packets", "IP packets seen, by ECN codepoint", counter, &|counters| {
             by_direction(|direction| {
-                let values = CODEPOINTS.into_iter().zip(counters.ecn[direction as usize]);
+                let values = CODEPOINTS.into_iter().zip(counters.ecn(direction));
                 values.map(move |(name, value)| {
                     (vec![("direction", direction_name(direction)), ("codepoint", name)], value)
                 })
@@ -330,12 +332,13 @@ fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction
     Direction::ALL.into_iter().flat_map(series).collect()
 }
 
-fn by_protocol(counters: &[[u64; Protocol::COUNT]; 2]) -> Series {
+fn by_protocol(count: impl Fn(Direction, Protocol) -> u64) -> Series {
+    let count = &count;
     by_direction(|direction| {
         Protocol::ALL.into_iter().map(move |protocol| {
             let labels =
                 vec![("direction", direction_name(direction)), ("protocol", protocol_name(protocol))];
-            (labels, counters[direction as usize][protocol as usize])
+            (labels, count(direction, protocol))
         })
     })
 }

@@ -58,10 +58,10 @@ impl Report {
 
     /// Counts a segment that was sent again, or that others overtook.
     pub(super) fn noted(&mut self, noted: &Noted, seen: Seen) {
-        let (retransmissions, reordered) =
-            self.counters.segments(seen.direction.unwrap_or(Direction::Ingress));
-        *retransmissions += u64::from(noted.behind == Some(Behind::Retransmitted));
-        *reordered += u64::from(noted.behind == Some(Behind::Reordered));
+        let direction = seen.direction.unwrap_or(Direction::Ingress) as usize;
+        let counters = &mut self.counters;
+        counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));
+        counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
     }
 
     /// Reports the directions that a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.

@@ -10,10 +10,7 @@ use pping::kernel::{
     load::{self, Hook, LoadOptions},
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
-use pping_common::{
-    abi::{Counters, Lost},
-    limits::UNANSWERED_IDLE_SECONDS,
-};
+use pping_common::{abi::Lost, limits::UNANSWERED_IDLE_SECONDS};
 use pping_lab::{Process, Topology};
 
 use super::{
@@ -87,10 +84,7 @@ fn unread_events_are_counted() {
     let options = TestRunOptions { data_in: Some(&packet), repeat: SAMPLES, ..TestRunOptions::new() };
     program.test_run(options).unwrap();
 
-    let mut counted = Counters::ZERO;
-    for cpu in kernel.counters.get(&u32::from(interface_id), 0).unwrap().iter() {
-        counted.add(cpu);
-    }
+    let counted = kernel.counters.sum(interface_id);
     let lost = counted.lost[Lost::Rtt as usize];
     let mut read = 0;
     while !drain(&mut kernel.events, |event| read += u64::from(matches!(event, Event::Rtt(_)))) {}

@@ -2,14 +2,13 @@
 
 use aya::{
     Ebpf,
-    maps::{HashMap, MapData, PerCpuArray, RingBuf},
+    maps::{HashMap, MapData, RingBuf},
 };
-use pping_common::abi::Counters;
 
 use super::LoadOptions;
 use crate::kernel::{
-    features::Features, interface_ids::InterfaceIds, labels::Prefixes, ledger::LedgerMap,
-    series::SeriesTable, sweep::Sweeper,
+    counter_map::CounterMap, features::Features, interface_ids::InterfaceIds, labels::Prefixes,
+    ledger::LedgerMap, series::SeriesTable, sweep::Sweeper,
 };
 
 /// The kernel programs and their maps, loaded but not attached.
@@ -19,7 +18,7 @@ pub struct Kernel {
     /// The ring of their events.
     pub events: RingBuf<MapData>,
     /// Their counters, by interface id.
-    pub counters: PerCpuArray<MapData, Counters>,
+    pub counters: CounterMap,
     /// The interfaces they watch.
     pub interface_ids: InterfaceIds,
     /// The addresses of this host.

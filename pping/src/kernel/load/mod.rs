@@ -12,7 +12,7 @@ use std::{
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
-    maps::{Array, HashMap, LpmTrie, MapError, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, LpmTrie, MapError, RingBuf},
     programs::{Program, ProgramError},
 };
 use pping_common::{
@@ -29,10 +29,11 @@ pub use self::{
 };
 use super::{
     clock,
+    counter_map::{self, CounterMap},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     ledger::LedgerMap,
-    lookup::{refused, sweep_program, take_map},
+    lookup::{array, refused, sweep_program, take_map},
     objects,
     pins::{self, Pins},
     series::SeriesTable,
@@ -172,6 +173,7 @@ fn open_with(
         .override_global("EXCLUDES", &excludes, true)
         .override_global("LEASE", &lease, true)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
+        .map_max_entries("COUNTERS", counter_map::len()?)
         .map_max_entries("SERIES", max_series)
         .map_max_entries("BINS", options.bin_blocks())
         .map_max_entries("SERIES_INDEX", max_series)
@@ -201,17 +203,18 @@ fn open_with(
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
-    set_up_tables(&mut programs, options)?;
+    let tables = set_up_tables(&mut programs, options)?;
     let mut series = SeriesTable::new(&mut programs, max_series, options.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
     }
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
-        counters: PerCpuArray::try_from(take_map(&mut programs, "COUNTERS")?)?,
+        counters: CounterMap::new(array(&mut programs, "COUNTERS")?)?,
         interface_ids: InterfaceIds::new(
-            Array::try_from(take_map(&mut programs, "INTERFACES")?)?,
+            array(&mut programs, "INTERFACES")?,
             Array::try_from(take_map(&mut programs, "INTERFACE_NAMES")?)?,
+            tables,
         )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series,
@@ -228,8 +231,8 @@ fn open_with(
     })
 }
 
-/// Writes down the sizes of the flow tables, unless these are pinned and in use.
-fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<(), Error> {
+/// Writes down the sizes of the flow tables, unless these are pinned and in use, and returns the tables.
+fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<[Table; 2], Error> {
     let name = "TABLES";
     let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;
     let mut tables: Array<_, Table> = Array::try_from(map)?;
@@ -242,7 +245,7 @@ fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<(), Error
         let table = Table { seed, ..Table::of(options.max_flows, options.pending_entries()) };
         tables.set(family, table, 0)?;
     }
-    Ok(())
+    Ok([tables.get(&0, 0)?, tables.get(&1, 0)?])
 }
 
 /// Loads until nothing comes in between. Signals are held, but a process that is stopped, frozen or traced is interrupted all the

@@ -41,6 +41,17 @@ impl SeriesTable {
         self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0
     }
 
+    /// The number of the present sweep.
+    pub(in super::super) fn sweep(&self) -> u32 {
+        self.number(offset_of!(Control, sweep)).load(Ordering::SeqCst)
+    }
+
+    /// When the lease of the programs ends, in ticks.
+    pub(in super::super) fn lease_end(&self) -> u64 {
+        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
+        unsafe { (&raw const (*self.control.first()).lease_end).read_volatile() }
+    }
+
     /// Has the next sweep begin the lease of the programs, where they have one.
     pub(in super::super) fn begin_lease(&self) {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.

@@ -28,8 +28,8 @@ pub fn sweep_all(kernel: &mut Kernel) -> Result<(), Error> {
 }
 
 fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
-    let Kernel { programs, sweeper, series, .. } = kernel;
-    sweeper.sweep(programs, series, of)?;
+    let Kernel { programs, sweeper, series, interface_ids, .. } = kernel;
+    sweeper.sweep(programs, series, interface_ids, of)?;
     if !series.has_lapsed() {
         return Ok(());
     }
@@ -39,8 +39,8 @@ fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
     );
     // What waits for its echo may have been echoed unseen.
     series.cut_off(Control::RESTART);
-    sweeper.sweep(programs, series, of)?;
+    sweeper.sweep(programs, series, interface_ids, of)?;
     series.cut_off(0);
     series.begin_lease();
-    sweeper.sweep(programs, series, of)
+    sweeper.sweep(programs, series, interface_ids, of)
 }

@@ -19,6 +19,7 @@ use pping_common::{
 use super::lap::Lap;
 use crate::kernel::{
     Error, clock,
+    interface_ids::InterfaceIds,
     lookup::{self, array},
     memory::{Array, Elements},
     series::SeriesTable,
@@ -95,9 +96,15 @@ impl Sweeper {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
     }
 
-    pub(super) fn sweep(&mut self, programs: &Ebpf, series: &SeriesTable, of: Of) -> Result<(), Error> {
+    pub(super) fn sweep(
+        &mut self,
+        programs: &Ebpf,
+        series: &SeriesTable,
+        interfaces: &InterfaceIds,
+        of: Of,
+    ) -> Result<(), Error> {
         let of = if series.is_cutting_off() { Of::All } else { of };
-        self.run(programs, NOTHING)?;
+        self.begin(programs, interfaces)?;
         if of != Of::All && series.has_lapsed() {
             // It was too late to begin one.
             return Ok(());
@@ -127,6 +134,17 @@ impl Sweeper {
             query_v6: key,
             ..NOTHING
         })
+    }
+
+    /// Has the program begin a sweep, and write down in the entries of interfaces that it has.
+    fn begin(&self, programs: &Ebpf, interfaces: &InterfaceIds) -> Result<(), Error> {
+        let entries = interfaces.entries();
+        let request = SweepRequest { kind: SweepRequest::BEGIN, due: entries.len() as u32, ..NOTHING };
+        for (due, entry) in self.due.iter().zip(entries) {
+            // SAFETY: inside the mapping, which the program reads only while it is run here.
+            unsafe { due.write_volatile(u64::from(entry)) };
+        }
+        self.run(programs, request)
     }
 
     /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.

@@ -13,7 +13,7 @@ use pping::kernel::{
     load,
 };
 use pping_common::{
-    abi::Direction,
+    abi::{Counters, Direction},
     parse::{LinkType, Protocol, Untracked},
 };
 use pping_lab::{
@@ -108,8 +108,9 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     assert_eq!(reported.len(), expected.len());
     assert!(samples(&reported).len() > PACKETS / 10);
     // The kernels of the hosts send packets of their own, but not TCP.
-    let (counted, tcp) = (counters(&kernel, interface_id), Protocol::Tcp as usize);
-    assert_eq!(counted.packets[direction as usize][tcp], twin.counters.packets[direction as usize][tcp]);
+    let counted = counters(&kernel, interface_id);
+    let tcp = |counters: &Counters| counters.of(direction, Protocol::Tcp).packets();
+    assert_eq!(tcp(&counted), tcp(&twin.counters));
     assert_eq!(counted.untracked[Untracked::Truncated as usize], 0);
     assert_eq!(counted.samples, twin.counters.samples);
 }

@@ -2,7 +2,7 @@
 
 use pping::kernel::{interfaces::Link, load};
 use pping_common::{
-    abi::Counters,
+    abi::{Counters, Direction},
     limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
@@ -50,7 +50,8 @@ fn an_interface_whose_entry_is_taken_gets_the_next() {
         run(&mut kernel, program, &echo(v4(1), v4(2), 1, 1, false));
     }
     for other in 0..MAX_INTERFACES as u16 {
-        let packets: u64 = counters(&kernel, other).packets.iter().flatten().sum();
+        let counters = counters(&kernel, other);
+        let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
     // An interface can have one of INTERFACE_PROBES entries, and all of them are taken now.
@@ -82,7 +83,8 @@ fn the_same_addresses_on_another_interface_are_another_flow() {
             }
         }
         let packets = ids.map(|interface_id| {
-            counters(&kernel, interface_id).packets.map(|direction| direction.iter().sum::<u64>())
+            let counters = counters(&kernel, interface_id);
+            Direction::ALL.map(|direction| counters.packets(direction))
         });
         assert_eq!(packets, [[4, 4], [4, 0]]);
     })

@@ -6,10 +6,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use aya::{
-    maps::PerCpuValues,
-    programs::{TestRun as _, TestRunOptions},
-};
+use aya::programs::{TestRun as _, TestRunOptions};
 use pping::kernel::{
     clock::WallClock,
     drain::{Event, drain},
@@ -198,11 +195,7 @@ pub(super) fn events(kernel: &mut Kernel) -> Vec<Event> {
 
 /// The counters of an interface, summed over all CPUs.
 pub(super) fn counters(kernel: &Kernel, interface_id: u16) -> Counters {
-    let mut sum = Counters::ZERO;
-    for cpu in kernel.counters.get(&u32::from(interface_id), 0).unwrap().iter() {
-        sum.add(cpu);
-    }
-    sum
+    kernel.counters.sum(interface_id)
 }
 
 /// The loopback device with the given link type.
@@ -250,7 +243,6 @@ impl Rig {
         for address in local_addresses.keys().collect::<Result<Vec<_>, _>>().unwrap() {
             local_addresses.remove(&address).unwrap();
         }
-        let id = u32::from(self.twin.interface_id);
         sweep::sweep(&mut self.kernel).unwrap();
         let Kernel { series, counters, .. } = &mut self.kernel;
         series.cut_off(0);
@@ -260,8 +252,7 @@ impl Rig {
             series.take(|_, _| {}).unwrap();
             series.commit().unwrap();
         }
-        let cpus = counters.get(&id, 0).unwrap().len();
-        counters.set(id, PerCpuValues::try_from(vec![Counters::ZERO; cpus]).unwrap(), 0).unwrap();
+        counters.clear(self.twin.interface_id);
         events(&mut self.kernel);
         self.twin = Twin::new(self.settings, self.twin.link, self.twin.interface_id);
     }

@@ -74,9 +74,10 @@ impl Drop for Agent {
 /// Adds to every counter.
 fn count(metrics: &Metrics, counters: &mut Counters) {
     for direction in Direction::ALL.map(|direction| direction as usize) {
-        counters.packets[direction].iter_mut().for_each(|packets| *packets += 1000);
-        counters.bytes[direction].iter_mut().for_each(|bytes| *bytes += 900_000);
-        counters.ecn[direction].iter_mut().for_each(|packets| *packets += 10);
+        for packets in &mut counters.traffic[direction] {
+            packets.by_ecn.iter_mut().for_each(|packets| *packets += 250);
+            packets.bytes += 900_000;
+        }
         counters.retransmissions[direction] += 7;
         counters.reordered[direction] += 2;
         counters.dns_queries[direction] += 50;
@@ -95,7 +96,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
     metrics.counted(Snapshot { interfaces: vec![interface] }, fill);
-    let runs = counters.packets[0][0];
+    let runs = counters.traffic[0][0].packets();
     let time = Duration::from_nanos(45 * runs);
     metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
 }

@@ -1,0 +1,89 @@
+//! The map of the counters.
+
+use std::{fs, io};
+
+use aya::maps::MapData;
+use pping_common::{abi::Counters, limits::MAX_INTERFACES};
+
+use super::memory::Elements;
+use crate::kernel::Error;
+
+/// The counters of all CPUs and interfaces, as memory.
+pub struct CounterMap {
+    /// By CPU, and of each by interface id.
+    elements: Elements<Counters>,
+}
+
+impl CounterMap {
+    /// Maps them.
+    ///
+    /// # Errors
+    /// When the kernel does not map them.
+    pub(super) fn new(map: MapData) -> Result<Self, Error> {
+        Ok(Self { elements: Elements::of(map, len()? as usize)? })
+    }
+
+    /// The counters of an interface, one after the other for each CPU.
+    pub fn of_cpus(&self, id: u16) -> impl Iterator<Item = Counters> {
+        self.of(id).map(|counters| {
+            let mut copy = Counters::ZERO;
+            for (at, word) in words(&raw mut copy).enumerate() {
+                // SAFETY: inside the mapping, and inside the copy. Programs add to counters meanwhile, one at a time.
+                unsafe { word.write(counters.cast::<u64>().add(at).read_volatile()) };
+            }
+            copy
+        })
+    }
+
+    /// The counters of an interface, all CPUs added up.
+    pub fn sum(&self, id: u16) -> Counters {
+        let mut sum = Counters::ZERO;
+        self.of_cpus(id).for_each(|counters| sum.add(&counters));
+        sum
+    }
+
+    /// Has the counters of an interface, which no packet passes, begin again with zero.
+    pub fn clear(&mut self, id: u16) {
+        for word in self.of(id).flat_map(words) {
+            // SAFETY: inside the mapping.
+            unsafe { word.write_volatile(0) };
+        }
+    }
+
+    fn of(&self, id: u16) -> impl Iterator<Item = *mut Counters> {
+        self.elements.iter().skip(id.into()).step_by(MAX_INTERFACES as usize)
+    }
+}
+
+/// The numbers that counters consist of.
+fn words(counters: *mut Counters) -> impl Iterator<Item = *mut u64> {
+    (0..size_of::<Counters>() / size_of::<u64>()).map(move |at| counters.cast::<u64>().wrapping_add(at))
+}
+
+/// The number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.
+///
+/// # Errors
+/// When the kernel does not say which.
+pub(super) fn len() -> io::Result<u32> {
+    const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+    let highest = highest(&fs::read_to_string(POSSIBLE)?);
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{POSSIBLE} has no number of a CPU"));
+    Ok((highest.ok_or_else(unknown)? + 1) * MAX_INTERFACES)
+}
+
+/// The highest number in a list of CPUs, such as `0-3,8-11`.
+fn highest(list: &str) -> Option<u32> {
+    list.trim_end().rsplit([',', '-']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_cpu_is_found() {
+        for (list, cpu) in [("0\n", Some(0)), ("0-3\n", Some(3)), ("0-3,8-11\n", Some(11)), ("\n", None)] {
+            assert_eq!(highest(list), cpu, "{list}");
+        }
+    }
+}
