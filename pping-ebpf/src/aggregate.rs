@@ -1,9 +1,7 @@
 //! Adding samples and traffic to their series.
 
 use pping_common::{
-    abi::{
-        Control, Counters, Purpose, RttEvent, Series, SeriesKey, SeriesRef, SeriesSelector, Sums, Traffic,
-    },
+    abi::{Control, Counters, Purpose, RttEvent, Series, SeriesRef, SeriesSelector, Sums, Traffic},
     group::GroupKey,
     hist,
 };
@@ -139,7 +137,7 @@ fn find(
     counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<Shared<Series>> {
-    target.index = find_series(control, selector, counters, &mut target.key)?;
+    target.index = find_series(control, selector, counters, target)?;
     launder(target);
     maps::series(target.index)
 }
@@ -150,26 +148,26 @@ fn find_series(
     control: Shared<Control>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    key: &mut SeriesKey,
+    target: &mut Target,
 ) -> Option<u32> {
     let generation = control.at(field!(Control, generation)).read();
     let seed = control.at(field!(Control, seed)).read();
     let grouping = config::grouping();
-    selector.write_key(key, grouping, |address| maps::label(generation, address));
-    launder(key);
-    if let Some(index) = maps::series_index(key, seed) {
+    selector.write_key(&mut target.key, grouping, |address| maps::label(generation, address));
+    launder(target);
+    if let Some(index) = maps::series_index(&target.key, seed) {
         return Some(index);
     }
     if grouping.is_on() {
-        if is_admitted(&key.group)
-            && let Some(index) = make(control, key, seed)
+        if is_admitted(&target.key.group)
+            && let Some(index) = make(control, target, seed)
         {
             return Some(index);
         }
         sync::add(counters.at(field!(Counters, groups_refused)).as_ptr(), 1);
-        key.group = GroupKey::OTHER;
-        launder(key);
-        if let Some(index) = maps::series_index(key, seed) {
+        target.key.group = GroupKey::OTHER;
+        launder(target);
+        if let Some(index) = maps::series_index(&target.key, seed) {
             return Some(index);
         }
     }
@@ -185,23 +183,24 @@ fn is_admitted(group: &GroupKey) -> bool {
     maps::has_group(group) || maps::insert_group(group)
 }
 
-/// Gives a series an index.
+/// Gives a series an index. It goes to the maps from `target`: what is on the stack would have the verifier tell states apart by
+/// what was there before.
 #[inline(always)]
-fn make(control: Shared<Control>, key: &SeriesKey, seed: u64) -> Option<u32> {
-    let index = match maps::take_free_series() {
+fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32> {
+    target.index = match maps::take_free_series() {
         Some(index) => index,
         None => unused(control)?,
     };
-    let series = maps::series(index)?;
+    let series = maps::series(target.index)?;
     // No other program finds it yet.
-    series.at(field!(Series, key)).store(key);
-    if maps::insert_series(key, seed, index) {
+    series.at(field!(Series, key)).store(&target.key);
+    if maps::insert_series(&target.key, seed, &target.index) {
         sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
-        return Some(index);
+        return Some(target.index);
     }
     // Another CPU inserted it first.
-    maps::give_free_series(index);
-    maps::series_index(key, seed)
+    maps::give_free_series(&target.index);
+    maps::series_index(&target.key, seed)
 }
 
 /// The next index that was never used.

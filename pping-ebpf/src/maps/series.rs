@@ -101,8 +101,8 @@ pub(crate) fn series_index(key: &SeriesKey, seed: u64) -> Option<u32> {
 
 /// Gives a series its index; `false` when it has one already.
 #[inline(always)]
-pub(crate) fn insert_series(key: &SeriesKey, seed: u64, index: u32) -> bool {
-    SERIES_INDEX.insert(key.hash(seed), &index, u64::from(BPF_NOEXIST)).is_ok()
+pub(crate) fn insert_series(key: &SeriesKey, seed: u64, index: &u32) -> bool {
+    SERIES_INDEX.insert(key.hash(seed), index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
 /// Whether a group has series of its own.
@@ -127,9 +127,9 @@ pub(crate) fn take_free_series() -> Option<u32> {
 
 /// Frees an index.
 #[inline(always)]
-pub(crate) fn give_free_series(index: u32) {
+pub(crate) fn give_free_series(index: &u32) {
     // There is room for all of them, so this fails when another CPU keeps the queue, and the index is lost.
-    let _ = FREE_SERIES.push(&index, 0);
+    let _ = FREE_SERIES.push(index, 0);
 }
 
 /// The number of an address' label, by the longest prefix; 0 if it has none.
