@@ -131,7 +131,7 @@ impl Groups {
             let Some((id, Series { entry: Some(entry), .. })) = series.get_index(index) else { return false };
             let mut entry = *entry;
             let totals = series[index].totals();
-            let is_written = ledger.put(&mut entry, totals, labelled.is_labelled(&id.group), epoch);
+            let is_written = ledger.put(&mut entry, &totals, labelled.is_labelled(&id.group), epoch);
             series[index].entry = Some(entry);
             !is_written
         });

@@ -99,13 +99,13 @@ impl Ledger {
     pub(super) fn put(
         &mut self,
         entry: &mut EntryRef,
-        totals: LedgerTotals,
+        totals: &LedgerTotals,
         is_labelled: bool,
         epoch: u32,
     ) -> bool {
         let Some(mut changed) = self.storage.read(&entry.key) else { return false };
         let current = !entry.current;
-        changed.totals[usize::from(current)] = LedgerTotals { epoch, ..totals };
+        changed.totals[usize::from(current)] = LedgerTotals { epoch, ..*totals };
         changed.is_labelled = u64::from(is_labelled);
         let is_written = self.storage.write(&entry.key, &changed);
         if is_written {
