@@ -4,7 +4,7 @@ use pping_common::{
     abi::{Counters, Direction, FlowState, SeriesRef, Traffic},
     flow::{
         self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
-        Latest, LockedFlow, PendingNumber, Sent, SpinTimes, Totals, is_expired,
+        Latest, LockedFlow, PendingNumber, Sent, Totals, is_expired,
     },
     rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
     table::Table,
@@ -13,9 +13,10 @@ use pping_common::{
 use crate::{
     config,
     launder::{launder, launder_ptr},
-    maps::{self, Flows, SweepScratch},
+    maps::{self, Copies, Flows, SweepScratch},
+    numbers,
     shared::{Shared, field},
-    sync, table,
+    sync,
 };
 
 /// A flow, which other CPUs use at the same time.
@@ -300,14 +301,6 @@ impl Waiting for SharedPending {
     }
 }
 
-/// Copies of what other CPUs look at while a flow is locked, as of [`LockedFlow`].
-pub(crate) struct Copies {
-    hot: Hot,
-    /// What `hot` had to begin with.
-    before: [HotDirection; 2],
-    spin: [SpinTimes; 2],
-}
-
 /// A flow of which this CPU has the lock, until it is dropped.
 pub(crate) struct FlowGuard<A: Flows> {
     flow: FlowRef<A>,
@@ -398,7 +391,7 @@ impl<A: Flows> FlowGuard<A> {
             return true;
         }
         let Some(table) = maps::table(A::FAMILY) else { return false };
-        let Some(number) = table::take(A::free_pending(), table.at(field!(Table, pending))) else {
+        let Some(number) = numbers::take(A::free_pending(), table.at(field!(Table, pending))) else {
             return false;
         };
         let Some(entry) = A::pending(number) else { return false };
@@ -426,7 +419,7 @@ impl<A: Flows> FlowGuard<A> {
         let number = pending.read();
         if number.is_some() {
             pending.write(PendingNumber::NONE);
-            table::give(A::free_pending(), number.get());
+            numbers::give(A::free_pending(), number.get());
         }
     }
 }

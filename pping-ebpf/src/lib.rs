@@ -28,6 +28,7 @@ mod hook;
 mod launder;
 mod lease;
 mod maps;
+mod numbers;
 mod observe;
 mod shared;
 mod sweep;

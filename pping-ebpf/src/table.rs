@@ -1,15 +1,15 @@
 //! Lookup, insert and removal in the tables of [`pping_common::table`]. See docs/architecture.md, the flow table.
 
-use aya_ebpf::maps::Stack;
 use pping_common::{
     flow::FlowKey,
-    table::{self, Bucket, Candidates, Numbers, Slot, Table, WAYS},
+    table::{self, Bucket, Candidates, Slot, Table, WAYS},
 };
 
 use crate::{
     flow::FlowRef,
     launder::{launder, launder_index},
     maps::{self, Flows, Occupant},
+    numbers,
     shared::{Shared, field},
     sync,
 };
@@ -147,7 +147,9 @@ fn fill<A: Flows>(
 ) -> Inserted<A> {
     let Some(way) = table::way(tags(bucket), 0) else { return Inserted::Full };
     *slot = Slot::new(number, way);
-    let Some(free) = take(A::free(), table.at(field!(Table, entries))) else { return Inserted::Contended };
+    let Some(free) = numbers::take(A::free(), table.at(field!(Table, entries))) else {
+        return Inserted::Contended;
+    };
     occupant.entry = free;
     launder(occupant);
     launder(slot);
@@ -162,7 +164,7 @@ fn fill<A: Flows>(
     };
     // Another CPU may still use the flow that had this entry.
     if !flow.renew(key) {
-        give(A::free(), occupant.entry);
+        numbers::give(A::free(), occupant.entry);
         return Inserted::Contended;
     }
     // The lock of the bucket is held.
@@ -170,32 +172,6 @@ fn fill<A: Flows>(
     entry_at.write(occupant.entry);
     sync::publish(tag_at, occupant.tag);
     Inserted::New(flow)
-}
-
-/// A free number: the last one given back, or else one that was never used. `None` if there is none, or another CPU holds the
-/// stack.
-#[inline(always)]
-pub(crate) fn take(free: &Stack<u32>, numbers: Shared<Numbers>) -> Option<u32> {
-    if let Ok(Some(number)) = free.pop() {
-        return Some(number);
-    }
-    let (busy, used) = (numbers.at(field!(Numbers, busy)), numbers.at(field!(Numbers, used)));
-    let max = numbers.at(field!(Numbers, max)).read();
-    if used.read() >= max || !sync::lock_rare(busy) {
-        return None;
-    }
-    let number = used.read();
-    let is_there = number < max;
-    used.write(number + u32::from(is_there));
-    sync::unlock(busy);
-    is_there.then_some(number)
-}
-
-/// Gives a number back.
-#[inline(always)]
-pub(crate) fn give(free: &Stack<u32>, number: u32) {
-    // The stack has room for all, so this fails only if other CPUs hold it too long. Then the number is lost.
-    let _ = free.push(&number, 0);
 }
 
 /// Marks the flow in a slot as seen before this sweep.
@@ -262,7 +238,7 @@ pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bu
         guard.release_pending();
     }
     if let Some(table) = maps::table(A::FAMILY) {
-        give(A::free(), occupant.entry);
+        numbers::give(A::free(), occupant.entry);
         sync::add_32(table.at(field!(Table, flows)), 1_u32.wrapping_neg());
     }
 }

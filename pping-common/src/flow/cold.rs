@@ -295,7 +295,7 @@ impl Locked {
     pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
         let direction = self.direction(endpoint);
         let (state, number) = (self.leg_state(endpoint), *endpoint.of(&self.leg_numbers));
-        let mut leg = Leg { state, number, ..Leg::UNSEEN };
+        let mut leg = Leg { number, state, ..Leg::UNSEEN };
         if leg.is_pending() {
             (leg.since, leg.payload) = (direction.smoothed_rtt, direction.min_rtt as u16);
         }

@@ -6,6 +6,7 @@ mod hot;
 mod key;
 mod latest;
 mod lifecycle;
+mod locked;
 mod quic;
 mod state;
 mod step;
@@ -20,7 +21,8 @@ pub use count::{Behind, DirectionCounts, count};
 pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, Mode};
 pub use key::{Endpoint, FlowKey};
 pub use lifecycle::{Changes, Lifecycle, Reason};
-pub use state::{Flow, LockedFlow, Noted, is_expired, is_pending_idle, last_known};
+pub use locked::LockedFlow;
+pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
 pub use traffic::Sent;
 

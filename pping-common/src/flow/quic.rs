@@ -1,6 +1,6 @@
 //! QUIC packets and their flow, by the rules of [`rtt::quic`](crate::rtt).
 
-use super::{hot::Glance, key::Endpoint, state::LockedFlow};
+use super::{hot::Glance, key::Endpoint, locked::LockedFlow};
 use crate::{
     method::Method,
     parse::{Quic, QuicForm},

@@ -1,12 +1,7 @@
 //! The steps of a packet in its flow: effect, follow, plan, find, record.
 
 use super::{
-    hot::Glance,
-    key::Endpoint,
-    lifecycle::Changes,
-    quic,
-    state::{Flow, LockedFlow},
-    tcp, transitions,
+    hot::Glance, key::Endpoint, lifecycle::Changes, locked::LockedFlow, quic, state::Flow, tcp, transitions,
 };
 use crate::{
     parse::{Datagram, Kind, Transport},

@@ -3,7 +3,7 @@
 use super::{
     hot::{DirectionState, Glance},
     key::Endpoint,
-    state::LockedFlow,
+    locked::LockedFlow,
 };
 use crate::{
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
@@ -62,15 +62,15 @@ pub(super) fn effect<W: Waiting>(
         effect = tcp_ts::effect(
             forward.newest_tsval,
             forward.state.tsval_state(),
-            look(reverse, from.other()),
+            &look(reverse, from.other()),
             PendingRange::of(methods, Pass::First),
             segment,
         );
     }
     if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
         effect = tcp_seq::effect(
-            look(forward.state, from),
-            look(reverse, from.other()),
+            &look(forward.state, from),
+            &look(reverse, from.other()),
             PendingRange::of(methods, pass),
             segment,
             progress,

@@ -4,7 +4,7 @@ use super::{
     hot::DirectionState,
     key::Endpoint,
     lifecycle::{Changes, Lifecycle, Reason},
-    state::LockedFlow,
+    locked::LockedFlow,
 };
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},

@@ -47,8 +47,8 @@ states! {
 
 #[inline(always)]
 pub(crate) fn effect(
-    forward: impl Waiting,
-    reverse: impl Waiting,
+    forward: &impl Waiting,
+    reverse: &impl Waiting,
     range: PendingRange,
     segment: &Segment,
     progress: Progress,

@@ -38,7 +38,7 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 pub(crate) fn effect(
     newest: u32,
     state: TsvalState,
-    reverse: impl Waiting,
+    reverse: &impl Waiting,
     range: PendingRange,
     segment: &Segment,
 ) -> Effect {

@@ -10,7 +10,7 @@ mod sweep;
 pub(crate) use events::EVENTS;
 pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
-pub(crate) use scratch::{Scratch, scratch};
+pub(crate) use scratch::{Copies, Scratch, scratch};
 pub(crate) use series::{
     Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series, label,
     series, series_index, take_free_series,

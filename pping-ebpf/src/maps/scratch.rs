@@ -3,14 +3,13 @@
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
     abi::{Direction, FlowState},
-    flow::{Changes, Endpoint, Glance},
+    flow::{Changes, Endpoint, Glance, Hot, HotDirection, SpinTimes},
     parse::{Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured, Progress},
     table::Slot,
 };
 
 use super::{flows::Occupant, series::Target};
-use crate::flow::Copies;
 
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
@@ -64,6 +63,16 @@ pub(crate) struct Scratch {
     pub(crate) occupant: Occupant,
     /// The position of the last new flow in the ring of recent flows, by family.
     pub(crate) recent: [u32; 2],
+}
+
+/// Copies of what other CPUs look at while a flow is locked, as of [`pping_common::flow::LockedFlow`].
+pub(crate) struct Copies {
+    /// What most packets look at.
+    pub(crate) hot: Hot,
+    /// What `hot` had to begin with.
+    pub(crate) before: [HotDirection; 2],
+    /// The times of the spin bit, of a flow of UDP.
+    pub(crate) spin: [SpinTimes; 2],
 }
 
 /// The scratch space of this CPU.

@@ -57,7 +57,7 @@ impl Report {
     }
 
     /// Counts a segment that was sent again, or that others overtook.
-    pub(super) fn noted(&mut self, noted: &Noted, seen: Seen) {
+    pub(super) fn noted(&mut self, noted: Noted, seen: Seen) {
         let direction = seen.direction.unwrap_or(Direction::Ingress) as usize;
         let counters = &mut self.counters;
         counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));

@@ -43,7 +43,7 @@ impl Entry {
     #[inline]
     fn is_expired(&self, number: u8, second: u32) -> bool {
         // Where the count of seconds was set back, the flow is not idle.
-        let idle = second.checked_sub(self.last_seen).unwrap_or(0);
+        let idle = second.saturating_sub(self.last_seen);
         self.flow.hot.is_expired(number, idle)
     }
 }

@@ -154,7 +154,7 @@ impl Tracked<'_> {
         entry.touch(key.protocol, now, second);
         let flow = &mut entry.flow;
         let noted = flow.count(from, transport, self.frame.traffic_class, self.seen.direction_number());
-        self.report.noted(&noted, self.seen);
+        self.report.noted(noted, self.seen);
         if flow.is_fold_due() {
             self.report.fold(&key, flow);
         }
