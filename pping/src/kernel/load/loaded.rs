@@ -8,7 +8,7 @@ use pping_common::abi::Counters;
 
 use super::LoadOptions;
 use crate::kernel::{
-    features::Features, interface_ids::InterfaceIds, labels::Prefixes, ledger::LedgerMap,
+    features::{Feature, Features}, interface_ids::InterfaceIds, labels::Prefixes, ledger::LedgerMap,
     series::SeriesTable, sweep::Sweeper,
 };
 
@@ -38,4 +38,12 @@ pub struct Kernel {
     pub features: Features,
     /// The options that the programs were loaded with.
     pub options: LoadOptions,
+}
+
+impl Kernel {
+    /// Whether the programs count and measure only as long as sweeps renew their lease: where the kernel has no TCX, they may outlive
+    /// the agent.
+    pub(super) fn has_lease(&self) -> bool {
+        !self.features.has(Feature::Tcx)
+    }
 }
