@@ -16,7 +16,11 @@ use aya::maps::loaded_maps;
 use pping_common::limits::DEFAULT_MAX_FLOWS;
 use pping_lab::{Namespace, Process, Signal};
 
-use crate::{measure::Figure, report::Report, watcher::{self, Started}};
+use crate::{
+    measure::Figure,
+    report::Report,
+    watcher::{self, Started},
+};
 
 /// The capacity in flows of each address family.
 const MAX_FLOWS: [u32; 2] = [DEFAULT_MAX_FLOWS, 1_000_000];

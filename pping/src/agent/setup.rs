@@ -96,9 +96,6 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         groups.put_in_force(&mut kernel)?;
         names.relabel(groups.labels());
     }
-    if tracing::enabled!(tracing::Level::INFO) {
-        tracing::info!("{}", maps::describe());
-    }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
@@ -113,6 +110,9 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         );
     } else {
         tracing::info!("measuring round-trip times from now on");
+    }
+    if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!("{}", maps::describe());
     }
     give_up_privileges();
 

@@ -8,8 +8,12 @@ use pping_common::abi::Counters;
 
 use super::LoadOptions;
 use crate::kernel::{
-    features::{Feature, Features}, interface_ids::InterfaceIds, labels::Prefixes, ledger::LedgerMap,
-    series::SeriesTable, sweep::Sweeper,
+    features::{Feature, Features},
+    interface_ids::InterfaceIds,
+    labels::Prefixes,
+    ledger::LedgerMap,
+    series::SeriesTable,
+    sweep::Sweeper,
 };
 
 /// The kernel programs and their maps, loaded but not attached.

@@ -93,7 +93,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         load_sweep(kernel)?;
     }
     sweep::sweep(kernel)?;
-    fill_stages(&mut kernel.programs, hooks)?;
+    stages::fill(&mut kernel.programs, hooks)?;
     if let Some(pins) = pins {
         pin(kernel, pins)?;
     }
@@ -107,7 +107,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
 /// When the kernel does not accept them.
 pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
     load_programs(programs, hooks, |_| true)?;
-    fill_stages(programs, hooks)
+    stages::fill(programs, hooks)
 }
 
 /// Loads those of some hooks' programs that are due and not loaded yet. Side by side: the verifier takes the most time of a start,
@@ -135,18 +135,12 @@ fn load_programs(programs: &mut Ebpf, hooks: &[Hook], is_due: impl Fn(&str) -> b
     })
 }
 
-fn fill_stages(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
-    hooks.iter().try_for_each(|&hook| stages::fill(programs, hook))
-}
-
 fn pin(kernel: &mut Kernel, pins: &Pins) -> Result<(), Error> {
     stages::pin(&kernel.programs, pins)?;
     for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
         let path = pins.program(name);
         pins::remove(&path)?;
-        program
-            .pin(&path)
-            .map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
+        program.pin(&path).map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
     }
     Ok(())
 }

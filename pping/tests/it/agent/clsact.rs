@@ -11,7 +11,9 @@ use super::{
     host::Host,
     http::LISTEN,
     interfaces::holds,
-    monitor::{ENDING, MEASURING, PATIENCE, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{
+        ENDING, MEASURING, PATIENCE, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with,
+    },
     neighbours::{By, NO_PACKET, add_other, assert_measure, attached, cleanup, end, tc},
 };
 

@@ -8,7 +8,9 @@ use pping_lab::{Process, Signal, Topology, run};
 use super::{
     bpf::{AttachType, Program, Verdict},
     foreign::{Foreign, WHERE, order},
-    monitor::{ENDING, MEASURING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{
+        ENDING, MEASURING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with,
+    },
 };
 
 const DIRECTIONS: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];

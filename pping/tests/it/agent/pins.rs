@@ -8,7 +8,9 @@ use super::{
     bpffs::{Bpffs, files},
     http::{Exposition, LISTEN, is_ready, scrape},
     interfaces::holds,
-    monitor::{ENDING, converse, endless_ping, ok, ping, pping, tool, topology, wait_until, watch, watch_with},
+    monitor::{
+        ENDING, converse, endless_ping, ok, ping, pping, tool, topology, wait_until, watch, watch_with,
+    },
 };
 
 const ICMP: [(&str, &str); 3] =

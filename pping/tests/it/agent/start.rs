@@ -8,7 +8,8 @@ use super::{
     host::Host,
     http::{LISTEN, is_ready, scrape},
     monitor::{
-        ENDING, MEASURING, PATIENCE, PPING, attachments, interrupt, ok, ping, pping, topology, wait_until, watch,
+        ENDING, MEASURING, PATIENCE, PPING, attachments, interrupt, ok, ping, pping, topology, wait_until,
+        watch,
     },
 };
 
