@@ -75,7 +75,7 @@ fn watch(sender: &Namespace, receiver: &Namespace, arguments: &str, connections:
     let mut command = receiver.command(watcher::pping()?);
     command.args(["-v", "-i", INTERFACE, "--rate-limit", "0", "-w", "/dev/null"]);
     command.args(arguments.split_whitespace());
-    let (mut pping, _) = watcher::start(command, INTERFACE)?;
+    let mut pping = watcher::start(command, INTERFACE)?.process;
     let (stop, sent) = (AtomicBool::new(false), AtomicU64::new(0));
     let cpu = thread::scope(|scope| {
         let sending = scope.spawn(|| sender.enter(|| send(connections, &stop, &sent)));

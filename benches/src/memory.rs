@@ -2,8 +2,8 @@
 //!
 //! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), summed over all maps of
 //! a running pping. The agent's own memory is its resident set at rest, which includes mapped pages of maps and of
-//! its program file. It has started when it reports that it watches; for comparison, the same program is run to print
-//! its version.
+//! its program file. It counts packets when it reports that it watches, and measures when it reports that, some time
+//! later; for comparison, the same program is run to print its version.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +16,11 @@ use aya::maps::loaded_maps;
 use pping_common::limits::DEFAULT_MAX_FLOWS;
 use pping_lab::{Namespace, Process, Signal};
 
-use crate::{measure::Figure, report::Report, watcher};
+use crate::{
+    measure::Figure,
+    report::Report,
+    watcher::{self, Started},
+};
 
 /// The capacity in flows of each address family.
 const MAX_FLOWS: [u32; 2] = [DEFAULT_MAX_FLOWS, 1_000_000];
@@ -38,7 +42,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let host = Namespace::new("bench")?;
     println!("\nmemory of maps in the kernel\n");
     for max_flows in MAX_FLOWS {
-        let (process, _) = watch(&host, &["--max-flows", &max_flows.to_string()])?;
+        let process = watch(&host, &["--max-flows", &max_flows.to_string()])?.process;
         let maps = maps(process.id())?;
         stop(process)?;
         let all = maps.values().sum::<u64>() as f64 / MIB;
@@ -72,7 +76,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
     println!("\nthe agent at its default settings, started {STARTS} times\n");
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
-    let (mut versions, mut starts) = (Vec::new(), Vec::new());
+    let (mut versions, mut counts, mut measures) = (Vec::new(), Vec::new(), Vec::new());
     let mut memory: [Vec<f64>; 4] = Default::default();
     for _ in 0..STARTS {
         let mut version = host.command(watcher::pping()?);
@@ -80,18 +84,20 @@ fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
         let began = Instant::now();
         pping_lab::run(&mut version)?;
         versions.push(began.elapsed().as_secs_f64() * 1e3);
-        let (process, start) = watch(host, &[])?;
-        starts.push(start.as_secs_f64() * 1e3);
+        let started = watch(host, &[])?;
+        counts.push(started.counts.as_secs_f64() * 1e3);
+        measures.push(started.measures.as_secs_f64() * 1e3);
         thread::sleep(REST);
-        let resident = Resident::of(process.id())?;
+        let resident = Resident::of(started.process.id())?;
         for (of, bytes) in memory.iter_mut().zip(resident.parts()) {
             of.push(bytes as f64 / MB);
         }
-        stop(process)?;
+        stop(started.process)?;
     }
     report.print_as("a process that tells its version, ms", "ms", &Figure::of(versions)?);
-    let start = Figure::of(starts)?;
-    report.print_as("from its start until it watches, ms", "ms", &start);
+    let (counts, measures) = (Figure::of(counts)?, Figure::of(measures)?);
+    report.print_as("from its start until it watches, ms", "ms", &counts);
+    report.print_as("from its start until it measures, ms", "ms", &measures);
     let mut all = None;
     for (name, of) in ["all", "its own", "maps of the kernel", "its program file"].into_iter().zip(memory) {
         let figure = Figure::of(of)?;
@@ -99,15 +105,16 @@ fn agent(host: &Namespace, report: &mut Report) -> Result<()> {
         all = all.or(Some(figure.median));
     }
     println!(
-        "\nIt watches after {:.0} ms (150 ms are asked for), and takes {:.1} MB (20 MB).",
-        start.median,
+        "\nIt counts packets after {:.0} ms (150 ms are asked for), measures after {:.0} ms, and takes {:.1} MB (20 MB).",
+        counts.median,
+        measures.median,
         all.unwrap_or_default()
     );
     Ok(())
 }
 
-/// Starts pping, and returns how long it took to watch.
-fn watch(host: &Namespace, arguments: &[&str]) -> Result<(Process, Duration)> {
+/// Starts pping, and waits until it measures.
+fn watch(host: &Namespace, arguments: &[&str]) -> Result<Started> {
     let mut command = host.command(watcher::pping()?);
     command.args(["-v", "-i", INTERFACE, "--format", "none"]).args(arguments);
     watcher::start(command, INTERFACE)

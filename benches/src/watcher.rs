@@ -59,7 +59,7 @@ impl Watcher {
                 let mut words = command.split_whitespace();
                 let mut command = host.command(words.next().context("an empty command cannot watch")?);
                 command.args(words);
-                Watching::Process(start(command, interface)?.0)
+                Watching::Process(start(command, interface)?.process)
             }
         })
     }
@@ -84,16 +84,26 @@ pub(crate) fn pping() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Starts a command, and returns when it watches `interface`, with the time that took. It has to report that with
-/// `-v`, or is given time.
-pub(crate) fn start(command: Command, interface: &str) -> Result<(Process, Duration)> {
+/// A command that was started.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    /// How long it took to count packets.
+    pub(crate) counts: Duration,
+    /// How long it took to measure.
+    pub(crate) measures: Duration,
+}
+
+/// Starts a command, and returns when it watches `interface`. It has to report that with `-v`, or is given time.
+pub(crate) fn start(command: Command, interface: &str) -> Result<Started> {
     let reports = command.get_args().any(|argument| argument == "-v");
     let began = Instant::now();
     let mut process = Process::spawn(command)?;
-    if reports {
-        process.wait_for_output(&format!("watching {interface}"), PATIENCE)?;
-    } else {
+    if !reports {
         thread::sleep(GRACE);
+        return Ok(Started { process, counts: GRACE, measures: GRACE });
     }
-    Ok((process, began.elapsed()))
+    process.wait_for_output(&format!("watching {interface}"), PATIENCE)?;
+    let counts = began.elapsed();
+    process.wait_for_output("measuring round-trip times", PATIENCE)?;
+    Ok(Started { process, counts, measures: began.elapsed() })
 }

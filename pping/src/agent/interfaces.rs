@@ -90,9 +90,9 @@ impl Interfaces {
                 self.watched.push(Watched { name: Arc::clone(name), id, attach_points, is_up: false });
             }
         }
+        let Some(pins) = pins else { return Ok(()) };
         // Interfaces that only the run before this one watched.
         kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex));
-        let Some(pins) = pins else { return Ok(()) };
         let links = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
         pins.remove_others(&links.chain(load::pinned_stages(&kernel.programs, pins)?).collect())
     }

@@ -31,7 +31,7 @@ use crate::{
         inspect::maps,
         interfaces::{Netlink, set_local_addresses},
         labels,
-        load::{self, Kernel, LoadOptions},
+        load::{self, Hook, Kernel, LoadOptions},
         pins::Pins,
         selection::Selection,
     },
@@ -73,7 +73,12 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     if let Some(pins) = &pins {
         pins.fit(&mut options)?;
     }
-    let mut kernel = load::load_with(&options, live.ingress != Ingress::Tc, pins.as_ref())?;
+    let hooks = if live.ingress == Ingress::Tc { &[Hook::Tc][..] } else { &Hook::ALL };
+    let mut kernel = load::load_attached(&options, hooks, pins.as_ref())?;
+    if pins.is_some() {
+        // Pinned links go on with programs that measure, and links that outlive the agent never begin with others.
+        load::load_stages(&mut kernel, hooks, pins.as_ref())?;
+    }
     let mut pinned_labels = Vec::new();
     if let Some(map) = kernel.ledger.take() {
         let ledger = Ledger::new(Box::new(map));
@@ -91,14 +96,24 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         groups.put_in_force(&mut kernel)?;
         names.relabel(groups.labels());
     }
-    if tracing::enabled!(tracing::Level::INFO) {
-        tracing::info!("{}", maps::describe());
-    }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
+    if pins.is_none() {
+        let attached = Instant::now();
+        load::load_stages(&mut kernel, hooks, None)?;
+        tracing::info!(
+            "measuring round-trip times from now on, {} ms after packets were first counted",
+            attached.elapsed().as_millis()
+        );
+    } else {
+        tracing::info!("measuring round-trip times from now on");
+    }
+    if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!("{}", maps::describe());
+    }
     give_up_privileges();
 
     let mut agent = Box::new(Agent {

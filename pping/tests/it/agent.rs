@@ -38,6 +38,7 @@ mod rotation;
 mod sandbox;
 mod schema;
 mod service;
+mod start;
 mod unit;
 mod usage;
 mod web;

@@ -7,8 +7,13 @@ use aya::{
 
 use super::LoadOptions;
 use crate::kernel::{
-    counter_map::CounterMap, features::Features, interface_ids::InterfaceIds, labels::Prefixes,
-    ledger::LedgerMap, series::SeriesTable, sweep::Sweeper,
+    counter_map::CounterMap,
+    features::{Feature, Features},
+    interface_ids::InterfaceIds,
+    labels::Prefixes,
+    ledger::LedgerMap,
+    series::SeriesTable,
+    sweep::Sweeper,
 };
 
 /// The kernel programs and their maps, loaded but not attached.
@@ -37,4 +42,12 @@ pub struct Kernel {
     pub features: Features,
     /// The options that the programs were loaded with.
     pub options: LoadOptions,
+}
+
+impl Kernel {
+    /// Whether the programs count and measure only as long as sweeps renew their lease: where the kernel has no TCX, they may outlive
+    /// the agent.
+    pub(super) fn has_lease(&self) -> bool {
+        !self.features.has(Feature::Tcx)
+    }
 }

@@ -51,49 +51,72 @@ const LOAD_ATTEMPTS: u32 = 5;
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
-    load_with(options, with_xdp, None)
+    let hooks = if with_xdp { &Hook::ALL[..] } else { &[Hook::Tc] };
+    let mut kernel = load_attached(options, hooks, None)?;
+    load_stages(&mut kernel, hooks, None)?;
+    Ok(kernel)
 }
 
-/// The same, with maps that are pinned, or are going to be.
+/// Makes the maps, which are pinned or going to be where there are `pins`, and loads the programs of these hooks that are attached.
+/// Until [`load_stages`] they count packets, and measure nothing.
 ///
 /// # Errors
 /// When the kernel does not accept them.
-pub fn load_with(options: &LoadOptions, with_xdp: bool, pins: Option<&Pins>) -> Result<Kernel, Error> {
+pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>) -> Result<Kernel, Error> {
     let _held = signals::hold()?;
     let features = features(options)?;
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
-    let object = objects::fitting(features);
-    let mut kernel = open_with(object, options, pins, features)?;
-    load_packet_programs(&mut kernel.programs, if with_xdp { &Hook::ALL } else { &[Hook::Tc] })?;
-    load_sweep(&mut kernel)?;
-    if let Some(pins) = pins {
-        stages::pin(&kernel.programs, pins)?;
-        for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
-            let path = pins.program(name);
-            pins::remove(&path)?;
-            program
-                .pin(&path)
-                .map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
-        }
+    let mut kernel = open_with(objects::fitting(features), options, pins, features)?;
+    load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
+    if kernel.has_lease() {
+        // They have it before they are attached.
+        load_sweep(&mut kernel)?;
+        sweep::sweep(&mut kernel)?;
     }
-    // Programs with a lease have it before they are attached.
-    sweep::sweep(&mut kernel)?;
-    objects::give_back_memory(object);
     Ok(kernel)
 }
 
-/// Loads those of some hooks' programs that are not loaded yet, and has them call their stages. Side by side: the verifier takes the most
-/// time of a start, and verifies one program on one CPU.
+/// Loads the stages of these hooks and has the attached programs call them: from then on packets are measured. Pins the programs
+/// where there are `pins`.
+///
+/// # Errors
+/// When the kernel does not accept them.
+pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
+    let _held = signals::hold()?;
+    load_programs(&mut kernel.programs, hooks, stages::is_stage)?;
+    if kernel.has_lease() {
+        // On a slow machine it may have run out meanwhile. There are no flows yet that have to start over.
+        kernel.series.begin_lease();
+    } else {
+        load_sweep(kernel)?;
+    }
+    sweep::sweep(kernel)?;
+    stages::fill(&mut kernel.programs, hooks)?;
+    if let Some(pins) = pins {
+        pin(kernel, pins)?;
+    }
+    objects::give_back_memory(objects::fitting(kernel.features));
+    Ok(())
+}
+
+/// Loads those of some hooks' programs that are not loaded yet, and has them call their stages.
 ///
 /// # Errors
 /// When the kernel does not accept them.
 pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
+    load_programs(programs, hooks, |_| true)?;
+    stages::fill(programs, hooks)
+}
+
+/// Loads those of some hooks' programs that are due and not loaded yet. Side by side: the verifier takes the most time of a start,
+/// and verifies one program on one CPU.
+fn load_programs(programs: &mut Ebpf, hooks: &[Hook], is_due: impl Fn(&str) -> bool) -> Result<(), Error> {
     thread::scope(|scope| {
         let verified: Vec<_> = programs
             .programs_mut()
-            .filter(|(_, program)| program.fd().is_err())
+            .filter(|(name, program)| program.fd().is_err() && is_due(name))
             .filter_map(|(name, program)| match program {
                 Program::SchedClassifier(program) if hooks.contains(&Hook::Tc) => {
                     Some((name, scope.spawn(|| undisturbed(|| program.load()))))
@@ -108,9 +131,18 @@ pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), E
             let result = verified.join().unwrap_or_else(|panic| panic::resume_unwind(panic));
             result.map_err(|error| refused(name, error))?;
         }
-        Ok::<(), Error>(())
-    })?;
-    hooks.iter().try_for_each(|&hook| stages::fill(programs, hook))
+        Ok(())
+    })
+}
+
+fn pin(kernel: &mut Kernel, pins: &Pins) -> Result<(), Error> {
+    stages::pin(&kernel.programs, pins)?;
+    for (name, program) in kernel.programs.programs_mut().filter(|(_, program)| program.fd().is_ok()) {
+        let path = pins.program(name);
+        pins::remove(&path)?;
+        program.pin(&path).map_err(|error| Error::Pin { path: path.clone(), reason: error.to_string() })?;
+    }
+    Ok(())
 }
 
 /// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.

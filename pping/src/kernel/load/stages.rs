@@ -41,13 +41,21 @@ impl Hook {
     }
 }
 
-/// Has the programs of a hook call its stages, which are loaded.
-pub(super) fn fill(programs: &mut Ebpf, hook: Hook) -> Result<(), Error> {
-    for stage in Stage::ALL {
-        let name = hook.program(stage);
-        let program = descriptor(programs, &name).map_err(|error| refused(&name, error))?;
-        let map = programs.map_mut(hook.stages()).ok_or_else(|| no_map(hook))?;
-        ProgramArray::try_from(map)?.set(stage as u32, &program, 0)?;
+/// Whether a program with this name is called by others, not attached.
+pub(super) fn is_stage(name: &str) -> bool {
+    Hook::ALL.into_iter().any(|hook| Stage::ALL.into_iter().any(|stage| hook.program(stage) == name))
+}
+
+/// Has the programs of some hooks call their stages, which are loaded. The slow paths come last, one right after the other: they make
+/// the flows, and what they hand over to is there by then.
+pub(super) fn fill(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
+    for stage in Stage::ALL.into_iter().rev() {
+        for &hook in hooks {
+            let name = hook.program(stage);
+            let program = descriptor(programs, &name).map_err(|error| refused(&name, error))?;
+            let map = programs.map_mut(hook.stages()).ok_or_else(|| no_map(hook))?;
+            ProgramArray::try_from(map)?.set(stage as u32, &program, 0)?;
+        }
     }
     Ok(())
 }

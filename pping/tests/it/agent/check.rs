@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{
     bpffs::Bpffs,
     host::Host,
-    monitor::{PPING, attachments, interrupt, ok, pping, tool, watch},
+    monitor::{PPING, attachments, interrupt, ok, pping, tool, wait_until, watch},
 };
 use crate::schemas::validator;
 
@@ -321,6 +321,7 @@ fn the_reported_memory_is_what_a_run_takes() {
         let found = report.get("memory", None)["found"].as_str().unwrap().to_owned();
         let reported: f64 = found.split(' ').nth(3).unwrap().parse().unwrap();
         let running = watch(&host.namespace, Host::ETH, options);
+        wait_until("it says so", || ok(running.stderr()).contains("maps take "));
         let log = ok(running.stderr());
         interrupt(running);
         let (_, rest) = log.split_once("maps take ").unwrap();

@@ -11,7 +11,9 @@ use super::{
     host::Host,
     http::LISTEN,
     interfaces::holds,
-    monitor::{ENDING, PATIENCE, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{
+        ENDING, MEASURING, PATIENCE, PPING, interrupt, ok, ping, pping, topology, wait_until, watch_with,
+    },
     neighbours::{By, NO_PACKET, add_other, assert_measure, attached, cleanup, end, tc},
 };
 
@@ -21,6 +23,7 @@ fn start(host: &Host, arguments: &str, said: &str) -> Process {
     command.env("PPING_WITHOUT", "tcx");
     let mut process = ok(Process::spawn(command));
     ok(process.wait_for_output(said, PATIENCE));
+    ok(process.wait_for_output(MEASURING, PATIENCE));
     process
 }
 

@@ -43,7 +43,7 @@ pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Opti
     Some(Response { status, content_type, body: body.to_owned() })
 }
 
-/// True if `/ready` says that pping is attached and drains its events.
+/// True if `/readyz` says that pping measures and drains its events.
 pub(super) fn is_ready(host: &Namespace) -> bool {
     get(host, PORT, "/readyz", "*/*").is_some_and(|response| response.status == 200)
 }

@@ -19,6 +19,9 @@ pub(super) const PPING: &str = env!("CARGO_BIN_EXE_pping");
 /// How long something may take on a busy machine before the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What pping says once it does all that it is there for.
+pub(super) const MEASURING: &str = "measuring round-trip times";
+
 /// How long pping may take to end: it is done soon, but other processes may hold the kernel's lock of all networks.
 pub(super) const ENDING: Duration = Duration::from_mins(1);
 
@@ -48,7 +51,7 @@ pub(super) fn pping(host: &Namespace, arguments: &str) -> Command {
     command
 }
 
-/// Starts pping and returns once it watches `interface`.
+/// Starts pping and returns once it watches `interface`, and measures.
 pub(super) fn watch(host: &Namespace, interface: &str, arguments: &str) -> Process {
     watch_with(pping(host, &format!("-v -i {interface} {arguments}")), interface)
 }
@@ -57,6 +60,7 @@ pub(super) fn watch(host: &Namespace, interface: &str, arguments: &str) -> Proce
 pub(super) fn watch_with(command: Command, interface: &str) -> Process {
     let mut process = ok(Process::spawn(command));
     ok(process.wait_for_output(&format!("watching {interface} at"), PATIENCE));
+    ok(process.wait_for_output(MEASURING, PATIENCE));
     process
 }
 

@@ -8,7 +8,9 @@ use pping_lab::{Process, Signal, Topology, run};
 use super::{
     bpf::{AttachType, Program, Verdict},
     foreign::{Foreign, WHERE, order},
-    monitor::{ENDING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with},
+    monitor::{
+        ENDING, MEASURING, PATIENCE, PPING, attachments, ok, ping, pping, topology, wait_until, watch_with,
+    },
 };
 
 const DIRECTIONS: [TcAttachType; 2] = [TcAttachType::Ingress, TcAttachType::Egress];
@@ -239,6 +241,7 @@ fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
         let mut all: Vec<_> = (0..4).map(|_| By::Clsact.start(&topology)).collect();
         for pping in &mut all {
             ok(pping.wait_for_output(&format!("watching {WHERE} at"), PATIENCE));
+            ok(pping.wait_for_output(MEASURING, PATIENCE));
         }
         assert_measure(&topology, &all.iter().collect::<Vec<_>>(), 3);
         // Half of them end while others start.
@@ -250,6 +253,7 @@ fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
         }
         for pping in &mut starting {
             ok(pping.wait_for_output(&format!("watching {WHERE} at"), PATIENCE));
+            ok(pping.wait_for_output(MEASURING, PATIENCE));
         }
         all.append(&mut starting);
         assert_measure(&topology, &all.iter().collect::<Vec<_>>(), 3);

@@ -8,7 +8,9 @@ use super::{
     bpffs::{Bpffs, files},
     http::{Exposition, LISTEN, is_ready, scrape},
     interfaces::holds,
-    monitor::{ENDING, converse, ok, ping, pping, tool, topology, wait_until, watch, watch_with},
+    monitor::{
+        ENDING, converse, endless_ping, ok, ping, pping, tool, topology, wait_until, watch, watch_with,
+    },
 };
 
 const ICMP: [(&str, &str); 3] =
@@ -81,6 +83,26 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
     assert!(unpinned && held > 15 && files(pins.path()) == 2, "{held}: {said}");
     let (_, attached) = tool("bpftool", &["net", "show"]);
     assert!(!attached.contains("pping"), "{attached}");
+}
+
+/// The links go on with programs whose stages are loaded, and begin with such.
+#[test]
+fn no_packet_of_a_start_or_restart_meets_a_stage_that_is_not_loaded() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    for ingress in ["tc", "xdp"] {
+        let options = options(&pins, &format!("--ingress {ingress}"));
+        let traffic = endless_ping(topology.client(), Topology::SERVER_IPV4);
+        for end in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGKILL] {
+            let agent = watch(topology.router(), Topology::WAN, &options);
+            wait_until("it measures", || pings(&topology)[0] > Some(50.0));
+            let not_loaded = [("reason", "not_loaded")];
+            let exposition = scrape(topology.router());
+            assert_eq!(exposition.sum("pping_untracked_packets_total", &not_loaded), Some(0.0));
+            kill(agent, end);
+        }
+        drop(traffic);
+        assert!(unpin(&pins).0);
+    }
 }
 
 fn unpin(pins: &Bpffs) -> (bool, String) {

@@ -124,6 +124,7 @@ fn watching(topology: &Topology, arguments: &str) -> Process {
     command.args(["-v", "-i", Topology::WAN, "--format", "jsonl"]).args(arguments.split_whitespace());
     let mut pping = ok(Process::spawn(command));
     ok(pping.wait_for_output(&format!("watching {}", Topology::WAN), PATIENCE));
+    ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
     pping
 }
 

@@ -50,6 +50,7 @@ impl Watch {
         command.args(["-v", "-i", interface, "--format", "jsonl"]).args(arguments.split_whitespace());
         let mut pping = ok(Process::spawn(command));
         ok(pping.wait_for_output(&format!("watching {interface}"), PATIENCE));
+        ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
         let directory = tempfile::tempdir().unwrap();
         let capture = ok(Capture::start(host, interface, &directory.path().join("witness.pcap")));
         let decap = arguments.split_once("--decap ").and_then(|(_, rest)| rest.split_whitespace().next());

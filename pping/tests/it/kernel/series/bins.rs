@@ -2,7 +2,7 @@
 
 use aya::maps::{Array, Map, MapData};
 use pping::kernel::{
-    load::{self, Kernel, LoadOptions},
+    load::{self, Hook, Kernel, LoadOptions},
     pins::Pins,
     sweep,
 };
@@ -92,7 +92,8 @@ fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not()
         let file_system = Bpffs::new();
         let start = || {
             let pins = Pins::take(&file_system.pins()).unwrap();
-            let mut kernel = load::load_with(&settings, false, Some(&pins)).unwrap();
+            let mut kernel = load::load_attached(&settings, &[Hook::Tc], Some(&pins)).unwrap();
+            load::load_stages(&mut kernel, &[Hook::Tc], Some(&pins)).unwrap();
             rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
             (kernel, pins)
         };

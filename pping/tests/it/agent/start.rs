@@ -1,0 +1,137 @@
+//! A start: packets are counted as soon as the programs are attached, and measured once the stages are loaded too.
+
+use std::{fs, thread, time::Duration};
+
+use pping_lab::{Process, Signal, Topology};
+
+use super::{
+    host::Host,
+    http::{LISTEN, is_ready, scrape},
+    monitor::{
+        ENDING, MEASURING, PATIENCE, PPING, attachments, interrupt, ok, ping, pping, topology, wait_until,
+        watch,
+    },
+};
+
+/// Pings in each part of a test.
+const PINGS: u32 = 5;
+
+/// How often a test tries to stop pping in the tenth of a second between the two.
+const TRIES: usize = 20;
+
+/// Starts pping, and stops it once it counts packets.
+fn stopped(topology: &Topology, ingress: &str) -> Process {
+    let arguments =
+        format!("-v -i {} --ingress {ingress} --rate-limit 0 --format none {LISTEN}", Topology::WAN);
+    let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+    ok(pping.wait_for_output(&format!("watching {} at", Topology::WAN), PATIENCE));
+    ok(pping.signal(Signal::SIGSTOP));
+    let stat = format!("/proc/{}/stat", pping.id());
+    wait_until("it is stopped", || fs::read_to_string(&stat).unwrap().contains(") T "));
+    pping
+}
+
+/// The packets of pings, the samples, and the packets that met a stage that was not loaded.
+fn counted(topology: &Topology) -> [Option<f64>; 3] {
+    let exposition = scrape(topology.router());
+    [
+        exposition.sum("pping_packets_total", &[("protocol", "icmp")]),
+        exposition.sum("pping_samples_total", &[("method", "icmp-echo")]),
+        exposition.sum("pping_untracked_packets_total", &[("reason", "not_loaded")]),
+    ]
+}
+
+fn assert_counts_before_it_measures(ingress: &str) {
+    let topology = topology();
+    // Requests and replies.
+    let packets = f64::from(2 * PINGS);
+    for _ in 0..TRIES {
+        let mut pping = stopped(&topology, ingress);
+        ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
+        ok(pping.signal(Signal::SIGCONT));
+        ok(pping.wait_for_output(MEASURING, PATIENCE));
+        wait_until("it is ready", || is_ready(topology.router()));
+        ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
+        wait_until("each packet is counted", || counted(&topology)[0] >= Some(2.0 * packets));
+        let [all, samples, not_loaded] = counted(&topology);
+        interrupt(pping);
+        assert_eq!(all, Some(2.0 * packets));
+        if samples > Some(f64::from(PINGS)) {
+            // It was stopped too late, and measured all of them.
+            continue;
+        }
+        assert_eq!(samples, Some(f64::from(PINGS)));
+        // There may be neighbour discovery too.
+        assert!(not_loaded >= Some(packets), "{not_loaded:?}");
+        return;
+    }
+    panic!("never stopped in time");
+}
+
+#[test]
+fn packets_at_tc_are_counted_before_they_are_measured() {
+    assert_counts_before_it_measures("tc");
+}
+
+#[test]
+fn packets_at_xdp_are_counted_before_they_are_measured() {
+    assert_counts_before_it_measures("xdp");
+}
+
+#[test]
+fn signals_between_attaching_and_measuring_are_handled_afterwards() {
+    let topology = topology();
+    for signals in [&[Signal::SIGTERM][..], &[Signal::SIGHUP, Signal::SIGINT]] {
+        let mut pping = stopped(&topology, "tc");
+        for &signal in signals {
+            ok(pping.signal(signal));
+        }
+        ok(pping.signal(Signal::SIGCONT));
+        let status = ok(pping.wait_timeout(ENDING));
+        let said = ok(pping.stderr());
+        assert!(status.success() && said.contains(MEASURING) && said.contains("lost: 0 events"), "{said}");
+    }
+}
+
+/// pping has to end, or to measure, with a given number of descriptors. Returns what it said if it ended.
+fn with_descriptors(host: &Host, limit: usize) -> Option<String> {
+    let mut command = host.namespace.command("sh");
+    let line = format!("ulimit -n {limit}; exec {PPING} -v -i {} --format none", Host::ETH);
+    command.args(["-c", &line]);
+    let mut pping = ok(Process::spawn(command));
+    wait_until("it measures or ends", || {
+        ok(pping.status()).is_some() || ok(pping.stderr()).contains(MEASURING)
+    });
+    if ok(pping.stderr()).contains(MEASURING) {
+        ok(pping.signal(Signal::SIGKILL));
+        ok(pping.wait_timeout(ENDING));
+        return None;
+    }
+    let status = ok(pping.wait_timeout(ENDING));
+    let said = ok(pping.stderr());
+    assert_eq!(status.code(), Some(1), "{said}");
+    Some(said)
+}
+
+/// The kernel refuses a stage, here because the process has no descriptor left for it.
+#[test]
+fn a_stage_that_is_refused_ends_it_and_nothing_stays_attached() {
+    let host = Host::new();
+    let before = attachments(&host.namespace, Host::ETH);
+    let pping = watch(&host.namespace, Host::ETH, "--format none");
+    let needed = fs::read_dir(format!("/proc/{}/fd", pping.id())).unwrap().count();
+    interrupt(pping);
+    let mut refused = Vec::new();
+    for limit in (1..=needed).rev() {
+        let Some(said) = with_descriptors(&host, limit) else { continue };
+        // The kernel detaches in its own time.
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(attachments(&host.namespace, Host::ETH), before, "{said}");
+        if !said.contains("watching eth0 at") {
+            break;
+        }
+        refused.push(said);
+    }
+    let of_stages = refused.iter().filter(|said| said.contains("did not accept pping_tc_")).count();
+    assert!(of_stages > 0, "{refused:#?}");
+}
