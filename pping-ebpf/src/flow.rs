@@ -20,19 +20,11 @@ use crate::{
 };
 
 /// A flow, which other CPUs use at the same time.
+#[derive(Clone, Copy)]
 pub(crate) struct FlowRef<A: Flows> {
     entry: Shared<HotEntry<A>>,
     number: u32,
 }
-
-impl<A: Flows> Clone for FlowRef<A> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<A: Flows> Copy for FlowRef<A> {}
 
 impl<A: Flows> FlowRef<A> {
     /// The flow with this number.
@@ -150,21 +142,8 @@ impl<A: Flows> FlowRef<A> {
 
     /// When both directions last recorded, by the number of the flow's entry of the pool; 0 where that has none.
     #[inline(always)]
-    pub(crate) fn recorded_at(self, pending: PendingNumber) -> [u64; 2] {
+    pub(crate) fn recorded_at(pending: PendingNumber) -> [u64; 2] {
         A::pending(pending.get()).map_or([0; 2], |entry| entry.at(field!(PendingEntry, recorded_at)).load())
-    }
-
-    /// What seldom happens to packets of an endpoint.
-    #[inline(always)]
-    pub(crate) fn events(self, cold: Shared<Cold>, endpoint: Endpoint) -> Events {
-        cold.at(field!(Cold, events)).of(endpoint).load()
-    }
-
-    /// Whether an endpoint has sent anything by the time of the latest [`FlowRef::fold`].
-    #[inline(always)]
-    pub(crate) fn has_sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> bool {
-        let totals = cold.at(field!(Cold, totals)).of(endpoint);
-        totals.at(field!(Totals, packets)).read() != 0
     }
 
     /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does.
@@ -301,6 +280,19 @@ impl Waiting for SharedPending {
     }
 }
 
+/// What seldom happens to packets of an endpoint.
+#[inline(always)]
+pub(crate) fn events(cold: Shared<Cold>, endpoint: Endpoint) -> Events {
+    cold.at(field!(Cold, events)).of(endpoint).load()
+}
+
+/// Whether an endpoint has sent anything by the time of the latest [`FlowRef::fold`].
+#[inline(always)]
+pub(crate) fn has_sent(cold: Shared<Cold>, endpoint: Endpoint) -> bool {
+    let totals = cold.at(field!(Cold, totals)).of(endpoint);
+    totals.at(field!(Totals, packets)).read() != 0
+}
+
 /// A flow of which this CPU has the lock, until it is dropped.
 pub(crate) struct FlowGuard<A: Flows> {
     flow: FlowRef<A>,
@@ -406,7 +398,7 @@ impl<A: Flows> FlowGuard<A> {
         self.flow.hot().load_to(&mut scratch.hot);
         self.cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
         launder(scratch);
-        let recorded_at = self.flow.recorded_at(scratch.locked.pending);
+        let recorded_at = FlowRef::<A>::recorded_at(scratch.locked.pending);
         if flow::is_pending_idle(&scratch.hot, &scratch.locked, recorded_at, config::rules(), now) {
             self.release_pending();
         }

@@ -195,9 +195,9 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         Endpoint::each(|endpoint| {
             let sent = flow.sent(cold, endpoint);
             *endpoint.of_mut(&mut scratch.volumes) =
-                Volume::new(sent, &flow.events(cold, endpoint), has_segments);
+                Volume::new(sent, &flow::events(cold, endpoint), has_segments);
         });
-        let recorded_at = flow.recorded_at(scratch.locked.pending);
+        let recorded_at = FlowRef::<A>::recorded_at(scratch.locked.pending);
         let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
         let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
         last_packet = sweep.now.saturating_sub(idle).max(known);
@@ -291,7 +291,7 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
         launder(scratch);
-        let has_reply = flow.has_sent(cold, timed.other());
+        let has_reply = flow::has_sent(cold, timed.other());
         let state = (&scratch.hot, &scratch.locked);
         let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
             return;
