@@ -5,7 +5,7 @@
 //! compared with them. Sweeps of idle flows only read when the flows were last seen. Last come sweeps of the same
 //! table while it is empty.
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use pping::kernel::{
     load::{Kernel, LoadOptions},
     sweep::{SHARE, sweep, sweep_all},

@@ -4,7 +4,7 @@ use pping_common::{
     abi::{Direction, Interface, Stage},
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
-    parse::{Family, Frame, Kind, LinkType, Protocol, Untracked, Vlan},
+    parse::{Family, Frame, Kind, LinkType, Untracked, Vlan},
     rtt::Method,
 };
 
