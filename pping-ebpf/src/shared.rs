@@ -69,6 +69,7 @@ impl<T> Shared<T> {
     }
 
     /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
+    #[expect(dead_code, reason = "for the state of flows, which does not use it yet")]
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -155,6 +156,7 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 
     /// The element at an index, if there is one.
+    #[expect(dead_code, reason = "for the state of flows, which does not use it yet")]
     #[inline(always)]
     pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
@@ -224,6 +226,7 @@ pub(crate) struct Field<T, F> {
 }
 
 impl<T, F> Clone for Field<T, F> {
+    #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }

@@ -35,8 +35,10 @@ pub struct InterfaceIds {
     notes: Array<MapData, InterfaceName>,
     /// By id.
     owners: Vec<Option<Owner>>,
-    /// The flow tables, by family.
-    flows: [Table; 2],
+    /// The numbers of buckets of the flow tables, by family.
+    buckets: [u32; 2],
+    /// Their seeds.
+    seeds: [u64; 2],
 }
 
 struct Owner {
@@ -63,7 +65,7 @@ impl InterfaceIds {
     pub(super) fn new(
         table: MapData,
         notes: Array<MapData, InterfaceName>,
-        flows: [Table; 2],
+        [v4, v6]: &[Table; 2],
     ) -> Result<Self, Error> {
         let now = Instant::now();
         let owners = notes
@@ -71,7 +73,8 @@ impl InterfaceIds {
             .map(|note| Ok(name(&note?).map(|name| Owner { name: name.into(), gone: Some(now) })))
             .collect::<Result<_, MapError>>()?;
         let table = Elements::of(table, INTERFACE_TABLE as usize)?;
-        let mut ids = Self { table, taken: BTreeSet::new(), notes, owners, flows };
+        let (buckets, seeds) = ([v4.buckets, v6.buckets], [v4.seed, v6.seed]);
+        let mut ids = Self { table, taken: BTreeSet::new(), notes, owners, buckets, seeds };
         ids.taken = (0..INTERFACE_TABLE).filter(|&entry| ids.ifindex(entry) != 0).collect();
         Ok(ids)
     }
@@ -132,7 +135,6 @@ impl InterfaceIds {
     /// Writes an entry, its ifindex last: the programs read no entry without.
     fn write(&mut self, entry: u32, interface: Interface) {
         let Some(there) = self.table.get(entry as usize) else { return };
-        let [v4, v6] = self.flows;
         let Interface { ifindex, id, link_type, lease_end, sweep, .. } = interface;
         // SAFETY: inside the mapping. Programs that read it meanwhile, if it is this interface's already, read one number at a time.
         // What the sweep writes, it writes when the agent runs it.
@@ -141,8 +143,8 @@ impl InterfaceIds {
             (&raw mut (*there).link_type).write_volatile(link_type);
             (&raw mut (*there).lease_end).write_volatile(lease_end);
             (&raw mut (*there).sweep).write_volatile(sweep);
-            (&raw mut (*there).buckets).write_volatile([v4.buckets, v6.buckets]);
-            (&raw mut (*there).seeds).write_volatile([v4.seed, v6.seed]);
+            (&raw mut (*there).buckets).write_volatile(self.buckets);
+            (&raw mut (*there).seeds).write_volatile(self.seeds);
         }
         self.set_ifindex(entry, ifindex);
     }

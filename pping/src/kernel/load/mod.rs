@@ -246,7 +246,7 @@ fn open_with(
         interface_ids: InterfaceIds::new(
             array(&mut programs, "INTERFACES")?,
             Array::try_from(take_map(&mut programs, "INTERFACE_NAMES")?)?,
-            tables,
+            &tables,
         )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series,
