@@ -69,7 +69,6 @@ impl<T> Shared<T> {
     }
 
     /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
-    #[expect(dead_code, reason = "for the state of flows, which does not use it yet")]
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -156,7 +155,6 @@ impl<T, const N: usize> Shared<[T; N]> {
     }
 
     /// The element at an index, if there is one.
-    #[expect(dead_code, reason = "for the state of flows, which does not use it yet")]
     #[inline(always)]
     pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
