@@ -179,7 +179,6 @@ fn find_series(
 /// Whether a group has series of its own; enters it if there is room.
 #[inline(always)]
 fn is_admitted(group: &GroupKey) -> bool {
-    // SAFETY: only whether there is an entry matters; its value is not read.
     maps::has_group(group) || maps::insert_group(group)
 }
 
