@@ -40,7 +40,7 @@ impl Spin {
     }
 }
 
-/// What is seen of connections between two ends, on which both witnesses agree.
+/// What pping and tcpdump see of connections between two ends, whose handshakes are timed.
 fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
     let python = python_with("aioquic").unwrap_or_else(|| {
         panic!(
@@ -67,11 +67,6 @@ fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
     ok(run(command.arg(CONNECTIONS.to_string())));
     let seen = watch.finish();
 
-    // Two handshakes alone are too few for a median.
-    if seen.expected.len() > CONNECTIONS {
-        seen.assert_agreement();
-    }
-    seen.assert_nothing_unjustified();
     for sample in &seen.records.samples {
         assert_eq!(
             (sample.protocol.as_str(), sample.interface.as_str()),
@@ -106,6 +101,7 @@ fn assert_handshakes(seen: &Seen, family: Family) {
 /// Each sample covers the whole path, and attributes the wire's delay to the server's side.
 fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
     let seen = talk(ingress, family, Spin::On, Spin::On);
+    seen.assert_agreement();
     let spins = of(&seen, "quic-spin");
     let (from_client, from_server): (Vec<&Sample>, Vec<&Sample>) =
         spins.iter().copied().partition(|sample| sample.tuple.src_ip == family.client());
@@ -125,10 +121,15 @@ fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
 
 /// Asserts that a bit that does not spin gives at most so many samples.
 fn a_spin_bit_that_does_not_spin_is_not_timed(ingress: &str, client: Spin, server: Spin, most: usize) {
-    let seen = talk(ingress, Family::Ipv4, client, server);
+    let mut seen = talk(ingress, Family::Ipv4, client, server);
     let spins = of(&seen, "quic-spin");
     eprintln!("{} samples of {client:?} and {server:?}", spins.len());
     assert!(spins.len() <= most, "{} samples: {spins:#?}", spins.len());
+
+    // Which random bits are edges depends on the order of both directions' packets, and two CPUs may show tcpdump
+    // another order than pping.
+    seen.records.samples.retain(|sample| sample.method == "quic-handshake");
+    seen.assert_nothing_unjustified();
 }
 
 #[test]
