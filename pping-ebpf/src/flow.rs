@@ -1,10 +1,12 @@
 //! A flow in its maps: what many CPUs look at, and what one CPU has while it holds the lock.
 
+use core::marker::PhantomData;
+
 use pping_common::{
     abi::{Counters, Direction, FlowState, SeriesRef, Traffic},
     flow::{
         self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
-        Latest, LockedFlow, PendingNumber, Sent, Totals, is_expired,
+        Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
     rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
     table::Table,
@@ -293,6 +295,21 @@ pub(crate) fn has_sent(cold: Shared<Cold>, endpoint: Endpoint) -> bool {
     totals.at(field!(Totals, packets)).read() != 0
 }
 
+/// The entry of the pool that a locked flow has, or none.
+pub(crate) struct PoolEntry<A> {
+    number: PendingNumber,
+    family: PhantomData<A>,
+}
+
+impl<A: Flows> PendingLookup for PoolEntry<A> {
+    #[inline(always)]
+    fn entry(&mut self) -> Option<&mut PendingEntry> {
+        let entry = A::pending(self.number.get())?;
+        // SAFETY: a map value, valid for the program's run. It belongs to one flow at a time, whose lock is held.
+        Some(unsafe { &mut *entry.as_ptr() })
+    }
+}
+
 /// A flow of which this CPU has the lock, until it is dropped.
 pub(crate) struct FlowGuard<A: Flows> {
     flow: FlowRef<A>,
@@ -353,15 +370,12 @@ impl<A: Flows> FlowGuard<A> {
 
     /// What a packet with the lock has.
     #[inline(always)]
-    pub(crate) fn view<'a>(&'a mut self, copies: &'a mut Copies) -> LockedFlow<'a> {
+    pub(crate) fn view<'a>(&'a mut self, copies: &'a mut Copies) -> LockedFlow<'a, PoolEntry<A>> {
         let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr()).cast_mut();
         // SAFETY: a map value, valid for the program's run. What is in it changes only with the lock, which is held as long as this is
         // borrowed; others read words of it.
         let locked = unsafe { &mut *locked };
-        let pending = A::pending(locked.pending.get()).map(|entry| {
-            // SAFETY: as above. An entry of the pool belongs to one flow at a time.
-            unsafe { &mut *entry.as_ptr() }
-        });
+        let pending = PoolEntry { number: locked.pending, family: PhantomData };
         LockedFlow { hot: &mut copies.hot, spin: &mut copies.spin, locked, pending }
     }
 

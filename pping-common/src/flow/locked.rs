@@ -5,22 +5,36 @@ use super::{
     hot::Hot,
     key::Endpoint,
 };
-use crate::rtt::{Leg, Pending, PendingEntry, RttSummary, Spin};
+use crate::rtt::{Leg, PendingEntry, RttSummary, Spin};
+
+/// Where what is pending of a flow is. Most steps of most packets do not need it, so it is looked up where one does: in the kernel
+/// programs it is in a map of its own.
+pub trait PendingLookup {
+    /// What is pending, if the flow has an entry of the pool.
+    fn entry(&mut self) -> Option<&mut PendingEntry>;
+}
+
+impl PendingLookup for &mut PendingEntry {
+    #[inline(always)]
+    fn entry(&mut self) -> Option<&mut PendingEntry> {
+        Some(self)
+    }
+}
 
 /// What a packet with the lock has of its flow. In the kernel programs `hot` and `spin` are copies, which other CPUs look at in
 /// their map meanwhile: what changed is written back before the lock is given back.
-pub struct LockedFlow<'a> {
+pub struct LockedFlow<'a, P> {
     /// What most packets look at.
     pub hot: &'a mut Hot,
     /// The times of the spin bit, by [`Endpoint`]; of a flow of UDP only.
     pub spin: &'a mut [SpinTimes; 2],
     /// What changes with the lock only.
     pub locked: &'a mut Locked,
-    /// What is pending, if the flow has an entry of the pool.
-    pub pending: Option<&'a mut PendingEntry>,
+    /// What is pending.
+    pub pending: P,
 }
 
-impl LockedFlow<'_> {
+impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Whether what `from` sends is timed, unless it asks for no answer.
     #[inline(always)]
     pub(super) fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
@@ -48,33 +62,19 @@ impl LockedFlow<'_> {
         self.set_leg(endpoint, leg);
     }
 
-    /// What is pending of a direction.
-    #[inline(always)]
-    pub(super) fn pending_mut(&mut self, endpoint: Endpoint) -> Option<&mut Pending> {
-        self.pending.as_deref_mut().map(|entry| endpoint.of_mut(&mut entry.directions))
-    }
-
     /// Frees all that is pending of a direction.
     #[inline(always)]
     pub(super) fn clear_pending(&mut self, endpoint: Endpoint) {
-        if let Some(pending) = self.pending_mut(endpoint) {
-            pending.clear();
+        if let Some(entry) = self.pending.entry() {
+            endpoint.of_mut(&mut entry.directions).clear();
         }
         self.hot.direction_mut(endpoint).state.set_waiting(false);
-    }
-
-    /// The RTTs of what an endpoint sends, and when it last recorded what is echoed. (QUIC has another place for that.)
-    #[inline(always)]
-    pub(super) fn rtt(&self, endpoint: Endpoint) -> RttSummary {
-        let (min, smoothed) = self.locked.rtts(endpoint);
-        let recorded_at = self.pending.as_deref().map_or(0, |entry| *endpoint.of(&entry.recorded_at));
-        RttSummary { recorded_at, min, smoothed }
     }
 
     /// Notes when an endpoint recorded what is echoed.
     #[inline(always)]
     pub(super) fn set_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
-        if let Some(entry) = self.pending.as_deref_mut() {
+        if let Some(entry) = self.pending.entry() {
             *endpoint.of_mut(&mut entry.recorded_at) = now;
         }
         self.hot.direction_mut(endpoint).state.set_recorded_at(now);

@@ -21,7 +21,7 @@ pub use count::{Behind, DirectionCounts, count};
 pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, Mode};
 pub use key::{Endpoint, FlowKey};
 pub use lifecycle::{Changes, Lifecycle, Reason};
-pub use locked::LockedFlow;
+pub use locked::{LockedFlow, PendingLookup};
 pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
 pub use traffic::Sent;

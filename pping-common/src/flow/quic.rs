@@ -1,6 +1,10 @@
 //! QUIC packets and their flow, by the rules of [`rtt::quic`](crate::rtt).
 
-use super::{hot::Glance, key::Endpoint, locked::LockedFlow};
+use super::{
+    hot::Glance,
+    key::Endpoint,
+    locked::{LockedFlow, PendingLookup},
+};
 use crate::{
     method::Method,
     parse::{Quic, QuicForm},
@@ -20,8 +24,8 @@ pub(super) fn has_effect(glance: &Glance, quic: &Quic, rules: &Rules) -> bool {
 
 /// Notes a packet that `from` sent, and what it completes.
 #[inline(always)]
-pub(super) fn plan(
-    flow: &mut LockedFlow<'_>,
+pub(super) fn plan<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     quic: &Quic,
     now: u64,
@@ -41,7 +45,12 @@ pub(super) fn plan(
 
 /// Rule 4.
 #[inline(always)]
-fn match_reply(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, plan: &mut MatchPlan) {
+fn match_reply<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    quic: &Quic,
+    plan: &mut MatchPlan,
+) {
     let mut leg = flow.leg(from.other());
     if leg.is_pending() && leg.number == quic.destination_id {
         leg.state = LegState::DONE;
@@ -55,7 +64,7 @@ fn match_reply(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, plan: &mu
 
 /// Rule 1.
 #[inline(always)]
-fn recognise(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic) {
+fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, quic: &Quic) {
     if flow.hot.mode.connection().is_recognised() {
         return;
     }
@@ -74,7 +83,13 @@ fn recognise(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic) {
 
 /// Rules 2, 3, 5 and 14.
 #[inline(always)]
-fn note_ids(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, now: u64, rules: &Rules) {
+fn note_ids<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    quic: &Quic,
+    now: u64,
+    rules: &Rules,
+) {
     let timed = flow.is_timed(from, rules.include_local);
     let mut leg = flow.leg(from);
     let is_initial = quic.form == QuicForm::Initial;
@@ -104,8 +119,8 @@ fn note_ids(flow: &mut LockedFlow<'_>, from: Endpoint, quic: &Quic, now: u64, ru
 
 /// Rules 6 to 13.
 #[inline(always)]
-fn note_spin(
-    flow: &mut LockedFlow<'_>,
+fn note_spin<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     value: u8,
     now: u64,

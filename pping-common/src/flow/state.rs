@@ -54,12 +54,12 @@ impl Flow {
 
     /// What a packet with the lock has of it.
     #[inline(always)]
-    pub fn lock(&mut self) -> LockedFlow<'_> {
+    pub fn lock(&mut self) -> LockedFlow<'_, &mut PendingEntry> {
         LockedFlow {
             hot: &mut self.hot,
             spin: &mut self.spin,
             locked: &mut self.locked,
-            pending: Some(&mut self.pending),
+            pending: &mut self.pending,
         }
     }
 

@@ -1,11 +1,20 @@
 //! The steps of a packet in its flow: effect, follow, plan, find, record.
 
 use super::{
-    hot::Glance, key::Endpoint, lifecycle::Changes, locked::LockedFlow, quic, state::Flow, tcp, transitions,
+    hot::Glance,
+    key::Endpoint,
+    lifecycle::Changes,
+    locked::{LockedFlow, PendingLookup},
+    quic,
+    state::Flow,
+    tcp, transitions,
 };
 use crate::{
     parse::{Datagram, Kind, Transport},
-    rtt::{self, Effect, MatchPlan, Measured, Pass, PendingRange, Progress, Rules, Waiting, icmp_echo},
+    rtt::{
+        self, Effect, MatchPlan, Measured, Pass, PendingRange, Progress, RttSummary, Rules, Waiting,
+        icmp_echo,
+    },
 };
 
 /// The outcome of a packet in its flow.
@@ -93,7 +102,7 @@ impl Flow {
     }
 }
 
-impl LockedFlow<'_> {
+impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after it was counted, which gave its `progress`: follows the
     /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
     #[inline(always)]
@@ -201,21 +210,26 @@ impl LockedFlow<'_> {
         plan: &mut MatchPlan,
         measured: &mut Measured,
     ) {
-        let (range, reverse) = (PendingRange::of(rules.methods, pass), from.other());
-        let mut rtt = self.rtt(reverse);
-        let is_waiting = self.hot.state(reverse).is_waiting();
-        // Only of what has pending identifiers: a flow of QUIC has its spin bit where others note that something waits.
-        let mut pending = self.pending_mut(reverse).filter(|_| is_waiting && plan.freed_below != 0);
-        rtt::find(pending.as_deref_mut(), &mut rtt, now, range, plan, measured);
-        if let Some(pending) = pending {
+        let reverse = from.other();
+        // In this order: a flow of QUIC has its spin bit where others note that something waits.
+        if plan.freed_below != 0
+            && self.hot.state(reverse).is_waiting()
+            && let Some(entry) = self.pending.entry()
+        {
+            let pending = reverse.of_mut(&mut entry.directions);
+            pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
             let is_waiting = pending.is_waiting();
             self.hot.direction_mut(reverse).state.set_waiting(is_waiting);
         }
+        rtt::take_sample(now, plan, measured);
         if measured.has_sample {
+            let (min, smoothed) = self.locked.rtts(reverse);
             // If other packets are echoed, the reply to the handshake was missed.
             if self.hot.state(reverse).is_leg_pending() {
                 self.give_up_leg(reverse);
             }
+            let mut rtt = RttSummary { recorded_at: 0, min, smoothed };
+            rtt.take_sample(measured.sample.rtt);
             self.locked.set_rtts(reverse, (rtt.min, rtt.smoothed));
         }
     }
@@ -234,14 +248,19 @@ impl LockedFlow<'_> {
         if plan.voided_span == 0 && plan.should_record == 0 {
             return;
         }
-        let mut rtt = self.rtt(from);
-        let recorded_at = rtt.recorded_at;
-        let Some(pending) = self.pending_mut(from) else { return };
-        rtt::record(pending, &mut rtt, now, PendingRange::of(rules.methods, pass), rules, plan, measured);
+        let (min, smoothed) = self.locked.rtts(from);
+        let Some(entry) = self.pending.entry() else { return };
+        let recorded_at = *from.of(&entry.recorded_at);
+        let rtt = RttSummary { recorded_at, min, smoothed };
+        let pending = from.of_mut(&mut entry.directions);
+        let range = PendingRange::of(rules.methods, pass);
+        let is_recorded = rtt::record(pending, &rtt, now, range, rules, plan, measured);
         let is_waiting = pending.is_waiting();
-        self.hot.direction_mut(from).state.set_waiting(is_waiting);
-        if rtt.recorded_at != recorded_at {
-            self.set_recorded_at(from, now);
+        let state = &mut self.hot.direction_mut(from).state;
+        state.set_waiting(is_waiting);
+        if is_recorded {
+            *from.of_mut(&mut entry.recorded_at) = now;
+            state.set_recorded_at(now);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     hot::{DirectionState, Glance},
     key::Endpoint,
-    locked::LockedFlow,
+    locked::{LockedFlow, PendingLookup},
 };
 use crate::{
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
@@ -92,7 +92,7 @@ impl<W: Waiting> Waiting for Look<W> {
 
 /// Finds out whether a flow has timestamps.
 #[inline(always)]
-pub(super) fn note_options(flow: &mut LockedFlow<'_>, segment: &Segment, rules: &Rules) {
+pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segment: &Segment, rules: &Rules) {
     if segment.flags.rst() {
         return;
     }
@@ -123,8 +123,8 @@ pub(super) fn note_options(flow: &mut LockedFlow<'_>, segment: &Segment, rules: 
 
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "as of the caller")]
-pub(super) fn plan(
-    flow: &mut LockedFlow<'_>,
+pub(super) fn plan<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     segment: &Segment,
     progress: Progress,

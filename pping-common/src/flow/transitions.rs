@@ -4,7 +4,7 @@ use super::{
     hot::DirectionState,
     key::Endpoint,
     lifecycle::{Changes, Lifecycle, Reason},
-    locked::LockedFlow,
+    locked::{LockedFlow, PendingLookup},
 };
 use crate::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
@@ -27,7 +27,12 @@ pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, trans
 }
 
 #[inline(always)]
-pub(super) fn step(flow: &mut LockedFlow<'_>, from: Endpoint, transport: &Transport, now: u64) -> Changes {
+pub(super) fn step<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    transport: &Transport,
+    now: u64,
+) -> Changes {
     let flags = transport.segment.flags;
     let is_tcp = transport.kind == Kind::Tcp;
     let state = flow.hot.state(from);
@@ -101,7 +106,7 @@ fn opening_reason(transport: &Transport) -> Reason {
 
 /// Forgets all but the counts of packets, which belong to the 5-tuple.
 #[inline(always)]
-fn forget(flow: &mut LockedFlow<'_>, endpoint: Endpoint) {
+fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     flow.set_leg(endpoint, Leg::UNSEEN);
     flow.locked.set_rtts(endpoint, (RttSummary::NO_RTT, 0));
     flow.clear_pending(endpoint);

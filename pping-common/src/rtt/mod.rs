@@ -26,7 +26,7 @@ pub use plan::{Effect, MatchPlan, Pass};
 pub use quic::{Connection, Spin};
 pub use rules::{RttBasis, RttSummary, Rules};
 pub use sample::{Measured, Sample};
-pub(crate) use steps::{find, record};
+pub(crate) use steps::{record, take_sample};
 pub use tcp_seq::{Progress, TimestampOption};
 pub use tcp_ts::{TsvalState, is_newer};
 

@@ -144,7 +144,7 @@ impl Pending {
 
     /// Frees the echoed identifiers, and notes which one gives the sample.
     #[inline(always)]
-    pub(super) fn free_echoed(&mut self, range: PendingRange, plan: &mut MatchPlan) {
+    pub(crate) fn free_echoed(&mut self, range: PendingRange, plan: &mut MatchPlan) {
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = plan.echoed.wrapping_sub(self.identifiers[slot]);
             if range.has(slot) && self.times[slot] != 0 && distance < plan.freed_below {

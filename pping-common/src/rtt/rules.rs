@@ -85,7 +85,7 @@ impl RttSummary {
 
     /// Adds a sample, ns.
     #[inline(always)]
-    pub(super) fn take_sample(&mut self, rtt: u64) {
+    pub(crate) fn take_sample(&mut self, rtt: u64) {
         // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
         self.smoothed = match self.min {
             Self::NO_RTT => rtt,

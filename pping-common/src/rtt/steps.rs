@@ -7,21 +7,9 @@ use super::{
     sample::{Measured, Sample},
 };
 
-/// The first half of a plan: frees the identifiers that the packet echoes, if any are `pending`, and takes the sample.
+/// The first half of a plan, once the identifiers that the packet echoes are free: the sample.
 #[inline(always)]
-pub(crate) fn find(
-    pending: Option<&mut Pending>,
-    rtt: &mut RttSummary,
-    now: u64,
-    range: PendingRange,
-    plan: &mut MatchPlan,
-    measured: &mut Measured,
-) {
-    if plan.freed_below != 0
-        && let Some(pending) = pending
-    {
-        pending.free_echoed(range, plan);
-    }
+pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     let since = plan.recorded_at;
     // In a capture an echo can come before what it echoes; that is no RTT.
     measured.has_sample = since != 0 && since <= now;
@@ -34,33 +22,30 @@ pub(crate) fn find(
             rtt: now - since,
             side_rtt: if turned >= since && turned <= now { now - turned } else { 0 },
         };
-        rtt.take_sample(now - since);
     }
 }
 
-/// The second half: frees the identifiers that the packet makes ambiguous, and records its own.
+/// The second half: frees the identifiers that the packet makes ambiguous, and records its own. Returns whether recording is limited
+/// from now on.
 #[inline(always)]
 pub(crate) fn record(
     pending: &mut Pending,
-    rtt: &mut RttSummary,
+    rtt: &RttSummary,
     now: u64,
     range: PendingRange,
     rules: &Rules,
     plan: &MatchPlan,
     measured: &mut Measured,
-) {
+) -> bool {
     let is_renewed = plan.voided_span != 0 && pending.free_range(range, plan.voided_from, plan.voided_span);
     if plan.should_record == 0 {
-        return;
+        return false;
     }
     // An identifier that is sent again replaces its pending one, whatever the rate limit says.
     let is_renewal = is_renewed && plan.voided_span == 1;
     if !is_renewal && !rules.allow(rtt, now) {
-        return;
+        return false;
     }
-    if !pending.insert(range, plan.identifier, now) {
-        measured.pending_full = true;
-    } else if !is_renewal {
-        rtt.recorded_at = now;
-    }
+    measured.pending_full = !pending.insert(range, plan.identifier, now);
+    !measured.pending_full && !is_renewal
 }
