@@ -1,71 +1,135 @@
-//! Bins of a histogram of round-trip times: log-linear, 8 to the octave, as in an `HdrHistogram`.
+//! Bins of a histogram of round-trip times: those of schema 3 of Prometheus' native histograms, which are those of scale 3 of
+//! OpenTelemetry's exponential histograms.
 //!
-//! Octaves begin at powers of two of a microsecond, so that sums of whole octaves are the buckets of a Prometheus
-//! histogram, exactly. As there, a bin holds its upper bound and not its lower one.
+//! Bounds are 2^(k/8) s, for any integer `k`: 8 bins to the octave, and octaves begin at powers of two of a second. A bin holds its
+//! upper bound and not its lower one. So sums of whole octaves are the buckets of a Prometheus histogram, and these bins are those of any
+//! other program that counts by this schema, exactly.
+//!
+//! Most bounds are irrational numbers. A time is an integer number of ns, so it is at most such a bound if it is at most the integer
+//! below it, and nothing is rounded anywhere.
 
 /// Bins to the octave.
 pub const BINS_PER_OCTAVE: usize = 8;
 
-/// Octaves: 1 us to 2^26 us, which is 67 s.
+/// The schema of Prometheus, the scale of OpenTelemetry: the logarithm of [`BINS_PER_OCTAVE`].
+pub const SCHEMA: i32 = BINS_PER_OCTAVE.ilog2() as i32;
+
+/// Octaves: 2^-20 s, which is 0.954 us, to 2^6 s, which is 64 s.
 pub const OCTAVES: usize = 26;
+
+/// The octave of the lowest bound, as a power of two of a second.
+pub const FIRST_OCTAVE: i32 = -20;
 
 /// All bins: those of the octaves, and one on each side for what is shorter and longer.
 pub const BINS: usize = OCTAVES * BINS_PER_OCTAVE + 2;
 
-/// The bin of what is no longer than 1 us.
+/// The bin of what is no longer than 2^-20 s.
 pub const UNDERFLOW: usize = 0;
 
 /// The bin of what is longer than all octaves.
 pub const OVERFLOW: usize = BINS - 1;
 
-/// The width of the narrowest bins, ns: an eighth of a microsecond.
-const UNIT: u64 = 125;
+/// 2^(j/8) s in units of 2^-33 ns, for `j` from 0 to 7, rounded down.
+const BOUNDS: [u64; BINS_PER_OCTAVE] = [
+    0x7735_9400_0000_0000,
+    0x81ff_a7a9_549c_a6e3,
+    0x8dc3_b896_0164_a7d9,
+    0x9a98_6705_4d51_2391,
+    0xa896_5f74_bf06_5071,
+    0xb7d8_8a12_d0dd_9ea0,
+    0xc87c_3e7d_03cd_bec3,
+    0xdaa1_7c2c_d195_55db,
+];
 
-/// The first time beyond all octaves, in units.
-const BEYOND: u64 = (BINS_PER_OCTAVE as u64) << OCTAVES;
+/// How far [`BOUNDS`] are shifted to the left.
+const SHIFT: i32 = 33;
+
+/// The highest time of [`UNDERFLOW`], ns.
+const SHORTEST: u64 = lower_bound(UNDERFLOW + 1);
+
+/// The highest time of all octaves, ns.
+const LONGEST: u64 = lower_bound(OVERFLOW);
+
+/// Bits that a time up to [`LONGEST`] may have.
+const BITS: u32 = u64::BITS - LONGEST.leading_zeros();
+
+/// How far such a time is shifted to the left, so that the highest bit it may have is the highest there is.
+const TO_TOP: u32 = u64::BITS - BITS;
+
+/// Bits of a time below its highest one by which [`CELLS`] are found.
+const CELL_BITS: u32 = 4;
+
+/// Part of a power of two of ns: narrower than any bin, so that at most one bound is inside. The highest bits are that
+/// bound, as of a time whose highest bit is shifted to the top; the lowest are the number of bounds before the cell.
+const CELLS: [u64; 1 << CELL_BITS] = {
+    let mut cells = [0; 1 << CELL_BITS];
+    let mut cell = 0;
+    while cell < cells.len() {
+        let first = 1 << (u64::BITS - 1) | (cell as u64) << (u64::BITS - 1 - CELL_BITS);
+        let last = first | u64::MAX >> (1 + CELL_BITS);
+        // Without a bound inside no time is beyond.
+        let (mut before, mut bound, mut part) = (0, u64::MAX, 1);
+        while part <= BINS_PER_OCTAVE {
+            // The powers of two of a second lie highest in a power of two of ns.
+            let other = if part == BINS_PER_OCTAVE { BOUNDS[0] << 1 } else { BOUNDS[part] };
+            if other < first {
+                before += 1;
+            } else if other <= last {
+                bound = other;
+            }
+            part += 1;
+        }
+        cells[cell] = bound >> TO_TOP << TO_TOP | before;
+        cell += 1;
+    }
+    cells
+};
 
 /// The bin of a round-trip time in ns.
 #[inline(always)]
 pub fn bin(rtt: u64) -> usize {
-    // The upper bound of a bin is its own, hence the 1.
-    let units = rtt.saturating_sub(1) / UNIT;
-    if units < BINS_PER_OCTAVE as u64 {
+    if rtt <= SHORTEST {
         return UNDERFLOW;
     }
-    if units >= BEYOND {
+    if rtt > LONGEST {
         return OVERFLOW;
     }
-    // The four highest bits of `units`: 8 to 15.
-    let (octave, leading) = leading(units as u32);
-    1 + octave as usize * BINS_PER_OCTAVE + leading as usize - BINS_PER_OCTAVE
+    let (shifted, time) = to_top(rtt << TO_TOP);
+    let cell = CELLS[(time >> (u64::BITS - 1 - CELL_BITS)) as usize % CELLS.len()];
+    // What is below the bound in the cell is below the bits of any time.
+    let before = cell as usize % (1 << CELL_BITS) + usize::from(time > cell);
+    LAST_POWER + before - shifted as usize * BINS_PER_OCTAVE
 }
 
-/// How often `units` has to be halved to be below 16, and what it is then. In steps, as BPF has no instruction that
-/// counts zeroes.
+/// The bin that holds the least time with [`BITS`] bits.
+const LAST_POWER: usize = OVERFLOW - BINS_PER_OCTAVE;
+
+/// How often `time` has to be doubled so that its highest bit is the highest there is, and what it is then. In steps, as BPF has no
+/// instruction that counts zeroes.
 #[inline(always)]
-fn leading(mut units: u32) -> (u32, u32) {
-    let mut octave = 0;
-    if units >= 1 << (3 + 16) {
-        units >>= 16;
-        octave += 16;
+fn to_top(mut time: u64) -> (u32, u64) {
+    let mut shifted = 0;
+    if time < 1 << (64 - 16) {
+        time <<= 16;
+        shifted += 16;
     }
-    if units >= 1 << (3 + 8) {
-        units >>= 8;
-        octave += 8;
+    if time < 1 << (64 - 8) {
+        time <<= 8;
+        shifted += 8;
     }
-    if units >= 1 << (3 + 4) {
-        units >>= 4;
-        octave += 4;
+    if time < 1 << (64 - 4) {
+        time <<= 4;
+        shifted += 4;
     }
-    if units >= 1 << (3 + 2) {
-        units >>= 2;
-        octave += 2;
+    if time < 1 << (64 - 2) {
+        time <<= 2;
+        shifted += 2;
     }
-    if units >= 1 << (3 + 1) {
-        units >>= 1;
-        octave += 1;
+    if time < 1 << (64 - 1) {
+        time <<= 1;
+        shifted += 1;
     }
-    (octave, units)
+    (shifted, time)
 }
 
 /// The highest round-trip time of a bin, ns; the highest there is for [`OVERFLOW`].
@@ -79,31 +143,72 @@ pub const fn lower_bound(bin: usize) -> u64 {
         return 0;
     }
     let (octave, part) = ((bin - 1) / BINS_PER_OCTAVE, (bin - 1) % BINS_PER_OCTAVE);
-    ((BINS_PER_OCTAVE + part) as u64 * UNIT) << octave
+    BOUNDS[part] >> (SHIFT - FIRST_OCTAVE - octave as i32)
 }
 
-/// The representative round-trip time of a bin, ns: its middle, which is within 6.25 % of each. For what is longer than
-/// all octaves it is the lower bound.
+/// The number `k` of a bin's upper bound, 2^(k/8) s: its index in Prometheus' native histograms, and one more than that in
+/// OpenTelemetry's. `None` for [`OVERFLOW`], which has none, and for [`UNDERFLOW`], which holds more than one of theirs.
+pub const fn index(bin: usize) -> Option<i32> {
+    match bin {
+        UNDERFLOW | OVERFLOW.. => None,
+        bin => Some(bin as i32 + FIRST_OCTAVE * BINS_PER_OCTAVE as i32),
+    }
+}
+
+/// The representative round-trip time of a bin, ns: the geometric mean of its bounds, which is within 4.4 % of each. For what is
+/// shorter than all octaves it is half the bound, for what is longer the bound.
 pub const fn middle(bin: usize) -> u64 {
-    if bin >= OVERFLOW { lower_bound(OVERFLOW) } else { lower_bound(bin).midpoint(upper_bound(bin)) }
+    match bin {
+        UNDERFLOW => upper_bound(UNDERFLOW) / 2,
+        OVERFLOW.. => lower_bound(OVERFLOW),
+        bin => (lower_bound(bin) as u128 * upper_bound(bin) as u128).isqrt() as u64,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use num_bigint::BigUint;
     use proptest::prelude::*;
 
     use super::*;
 
+    /// Whether a time is at most 2^(k/8) s, by arithmetic without limits: `rtt^8 <= 10^72 * 2^k`.
+    fn is_within(rtt: u64, k: i32) -> bool {
+        let (rtt, second) = (BigUint::from(rtt).pow(8), BigUint::from(10_u8).pow(72));
+        if k < 0 { rtt << k.unsigned_abs() <= second } else { rtt <= second << k.unsigned_abs() }
+    }
+
     #[test]
-    fn octaves_are_those_of_prometheus() {
-        for octave in 0..=OCTAVES {
-            let bound = 1000 << octave;
-            let first_above = 1 + octave * BINS_PER_OCTAVE;
-            assert_eq!(bin(bound), first_above - 1, "2^{octave} us is the highest of its bin");
-            assert_eq!(bin(bound + 1), first_above);
-            assert_eq!(upper_bound(first_above - 1), bound);
+    fn the_highest_time_of_a_bin_is_the_integer_below_its_bound() {
+        for bin in 1..OVERFLOW {
+            let k = index(bin).unwrap();
+            let bound = upper_bound(bin);
+            assert!(is_within(bound, k) && !is_within(bound + 1, k), "2^({k}/8) s: {bound} ns");
         }
-        assert_eq!((bin(0), bin(u64::MAX)), (UNDERFLOW, OVERFLOW));
+        assert_eq!((index(1), index(OVERFLOW - 1)), (Some(-159), Some(48)));
+        assert!(is_within(SHORTEST, -160) && !is_within(SHORTEST + 1, -160));
+    }
+
+    #[test]
+    fn every_time_around_every_bound_is_in_its_bin() {
+        for bin in 0..OVERFLOW {
+            let bound = upper_bound(bin);
+            for offset in 0..1000.min(bound - lower_bound(bin)) {
+                assert_eq!(super::bin(bound - offset), bin, "{offset} ns below {bound}");
+            }
+            for offset in 1..=1000.min(upper_bound(bin + 1) - bound) {
+                assert_eq!(super::bin(bound + offset), bin + 1, "{offset} ns above {bound}");
+            }
+        }
+        assert_eq!((super::bin(0), super::bin(u64::MAX)), (UNDERFLOW, OVERFLOW));
+    }
+
+    #[test]
+    fn octaves_are_powers_of_two_of_a_second() {
+        for octave in 0..=OCTAVES {
+            let exact = 2_f64.powi(FIRST_OCTAVE + octave as i32) * 1e9;
+            assert_eq!(upper_bound(octave * BINS_PER_OCTAVE), exact as u64);
+        }
     }
 
     #[test]
@@ -120,18 +225,21 @@ mod tests {
             let rtt = (1 << octave) + part % (1 << octave);
             let bin = bin(rtt);
             prop_assert!(lower_bound(bin) < rtt && rtt <= upper_bound(bin));
+            if let Some(k) = index(bin) {
+                prop_assert!(is_within(rtt, k) && !is_within(rtt, k - 1));
+            }
         }
 
         #[test]
-        fn the_middle_of_a_bin_is_within_6_3_per_cent(rtt in 1_001_u64..=67_108_864_000) {
+        fn the_middle_of_a_bin_is_within_4_4_per_cent(rtt in SHORTEST + 1..=LONGEST) {
             let error = middle(bin(rtt)).abs_diff(rtt) as f64 / rtt as f64;
-            prop_assert!(error < 0.063, "{rtt}: {error}");
+            prop_assert!(error < 0.0445, "{rtt}: {error}");
         }
 
         #[test]
-        fn short_ones_too(rtt in 1_001_u64..2_000_000) {
+        fn short_ones_too(rtt in SHORTEST + 1..2_000_000) {
             let error = middle(bin(rtt)).abs_diff(rtt) as f64 / rtt as f64;
-            prop_assert!(error < 0.063, "{rtt}: {error}");
+            prop_assert!(error < 0.0445, "{rtt}: {error}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The ledger: the counts that an agent has exposed in metrics so far, kept in a pinned map for its successor. The kernel programs do not
 //! use it.
 
-use crate::{layout::layout, series::Traffic};
+use crate::{hist::OCTAVES, layout::layout, series::Traffic};
 
-/// Buckets of a histogram of metrics: no longer than 2^0 us to 2^24 us, and everything.
-pub const BUCKETS: usize = 26;
+/// Buckets of a histogram of metrics: up to the lowest bound of all octaves, each octave, and everything.
+pub const BUCKETS: usize = OCTAVES + 2;
 
 /// Bytes of a label that is kept.
 pub const LABEL_BYTES: usize = 64;
@@ -34,7 +34,7 @@ pub struct LedgerTotals {
     pub epoch: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// Samples no longer than 1 us, by octave above that, and longer than all of them; each in one.
+    /// Samples shorter than all octaves, by octave, and longer than all octaves; each in one.
     pub buckets: [u64; BUCKETS],
     /// Sum of the RTTs, ns: lower and higher half.
     pub sum: [u64; 2],

@@ -8,7 +8,10 @@ use std::{
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::abi::{BUCKETS, Tally};
+use pping_common::{
+    abi::{BUCKETS, Tally},
+    hist,
+};
 
 use super::{
     inflation::{Inflated, PERCENTILES},
@@ -225,13 +228,16 @@ fn histogram(page: &mut Writer, shown: &Shown<'_>) {
     const LAST: usize = BUCKETS - 1;
     let bounds: [String; BUCKETS] = std::array::from_fn(|bucket| match bucket {
         LAST => "pping_rtt_seconds_bucket{le=\"+Inf\",".to_owned(),
-        octave => format!("pping_rtt_seconds_bucket{{le=\"{}\",", f64::from(1_u32 << octave) / 1e6),
+        octave => {
+            let bound = 2_f64.powi(hist::FIRST_OCTAVE + octave as i32);
+            format!("pping_rtt_seconds_bucket{{le=\"{}\",", page::float(bound))
+        }
     });
     let help = "Round-trip times between this host and the host that replied";
     page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, help);
     for (series, ..) in shown {
         let counts = series.cumulative();
-        // Skips 28 lines of zeroes where packets pass but none are timed, as against the direction of a download.
+        // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
         if counts[LAST] == 0 {
             continue;
         }

@@ -58,9 +58,9 @@ fn a_page_has_every_metric_of_a_group() {
     let labels = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\",group=\"customer-7\"}";
     for line in [
         "# TYPE pping_rtt_seconds histogram".to_owned(),
-        format!("pping_rtt_seconds_bucket{{le=\"0.000001\",{labels} 0"),
-        format!("pping_rtt_seconds_bucket{{le=\"0.001024\",{labels} 1"),
-        format!("pping_rtt_seconds_bucket{{le=\"16.777216\",{labels} 2"),
+        format!("pping_rtt_seconds_bucket{{le=\"9.5367431640625e-07\",{labels} 0"),
+        format!("pping_rtt_seconds_bucket{{le=\"0.001953125\",{labels} 1"),
+        format!("pping_rtt_seconds_bucket{{le=\"64\",{labels} 2"),
         format!("pping_rtt_seconds_bucket{{le=\"+Inf\",{labels} 2"),
         format!("pping_rtt_seconds_sum{{{labels} 0.052000000"),
         format!("pping_rtt_seconds_count{{{labels} 2"),
@@ -90,7 +90,7 @@ fn the_columns_of_a_group_may_change() {
     assert!(
         page.contains("\npping_group_info{group=\"a\",site=\"Hamburg\"} 1\n") && !page.contains("Berlin")
     );
-    assert_eq!(counters(&page).len(), 28 + 6, "{page}");
+    assert_eq!(counters(&page).len(), 30 + 6, "{page}");
 }
 
 #[test]

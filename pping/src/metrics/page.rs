@@ -162,6 +162,19 @@ impl Writer {
     }
 }
 
+/// A number as Prometheus writes it, in the value of a label too: there it is text, and other text would be another series.
+pub(super) fn float(number: f64) -> String {
+    if number != 0.0 && number.abs() < 1e-4 {
+        let text = format!("{number:e}");
+        // The exponent has two digits.
+        return match text.split_once("e-") {
+            Some((mantissa, exponent)) if exponent.len() < 2 => format!("{mantissa}e-0{exponent}"),
+            _ => text,
+        };
+    }
+    number.to_string()
+}
+
 /// Appends a label with its value escaped.
 pub(super) fn label(labels: &mut String, name: &str, value: &str) {
     if !labels.is_empty() {

@@ -89,9 +89,8 @@ impl Series {
         }
         self.sum += u128::from(tally.sum);
         self.buckets[0] += u64::from(tally.bins[hist::UNDERFLOW]);
-        for (octave, bins) in tally.bins[1..].chunks(BINS_PER_OCTAVE).enumerate() {
-            let count: u64 = bins.iter().map(|&count| u64::from(count)).sum();
-            self.buckets[(octave + 1).min(BUCKETS - 1)] += count;
+        for (bucket, bins) in self.buckets[1..].iter_mut().zip(tally.bins[1..].chunks(BINS_PER_OCTAVE)) {
+            *bucket += bins.iter().map(|&count| u64::from(count)).sum::<u64>();
         }
         self.inflation.add(tally, now);
     }
@@ -150,7 +149,7 @@ mod tests {
     proptest! {
         #[test]
         fn buckets_count_samples_up_to_their_bound(rtts in prop::collection::vec((0_u32..40, 0_u64..9), 1..200)) {
-            let rtts: Vec<u64> = rtts.into_iter().map(|(octave, offset)| (1000_u64 << octave) + offset - 4).collect();
+            let rtts: Vec<u64> = rtts.into_iter().map(|(octave, offset)| (hist::upper_bound(0) << octave) + offset - 4).collect();
             let (mut tally, mut series) = (Tally::EMPTY, series("all"));
             for &rtt in &rtts {
                 tally.sample(rtt);
@@ -160,7 +159,7 @@ mod tests {
             let up_to = |bound: u64| 2 * rtts.iter().filter(|&&rtt| rtt <= bound).count() as u64;
             let expected: [u64; BUCKETS] = std::array::from_fn(|octave| match octave {
                 octave if octave == BUCKETS - 1 => up_to(u64::MAX),
-                octave => up_to(1000 << octave),
+                octave => up_to((1_000_000_000 << octave) >> hist::FIRST_OCTAVE.unsigned_abs()),
             });
             prop_assert_eq!(series.cumulative(), expected);
             prop_assert_eq!(series.sum, 2 * rtts.iter().map(|&rtt| u128::from(rtt)).sum::<u128>());

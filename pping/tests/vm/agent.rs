@@ -102,13 +102,13 @@ fn assert_groups(metrics: &Exposition, expected: usize) {
     assert!(groups.values().all(|(count, buckets)| count == buckets), "{groups:?}");
 }
 
-/// Asserts that RTTs of 20 ms are in the bucket up to 32.768 ms, and not in the one up to 16.384 ms.
+/// Asserts that RTTs of 20 ms are in the bucket up to 31.25 ms, and not in the one up to 15.625 ms.
 fn assert_within_bounds(metrics: &Exposition) {
     let up_to = |bound| {
         let labels = [("method", "icmp-echo"), ("matched", "ingress"), ("le", bound)];
         metrics.sum("pping_rtt_seconds_bucket", &labels).unwrap_or_default() as usize
     };
-    assert_eq!((up_to("0.016384"), up_to("0.032768")), (0, 2 * PINGS));
+    assert_eq!((up_to("0.015625"), up_to("0.03125")), (0, 2 * PINGS));
 }
 
 #[test]

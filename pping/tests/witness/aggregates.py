@@ -11,24 +11,24 @@ import json
 import sys
 from bisect import bisect_left
 from collections import defaultdict
+from decimal import Decimal, localcontext
 
-BEYOND = 1000 << 26
+SECOND = 10**9
+BEYOND = SECOND << 6
+with localcontext(prec=60):
+    BOUNDS = [int(SECOND * Decimal(2) ** (Decimal(k) / 8)) for k in range(-160, 49)]
 PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 
 def bounds(rtt):
-    """The bounds of the bin of an RTT: the lower one is outside, the upper one inside. Octaves begin at powers of two
-    of a microsecond, each has eight bins, and there are two more bins, up to 1 us and beyond 2^26 us."""
-    if rtt <= 1000:
-        return -1, 1000
-    octave = 1000
-    while rtt > 2 * octave:
-        octave *= 2
-    if octave >= BEYOND:
+    """The bounds of the bin of an RTT: the lower one is outside, the upper one inside. They are 2^(k/8) s, from 2^-20 s to
+    2^6 s, rounded down to ns, and there are two more bins for what is shorter and longer."""
+    number = bisect_left(BOUNDS, rtt)
+    if number == 0:
+        return -1, BOUNDS[0]
+    if number == len(BOUNDS):
         return BEYOND, 2**64 - 1
-    width = octave // 8
-    part = (rtt - octave - 1) // width
-    return octave + part * width, octave + (part + 1) * width
+    return BOUNDS[number - 1], BOUNDS[number]
 
 
 def percentile(ordered, percent):
