@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
     http::{Readiness, Server},
-    metrics::{Encoding, Metrics, Text},
+    metrics::{Encoding, Format, Metrics},
 };
 use pping_common::abi::Tally;
 use prometheus_client::{
@@ -33,10 +33,21 @@ const ROUNDS: usize = 9;
 /// How long a scrape with the highest number of groups may take.
 const LIMIT: Duration = Duration::from_millis(200);
 
+/// The formats, and how a client asks for them.
+const FORMATS: [(Format, &str, &str); 3] = [
+    (Format::Classic, "classic", "text/plain"),
+    (Format::OpenMetrics, "OpenMetrics", "application/openmetrics-text"),
+    (
+        Format::Protobuf,
+        "protobuf",
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
+    ),
+];
+
 /// Measures scrapes, in memory and by HTTP, and whether they delay the agent.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
-    println!("\na scrape, by the number of groups (one series each); median of {ROUNDS}");
-    println!("groups    lines      bytes    gzip   page  gzip'd    HTTP  gzip'd  copying  client library");
+    println!("\na scrape, by the number of groups (one series each); ms, median of {ROUNDS}");
+    println!("groups  format            bytes    gzip   page  gzip'd    HTTP  gzip'd");
     for groups in GROUPS {
         one(groups, report)?;
     }
@@ -49,51 +60,63 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     for _ in 0..20 {
         metrics.add(&slices, Instant::now());
     }
-    let fresh = |encoding| {
-        // Without a change, the previous page would be served.
-        metrics.add(&slices[..1], Instant::now());
-        metrics.page(Text::Classic, encoding)
-    };
-    let (plain, compressed) = (fresh(Encoding::Identity)?, fresh(Encoding::Gzip)?);
-    let page = time(|| fresh(Encoding::Identity).map(drop).map_err(Into::into))?;
-    let gzip = time(|| fresh(Encoding::Gzip).map(drop).map_err(Into::into))?;
-
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = Server::start(anywhere, None, metrics.clone(), Readiness::default())?;
     let address = server.address();
-    let http = |encoding| {
-        time(|| {
+    let mut worst = 0.0_f64;
+    for (format, name, accept) in FORMATS {
+        let fresh = |encoding| {
+            // Without a change, the previous page would be served.
             metrics.add(&slices[..1], Instant::now());
-            get(address, encoding).map(drop)
-        })
-    };
-    let (by_http, by_http_gzip) = (http("identity")?, http("gzip")?);
-
-    let text = plain.text();
+            metrics.page(format, encoding)
+        };
+        let [plain, compressed] =
+            [Encoding::Identity, Encoding::Gzip].map(|encoding| fresh(encoding).bytes());
+        let by_http = |encoding| {
+            time(|| {
+                metrics.add(&slices[..1], Instant::now());
+                get(address, accept, encoding).map(drop)
+            })
+        };
+        let page = time(|| {
+            drop(fresh(Encoding::Identity));
+            Ok(())
+        })?;
+        let gzip = time(|| {
+            drop(fresh(Encoding::Gzip));
+            Ok(())
+        })?;
+        let (by_http, by_http_gzip) = (by_http("identity")?, by_http("gzip")?);
+        for (what, figure) in [
+            ("a page", &page),
+            ("a page, gzipped", &gzip),
+            ("by HTTP", &by_http),
+            ("by HTTP, gzipped", &by_http_gzip),
+        ] {
+            report.take(format!("a scrape of {groups} groups in {name}: {what}"), "ms", figure);
+        }
+        let [page, gzip, by_http, by_http_gzip] =
+            [page, gzip, by_http, by_http_gzip].map(|figure| figure.median);
+        println!(
+            "{groups:>6}  {name:<11} {plain:>11} {compressed:>7} {page:>6.1} {gzip:>7.1} {by_http:>7.1} {by_http_gzip:>7.1}"
+        );
+        worst = worst.max(by_http).max(by_http_gzip);
+    }
+    let text = metrics.page(Format::Classic, Encoding::Identity).text();
     let copying = time(|| {
         black_box(text.as_bytes().to_vec());
         Ok(())
     })?;
     let client = client_library(&slices)?;
-    for (name, figure) in [
-        ("a page", &page),
-        ("a page, gzipped", &gzip),
-        ("by HTTP", &by_http),
-        ("by HTTP, gzipped", &by_http_gzip),
-        ("copying as many bytes", &copying),
-        ("the client library", &client),
-    ] {
+    for (name, figure) in [("copying as many bytes as text", &copying), ("the client library", &client)] {
         report.take(format!("a scrape of {groups} groups: {name}"), "ms", figure);
     }
-    let [page, gzip, by_http, by_http_gzip, copying, client] =
-        [page, gzip, by_http, by_http_gzip, copying, client].map(|figure| figure.median);
     println!(
-        "{groups:>6} {:>8} {:>11} {:>7} {page:>6.1} {gzip:>7.1} {by_http:>7.1} {by_http_gzip:>7.1} {copying:>8.1} {client:>15.1}",
+        "{groups:>6}  {} lines of text; copying them {:.1}, the client library's text of the histograms alone {:.1}",
         text.lines().count(),
-        plain.bytes(),
-        compressed.bytes(),
+        copying.median,
+        client.median,
     );
-    let worst = by_http.max(by_http_gzip);
     if groups == GROUPS[GROUPS.len() - 1] {
         let undisturbed = time(|| {
             metrics.add(&slices, Instant::now());
@@ -125,7 +148,7 @@ fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: Socke
             let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    get(address, encoding).ok();
+                    get(address, "text/plain", encoding).ok();
                 }
             });
         }
@@ -165,11 +188,11 @@ fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Figure> {
 }
 
 /// Scrapes once, and returns the length of the response.
-fn get(address: SocketAddr, encoding: &str) -> Result<usize> {
+fn get(address: SocketAddr, accept: &str, encoding: &str) -> Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     write!(
         stream,
-        "GET /metrics HTTP/1.1\r\nHost: pping\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
+        "GET /metrics HTTP/1.1\r\nHost: pping\r\nAccept: {accept}\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
     )?;
     let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
     loop {

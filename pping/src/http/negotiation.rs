@@ -1,16 +1,46 @@
-//! Quality values of content negotiation (RFC 9110, 12.4.2).
+//! Content negotiation (RFC 9110, 12): the format and the encoding that a client prefers.
 
-/// The quality value of `wanted` in a header, in thousandths; `None` if the header does not list it.
-pub(super) fn weight(header: &str, wanted: &str) -> Option<u16> {
+use crate::metrics::{Encoding, Format};
+
+/// Formats by their media type and the parameters that it must have, the preferred one first among those of equal quality.
+const FORMATS: [(Format, &str, &[(&str, &str)]); 3] = [
+    (
+        Format::Protobuf,
+        "application/vnd.google.protobuf",
+        &[("proto", "io.prometheus.client.MetricFamily"), ("encoding", "delimited")],
+    ),
+    (Format::OpenMetrics, "application/openmetrics-text", &[]),
+    (Format::Classic, "text/plain", &[]),
+];
+
+/// The preferred format and encoding, by the headers `Accept` and `Accept-Encoding`. A client that accepts no format gets the classic
+/// text.
+pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (Format, Encoding) {
+    let mut best = (0, Format::Classic);
+    for (format, name, parameters) in FORMATS {
+        let weight = weight(accept, name, parameters).unwrap_or(0);
+        if weight > best.0 {
+            best = (weight, format);
+        }
+    }
+    let is_gzip = weight(accept_encoding, "gzip", &[]).is_some_and(|weight| weight > 0);
+    (best.1, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
+}
+
+/// The quality value of `wanted` with these parameters in a header, in thousandths; `None` if the header does not list it.
+fn weight(header: &str, wanted: &str, parameters: &[(&str, &str)]) -> Option<u16> {
     header
         .split(',')
         .filter_map(|item| {
             let mut parts = item.split(';').map(str::trim);
             let is_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(wanted));
-            let quality = parts
-                .filter_map(|part| part.split_once('='))
-                .find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
-            let quality = quality.map_or(Ok(1.0), |(_, value)| value.trim().parse::<f32>());
+            let given = parts.filter_map(|part| part.split_once('='));
+            let given = given.map(|(name, value)| (name.trim(), value.trim().trim_matches('"')));
+            let value_of = |wanted: &str| {
+                given.clone().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+            };
+            let is_it = is_it && parameters.iter().all(|&(name, value)| value_of(name) == Some(value));
+            let quality = value_of("q").map_or(Ok(1.0), str::parse::<f32>);
             is_it.then(|| (quality.unwrap_or(0.0).clamp(0.0, 1.0) * 1000.0) as u16)
         })
         .max()
@@ -24,6 +54,7 @@ mod tests {
     fn quality_values_are_parsed() {
         let prometheus = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                           text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+        let weight = |header, wanted| weight(header, wanted, &[]);
         assert_eq!(weight(prometheus, "application/openmetrics-text"), Some(1000));
         assert_eq!(weight(prometheus, "text/plain"), Some(500));
         assert_eq!(weight(prometheus, "text/html"), None);
@@ -32,5 +63,35 @@ mod tests {
         assert_eq!(weight("gzip;q=much", "gzip"), Some(0));
         assert_eq!(weight("gzip;q=NaN", "gzip"), Some(0));
         assert_eq!(weight("", "gzip"), None);
+    }
+
+    #[test]
+    fn the_format_with_the_highest_quality_is_preferred() {
+        const PROTOBUF: &str =
+            "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
+        const OPEN: &str = "application/openmetrics-text;version=1.0.0";
+        for (accept, expected) in [
+            // Prometheus 2.40 to 2.42 with native histograms, and a later one.
+            (format!("{PROTOBUF},{OPEN},text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), Format::Protobuf),
+            (format!("{PROTOBUF};q=0.6,{OPEN};q=0.5,text/plain;version=0.0.4;q=0.2"), Format::Protobuf),
+            (format!("{OPEN};q=0.6,{PROTOBUF};q=0.5,text/plain;version=0.0.4;q=0.2"), Format::OpenMetrics),
+            (format!("text/plain, {PROTOBUF};q=0.9"), Format::Classic),
+            (format!("{PROTOBUF};q=0,*/*"), Format::Classic),
+            // Other messages, and the same ones in other encodings, are not there.
+            ("application/vnd.google.protobuf".to_owned(), Format::Classic),
+            (PROTOBUF.replace("delimited", "text"), Format::Classic),
+            (PROTOBUF.replace("client", "model"), Format::Classic),
+            (
+                PROTOBUF.replace(
+                    "=io.prometheus.client.MetricFamily",
+                    " = \"io.prometheus.client.MetricFamily\"",
+                ),
+                Format::Protobuf,
+            ),
+            ("*/*".to_owned(), Format::Classic),
+            (String::new(), Format::Classic),
+        ] {
+            assert_eq!(preferred(&accept, "").0, expected, "{accept}");
+        }
     }
 }

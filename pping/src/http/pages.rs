@@ -17,14 +17,22 @@ use futures_util::stream;
 use tokio::task::spawn_blocking;
 
 use super::{
-    negotiation::weight,
+    negotiation::preferred,
     readers::{Reader, Readers},
     readiness::Readiness,
 };
-use crate::metrics::{Encoding, Metrics, Text};
+use crate::metrics::{Encoding, Format, Metrics};
 
-const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// The media type of a format.
+const fn content_type(format: Format) -> &'static str {
+    match format {
+        Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        Format::Classic => "text/plain; version=0.0.4; charset=utf-8",
+        Format::Protobuf => {
+            "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+        }
+    }
+}
 
 /// All pages. Each request to them has a [`Reader`] among its extensions.
 pub(super) fn router(metrics: Metrics, readiness: Readiness) -> Router {
@@ -41,18 +49,15 @@ async fn exposition(
     Extension(reader): Extension<Reader>,
     headers: HeaderMap,
 ) -> Response {
-    let (text, encoding) = preferred(&headers);
+    let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let (format, encoding) = preferred(value(ACCEPT), value(ACCEPT_ENCODING));
     // With many groups this takes a while, and must not block other connections.
-    let Ok(Ok(page)) = spawn_blocking(move || metrics.page(text, encoding)).await else {
+    let Ok(page) = spawn_blocking(move || metrics.page(format, encoding)).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     readers.add(&page, reader);
-    let content_type = match text {
-        Text::OpenMetrics => OPENMETRICS,
-        Text::Classic => CLASSIC,
-    };
     let head = [
-        (CONTENT_TYPE, HeaderValue::from_static(content_type)),
+        (CONTENT_TYPE, HeaderValue::from_static(content_type(format))),
         (CONTENT_LENGTH, page.bytes().into()),
         (VARY, HeaderValue::from_static("accept, accept-encoding")),
     ];
@@ -65,17 +70,6 @@ async fn exposition(
         Some(encoded) => (head, encoded, body).into_response(),
         None => (head, body).into_response(),
     }
-}
-
-/// The format and encoding that the client prefers.
-fn preferred(headers: &HeaderMap) -> (Text, Encoding) {
-    let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let accept = value(ACCEPT);
-    let open = weight(accept, "application/openmetrics-text").unwrap_or(0);
-    let classic = weight(accept, "text/plain").unwrap_or(0);
-    let text = if open > 0 && open >= classic { Text::OpenMetrics } else { Text::Classic };
-    let is_gzip = weight(value(ACCEPT_ENCODING), "gzip").is_some_and(|weight| weight > 0);
-    (text, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
 }
 
 async fn ready(State(readiness): State<Readiness>) -> impl IntoResponse {

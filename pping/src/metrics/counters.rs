@@ -1,9 +1,6 @@
 //! The counters of the kernel programs as metrics.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pping_common::{
     abi::{Counters, Direction, Lost},
@@ -11,13 +8,8 @@ use pping_common::{
     parse::{Family, Protocol, Untracked},
     rtt::Method,
 };
-use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric as _},
-    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
-    registry::Unit,
-};
 
+use super::exposition::{Exposition, Kind, Labels, MetricFamily, Value};
 use crate::{
     records::{direction_name, method_name, untracked_name},
     snapshot::{ProgramRuns, Snapshot},
@@ -76,58 +68,54 @@ pub(super) struct Latest {
 
 pub(super) type State = Arc<Mutex<Latest>>;
 
-/// Encodes the latest values at every scrape, without access to the kernel's maps.
-#[derive(Debug)]
-pub(super) struct CountersCollector(pub(super) State);
-
-impl Collector for CountersCollector {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let latest = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for family in families(&latest) {
-            let mut metric = encoder.encode_descriptor(family.name, family.help, None, family.kind)?;
-            for (labels, value) in &family.series {
-                let labels = labels.as_slice();
-                let series = metric.encode_family(&labels)?;
-                match family.kind {
-                    MetricType::Counter => ConstCounter::new(*value).encode(series)?,
-                    _ => ConstGauge::new(*value as i64).encode(series)?,
-                }
-            }
+/// Writes the latest values, without access to the kernel's maps.
+pub(super) fn write(page: &mut dyn Exposition, latest: &State) {
+    let latest = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for IntegerFamily { name, help, kind, series } in families(&latest) {
+        page.family(&MetricFamily { name, unit: None, kind, help });
+        let prefix = page.prefix(&[]);
+        for (labels, value) in &series {
+            let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            page.value(&prefix, &Labels::new(&labels), Value::Integer(*value));
         }
-        run_time(&mut encoder, &latest.programs)
     }
+    run_time(page, &latest.programs);
 }
 
 /// The run time of programs, the only value here that is not an integer.
-fn run_time(encoder: &mut DescriptorEncoder<'_>, programs: &[ProgramRuns]) -> fmt::Result {
+fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
     if programs.is_empty() {
-        return Ok(());
+        return;
     }
     let help = "Run time of kernel programs while kernel.bpf_stats_enabled is set";
-    let mut metric =
-        encoder.encode_descriptor("pping_bpf_run", help, Some(&Unit::Seconds), MetricType::Counter)?;
+    page.family(&MetricFamily {
+        name: "pping_bpf_run_seconds",
+        unit: Some("seconds"),
+        kind: Kind::Counter,
+        help,
+    });
+    let prefix = page.prefix(&[]);
     for ProgramRuns { program, time, .. } in programs {
-        let labels = [("program", program.as_str())];
-        ConstCounter::new(time.as_secs_f64()).encode(metric.encode_family(&labels)?)?;
+        let labels = Labels::new(&[("program", program)]);
+        page.value(&prefix, &labels, Value::Nanoseconds(time.as_nanos()));
     }
-    Ok(())
 }
 
-/// A metric and its series.
-struct MetricFamily {
+/// A metric whose values are integers, and its series.
+struct IntegerFamily {
     name: &'static str,
     help: &'static str,
-    kind: MetricType,
+    kind: Kind,
     series: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
-fn families(latest: &Latest) -> Vec<MetricFamily> {
+fn families(latest: &Latest) -> Vec<IntegerFamily> {
     let Latest { snapshot, fill, programs } = latest;
-    let counter = MetricType::Counter;
-    let gauge = MetricType::Gauge;
+    let counter = Kind::Counter;
+    let gauge = Kind::Gauge;
     // A metric of each interface: labels and values from its counters.
-    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Series| MetricFamily {
+    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Series| IntegerFamily {
         name,
         help,
         kind,
@@ -249,19 +237,19 @@ fn families(latest: &Latest) -> Vec<MetricFamily> {
         each("pping_flows", "Flows in the flow table", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
         }),
-        MetricFamily {
+        IntegerFamily {
             name: "pping_map_entries",
             help: "Entries in the maps of the kernel programs",
             kind: gauge,
             series: maps().map(|(map, entries, _)| one("map", map.to_owned(), entries)).collect(),
         },
-        MetricFamily {
+        IntegerFamily {
             name: "pping_map_capacity",
             help: "Entries for which the maps of the kernel programs have room",
             kind: gauge,
             series: maps().map(|(map, _, capacity)| one("map", map.to_owned(), capacity.into())).collect(),
         },
-        MetricFamily {
+        IntegerFamily {
             name: "pping_events_lost",
             help: "Events dropped because the ring buffer or the queue to the output was full, and records that could not be written",
             kind: counter,
@@ -286,13 +274,13 @@ fn families(latest: &Latest) -> Vec<MetricFamily> {
             counter,
             &|counters| vec![(vec![], counters.unaggregated)],
         ),
-        MetricFamily {
+        IntegerFamily {
             name: "pping_bpf_runs",
             help: "Runs of kernel programs while kernel.bpf_stats_enabled is set",
             kind: counter,
             series: programs.iter().map(|it| one("program", it.program.clone(), it.runs)).collect(),
         },
-        MetricFamily {
+        IntegerFamily {
             name: "pping_interface_up",
             help: "State of an interface at each attach point: 1 while it is watched, 0 while it is gone",
             kind: gauge,

@@ -3,21 +3,18 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::{
-    abi::{BUCKETS, Tally},
-    hist,
-};
+use pping_common::abi::{Tally, Traffic};
 
 use super::{
+    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     ledger::Ledger,
-    page::{self, Kind, Writer},
     series::{Series, SeriesId},
 };
 use crate::groups::{GroupName, OTHER, SeriesName};
@@ -37,6 +34,26 @@ pub(super) struct Groups {
     committed: u32,
     /// The indexes of series that changed since.
     changed: Vec<usize>,
+    clock: Clock,
+}
+
+/// The beginning of the present epoch, which is that of counters that it creates.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    began: Instant,
+    since: SystemTime,
+}
+
+impl Clock {
+    fn start(now: Instant) -> Self {
+        Self { began: now, since: SystemTime::now() }
+    }
+
+    /// Begins the next epoch.
+    fn advance(&mut self, now: Instant) {
+        self.since += now.saturating_duration_since(self.began);
+        self.began = now;
+    }
 }
 
 #[derive(Debug)]
@@ -56,6 +73,7 @@ impl Groups {
             ledger: None,
             committed: 0,
             changed: Vec::new(),
+            clock: Clock::start(now),
         }
     }
 
@@ -109,7 +127,7 @@ impl Groups {
             let known = Known { name: Arc::clone(&name.group), series: 1 };
             self.known.insert(Arc::clone(&id.group), known);
         }
-        let mut series = Series::new(id, self.baseline, now);
+        let mut series = Series::new(id, self.clock.since, self.baseline, now);
         if let Some(ledger) = &mut self.ledger {
             // A series with a reserved label may have been quiet since this run began.
             if let Some((entry, totals, _)) = ledger.find(id.fingerprint(), self.committed) {
@@ -163,6 +181,7 @@ impl Groups {
                 known.name = Arc::clone(&name.group);
             }
         }
+        self.clock.advance(now);
     }
 
     /// Notes in the ledger which groups have a label, after some lost theirs.
@@ -197,7 +216,7 @@ impl Groups {
     }
 
     /// Writes the metrics of all groups that have a label.
-    pub(super) fn write(&mut self, page: &mut Writer, now: Instant) {
+    pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
         let Self { labelled, series, known, .. } = self;
         let mut shown: Vec<(&Series, bool, Inflated)> = Vec::with_capacity(series.len());
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
@@ -214,9 +233,11 @@ impl Groups {
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            page.family("pping_group", None, Kind::Info, "Columns of the groups file, by group");
+            let help = "Columns of the groups file, by group";
+            page.family(&MetricFamily { name: "pping_group", unit: None, kind: Kind::Info, help });
+            let prefix = page.prefix(&[]);
             for name in known {
-                page.integer("pping_group_info{", &information(name), 1);
+                page.value(&prefix, &information(name), Value::Integer(1));
             }
         }
     }
@@ -224,38 +245,31 @@ impl Groups {
 
 type Shown<'a> = [(&'a Series, bool, Inflated)];
 
-fn histogram(page: &mut Writer, shown: &Shown<'_>) {
-    const LAST: usize = BUCKETS - 1;
-    let bounds: [String; BUCKETS] = std::array::from_fn(|bucket| match bucket {
-        LAST => "pping_rtt_seconds_bucket{le=\"+Inf\",".to_owned(),
-        octave => {
-            let bound = 2_f64.powi(hist::FIRST_OCTAVE + octave as i32);
-            format!("pping_rtt_seconds_bucket{{le=\"{}\",", page::float(bound))
-        }
-    });
+fn histogram(page: &mut dyn Exposition, shown: &Shown<'_>) {
     let help = "Round-trip times between this host and the host that replied";
-    page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, help);
-    for (series, ..) in shown {
-        let counts = series.cumulative();
-        // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
-        if counts[LAST] == 0 {
-            continue;
-        }
-        for (bound, count) in bounds.iter().zip(counts) {
-            page.integer(bound, &series.labels, count);
-        }
-        page.seconds("pping_rtt_seconds_sum{", &series.labels, series.sum);
-        page.integer("pping_rtt_seconds_count{", &series.labels, counts[LAST]);
+    page.family(&MetricFamily {
+        name: "pping_rtt_seconds",
+        unit: Some("seconds"),
+        kind: Kind::Histogram,
+        help,
+    });
+    // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
+    for (series, ..) in shown.iter().filter(|(series, ..)| series.rtts.has_samples()) {
+        page.histogram(&series.labels, &series.rtts);
     }
 }
 
-fn gauges(page: &mut Writer, shown: &Shown<'_>) {
+fn seconds<'a>(name: &'a str, help: &'a str) -> MetricFamily<'a> {
+    MetricFamily { name, unit: Some("seconds"), kind: Kind::Gauge, help }
+}
+
+fn gauges(page: &mut dyn Exposition, shown: &Shown<'_>) {
     let mut gauge = |name: &str, help, value: &dyn Fn(&Inflated, bool) -> Option<u64>| {
-        page.family(name, Some("seconds"), Kind::Gauge, help);
-        let before = format!("{name}{{");
+        page.family(&seconds(name, help));
+        let prefix = page.prefix(&[]);
         for (series, is_other, inflated) in shown {
             if let Some(value) = value(inflated, *is_other) {
-                page.seconds(&before, &series.labels, value.into());
+                page.value(&prefix, &series.labels, Value::Nanoseconds(value.into()));
             }
         }
     };
@@ -269,22 +283,21 @@ fn gauges(page: &mut Writer, shown: &Shown<'_>) {
         &|inflated, is_other| inflated.baseline.filter(|_| !is_other),
     );
     let help = "Distance of percentiles of the last minute's round-trip times from the baseline";
-    page.family("pping_rtt_inflation_seconds", Some("seconds"), Kind::Gauge, help);
-    let before =
-        PERCENTILES.map(|percentile| format!("pping_rtt_inflation_seconds{{percentile=\"{percentile}\","));
+    page.family(&seconds("pping_rtt_inflation_seconds", help));
+    let prefixes = PERCENTILES.map(|percentile| page.prefix(&[("percentile", &percentile.to_string())]));
     for (series, _, inflated) in shown.iter().filter(|(_, is_other, _)| !is_other) {
-        for (before, above) in before.iter().zip(inflated.above.into_iter().flatten()) {
-            page.seconds(before, &series.labels, above.into());
+        for (prefix, above) in prefixes.iter().zip(inflated.above.into_iter().flatten()) {
+            page.value(prefix, &series.labels, Value::Nanoseconds(above.into()));
         }
     }
 }
 
-fn traffic(page: &mut Writer, shown: &Shown<'_>) {
+fn traffic(page: &mut dyn Exposition, shown: &Shown<'_>) {
     for (name, help, value) in [
         (
             "pping_group_packets",
             "Packets of a group's flows, by the role of their sender: timed or replying",
-            (|traffic| traffic.packets) as fn(&pping_common::abi::Traffic) -> u64,
+            (|traffic| traffic.packets) as fn(&Traffic) -> u64,
         ),
         ("pping_group_bytes", "Bytes of payload above the transport header in a group's flows", |traffic| {
             traffic.bytes
@@ -293,30 +306,29 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
             it.retransmissions
         }),
     ] {
-        page.family(name, None, Kind::Counter, help);
-        let senders = ["timed", "replying"].map(|sender| format!("{name}_total{{sender=\"{sender}\","));
+        page.family(&MetricFamily { name, unit: None, kind: Kind::Counter, help });
+        let senders = ["timed", "replying"].map(|sender| page.prefix(&[("sender", sender)]));
         for (series, ..) in shown {
-            for (before, traffic) in senders.iter().zip(&series.traffic) {
-                page.integer(before, &series.labels, value(traffic));
+            for (prefix, traffic) in senders.iter().zip(&series.traffic) {
+                page.value(prefix, &series.labels, Value::Integer(value(traffic)));
             }
         }
     }
 }
 
 /// The columns of a group in the groups file, as labels. Names are changed where a label cannot have them.
-fn information(name: &GroupName) -> String {
-    let mut labels = String::new();
-    page::label(&mut labels, "group", &name.label);
+fn information(name: &GroupName) -> Labels {
+    let mut labels = vec![("group".to_owned(), &*name.label)];
     let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
     for (column, value) in &name.more {
         let mut label = label_name(column);
         while !taken.insert(label.clone()) {
             label.push('_');
         }
-        page::label(&mut labels, &label, value);
+        labels.push((label, value));
     }
-    labels.push_str("} ");
-    labels
+    let labels: Vec<_> = labels.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    Labels::new(&labels)
 }
 
 /// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.

@@ -1,21 +1,23 @@
 //! Metrics for Prometheus.
 //!
-//! Metrics of interfaces and of the process go through the client library. Those of groups are written by hand: up to half
-//! a million lines, each in some nanoseconds, from labels that were formatted once.
+//! Whatever has metrics writes them to an [`Exposition`], which makes a page of them in one of three formats. Pages of many groups have
+//! up to half a million lines, each of which takes some nanoseconds, from labels that were formatted once.
 
-mod classic;
 mod counters;
+mod exposition;
 mod groups;
+mod histogram;
 mod inflation;
 mod labelled;
 mod ledger;
 mod minimum;
 mod page;
 mod process;
+mod protobuf;
 mod series;
+mod text;
 
 use std::{
-    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -23,14 +25,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use classic::to_classic;
 pub use counters::Fill;
+use exposition::{Exposition, Kind, Labels, MetricFamily, Value};
 use groups::Groups;
 pub use ledger::{Ledger, Storage};
-use page::Writer;
-pub use page::{Encoding, Page, Text};
+pub use page::{Encoding, Format, Page};
 use pping_common::abi::Tally;
-use prometheus_client::{encoding::text as client, metrics::info::Info, registry::Registry};
+use protobuf::Protobuf;
+use text::Text;
 
 use crate::{
     groups::SeriesName,
@@ -42,7 +44,6 @@ use crate::{
 pub struct Metrics(Arc<Shared>);
 
 struct Shared {
-    registry: Registry,
     latest: counters::State,
     /// Whether the counters of groups outlive this process.
     is_persistent: AtomicBool,
@@ -56,8 +57,8 @@ struct Shared {
 /// The series of groups, and the pages that are being read.
 struct Pages {
     groups: Groups,
-    /// The last page by [`Text`] and [`Encoding`], while a client reads it, and its generation.
-    last: [(u64, Weak<Page>); 4],
+    /// The last page by [`Format`] and [`Encoding`], while a client reads it, and its generation.
+    last: [[(u64, Weak<Page>); Encoding::COUNT]; Format::COUNT],
 }
 
 enum Message {
@@ -69,19 +70,9 @@ impl Metrics {
     /// No measurements. At most `groups` groups have a label of their own; RTT inflation is the distance from the lowest RTT
     /// of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
-        let mut registry = Registry::default();
-        let latest = counters::State::default();
-        registry.register_collector(Box::new(counters::CountersCollector(Arc::clone(&latest))));
-        registry.register_collector(Box::new(process::ProcessCollector));
-        registry.register(
-            "pping_build",
-            "Version of the running pping",
-            Info::new([("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]),
-        );
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Shared {
-            registry,
-            latest,
+            latest: counters::State::default(),
             is_persistent: AtomicBool::new(false),
             inbox: Mutex::default(),
             pages: Mutex::new(Pages { groups, last: Default::default() }),
@@ -150,30 +141,28 @@ impl Metrics {
 
     /// Writes a page. With many groups this takes up to some tenths of a second, so it is not for a thread that must not
     /// block. Concurrent requests for the same page share it.
-    ///
-    /// # Errors
-    /// When a metric cannot be written as text, which would be a defect.
-    pub fn page(&self, text: Text, encoding: Encoding) -> Result<Arc<Page>, fmt::Error> {
+    pub fn page(&self, format: Format, encoding: Encoding) -> Arc<Page> {
         let mut pages = lock(&self.0.pages);
         // Read before the inbox: a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
         let Pages { groups, last } = &mut *pages;
-        let (of, last) = &mut last[2 * text as usize + encoding as usize];
+        let (of, last) = &mut last[format as usize][encoding as usize];
         if let Some(page) = last.upgrade().filter(|_| *of == generation) {
-            return Ok(page);
+            return page;
         }
         self.empty_inbox(groups);
-        let mut small = String::new();
-        client::encode_registry(&mut small, &self.0.registry)?;
-        if text == Text::Classic {
-            small = to_classic(&small);
-        }
-        let mut writer = Writer::new(text, encoding);
-        writer.put(&[&small]);
-        groups.write(&mut writer, Instant::now());
-        let page = Arc::new(writer.finish());
+        let mut page: Box<dyn Exposition> = match format {
+            Format::OpenMetrics => Box::new(Text::new(true, encoding)),
+            Format::Classic => Box::new(Text::new(false, encoding)),
+            Format::Protobuf => Box::new(Protobuf::new(encoding)),
+        };
+        build(&mut *page);
+        counters::write(&mut *page, &self.0.latest);
+        process::write(&mut *page);
+        groups.write(&mut *page, Instant::now());
+        let page = Arc::new(page.finish());
         (*of, *last) = (generation, Arc::downgrade(&page));
-        Ok(page)
+        page
     }
 
     /// The pages with all changes so far; `None` while one is being written.
@@ -199,6 +188,15 @@ impl Metrics {
     fn changed(&self) {
         self.0.generation.fetch_add(1, Ordering::Release);
     }
+}
+
+/// Writes which pping this is.
+fn build(page: &mut dyn Exposition) {
+    let help = "Version of the running pping";
+    page.family(&MetricFamily { name: "pping_build", unit: None, kind: Kind::Info, help });
+    let labels = Labels::new(&[("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]);
+    let prefix = page.prefix(&[]);
+    page.value(&prefix, &labels, Value::Integer(1));
 }
 
 /// Locks a mutex. A panic elsewhere leaves values valid: they are added or replaced as a whole.

@@ -5,4 +5,5 @@ mod agents;
 mod dashboard;
 mod merged;
 mod pages;
+mod protobuf;
 pub(super) mod stack;

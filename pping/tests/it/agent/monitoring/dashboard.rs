@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs, thread,
+    env, fs, thread,
     time::{Duration, Instant},
 };
 
@@ -16,8 +16,11 @@ use super::{
 };
 use crate::agent::monitor::{PATIENCE, ok, repository};
 
-fn dashboard() -> Value {
-    serde_json::from_str(&fs::read_to_string(repository("deploy/grafana/pping.json")).unwrap()).unwrap()
+const CLASSIC: &str = "pping.json";
+const NATIVE: &str = "pping.native.json";
+
+fn dashboard(file: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(repository("deploy/grafana").join(file)).unwrap()).unwrap()
 }
 
 fn array(value: &Value) -> &[Value] {
@@ -53,10 +56,14 @@ fn substituted(dashboard: &Value, expression: &str) -> String {
 
 #[test]
 fn it_has_the_structure_that_grafana_imports() {
-    let dashboard = dashboard();
+    assert_importable(&dashboard(CLASSIC));
+    assert_importable(&dashboard(NATIVE));
+}
+
+fn assert_importable(dashboard: &Value) {
     assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["id"].is_null());
     for key in ["title", "uid"] {
-        assert!(!text(&dashboard, key).is_empty());
+        assert!(!text(dashboard, key).is_empty());
     }
     let variables: BTreeSet<&str> =
         array(&dashboard["templating"]["list"]).iter().map(|variable| text(variable, "name")).collect();
@@ -97,7 +104,10 @@ fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)
     loop {
         empty.retain(|(_, expression)| {
             let found = store.query(expression);
-            !found.iter().any(|series| series["value"][1].as_str().is_some_and(|value| value != "NaN"))
+            let is_number = |series: &Value| series["value"][1].as_str().is_some_and(|value| value != "NaN");
+            let has_samples =
+                |series: &Value| series["histogram"][1]["count"].as_str().is_some_and(|it| it != "0");
+            !found.iter().any(|series| is_number(series) || has_samples(series))
         });
         if empty.is_empty() {
             return;
@@ -107,14 +117,12 @@ fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)
     }
 }
 
-#[test]
-fn every_query_has_a_result_and_none_fails() {
-    const PORTS: [u16; 2] = [9464, 9465];
-    let host = ok(Namespace::new("monitor"));
-    let mut victoria = stack::victoria_metrics(&host);
-    let mut prometheus = stack::prometheus(&host, &PORTS, true);
-    let _agents = PORTS.map(|port| {
-        Agent::start(&host, port, || {
+const PORTS: [u16; 2] = [9464, 9465];
+
+/// Agents with samples of some groups.
+fn busy(host: &Namespace) -> [Agent; 2] {
+    PORTS.map(|port| {
+        Agent::start(host, port, || {
             let rtts: Vec<u64> = (1..100).map(|ms| ms * 1_000_000).collect();
             let site = [("site", "a \"b\" \\ c")];
             vec![
@@ -123,11 +131,14 @@ fn every_query_has_a_result_and_none_fails() {
                 slice("other", &[], Direction::Ingress, &rtts[..10]),
             ]
         })
-    });
-    let dashboard = dashboard();
-    let mut expressions: Vec<(String, String)> = queries(&dashboard)
+    })
+}
+
+/// Every query of a dashboard, its variables replaced, with the title of its panel.
+fn expressions(dashboard: &Value) -> Vec<(String, String)> {
+    let mut expressions: Vec<(String, String)> = queries(dashboard)
         .into_iter()
-        .map(|(panel, expression)| (panel, substituted(&dashboard, &expression)))
+        .map(|(panel, expression)| (panel, substituted(dashboard, &expression)))
         .collect();
     assert!(expressions.len() > 30, "{}", expressions.len());
     // The variables whose choices come from a query.
@@ -135,14 +146,104 @@ fn every_query_has_a_result_and_none_fails() {
         let Some(query) = variable["query"]["query"].as_str() else { continue };
         let inner = query.strip_prefix("label_values(").and_then(|inner| inner.strip_suffix(')')).unwrap();
         let (series, label) = inner.rsplit_once(", ").unwrap();
-        let series = substituted(&dashboard, series);
+        let series = substituted(dashboard, series);
         expressions.push((text(variable, "name").to_owned(), format!("count by ({label}) ({series})")));
     }
     // A label value with quotes and backslashes comes through unchanged.
     let site = r#"pping_group_info{group="customer-7", site="a \"b\" \\ c"}"#.to_owned();
     expressions.push(("what a groups file says".to_owned(), site));
+    expressions
+}
+
+#[test]
+fn every_query_has_a_result_and_none_fails() {
+    let host = ok(Namespace::new("monitor"));
+    let mut victoria = stack::victoria_metrics(&host);
+    let mut prometheus = stack::prometheus(&host, &PORTS, true);
+    let _agents = busy(&host);
+    let expressions = expressions(&dashboard(CLASSIC));
     assert_answers(&mut prometheus, "Prometheus", &expressions);
     assert_answers(&mut victoria, "VictoriaMetrics", &expressions);
     assert!(!prometheus.log().contains("level=error"), "{}", prometheus.log());
     assert!(!prometheus.log().contains("level=warn"), "{}", prometheus.log());
+}
+
+#[test]
+fn every_native_query_has_a_result_and_none_fails() {
+    let host = ok(Namespace::new("monitor"));
+    let mut prometheus = stack::prometheus_native(&host, &PORTS);
+    let _agents = busy(&host);
+    let mut expressions = expressions(&dashboard(NATIVE));
+    let rules = fs::read_to_string(repository("deploy/prometheus/pping.native.rules.yml")).unwrap();
+    let recorded = rules.lines().filter_map(|line| line.trim().strip_prefix("- record: "));
+    expressions.extend(recorded.map(|name| ("a rule".to_owned(), name.to_owned())));
+    assert!(expressions.len() > 45, "{}", expressions.len());
+    assert_answers(&mut prometheus, "Prometheus", &expressions);
+    assert!(!prometheus.log().contains("level=error"), "{}", prometheus.log());
+    assert!(!prometheus.log().contains("level=warn"), "{}", prometheus.log());
+}
+
+/// The expressions of a text in the form for native histograms.
+fn native(classic: &str) -> String {
+    let mut native = classic.to_owned();
+    for (from, to) in [
+        ("sum by (le) (", "sum("),
+        ("sum by (le, ", "sum by ("),
+        (", le) (", ") ("),
+        ("rate(pping_rtt_seconds_bucket", "rate(pping_rtt_seconds"),
+        ("increase(pping_rtt_seconds_bucket", "increase(pping_rtt_seconds"),
+        ("label_values(pping_rtt_seconds_count", "label_values(pping_rtt_seconds"),
+    ] {
+        native = native.replace(from, to);
+    }
+    for part in ["count", "sum"] {
+        // The function of the rate closes where the rate does.
+        let rate = format!("rate(pping_rtt_seconds_{part}");
+        let mut rest = native.split(&rate);
+        let mut changed = rest.next().unwrap().to_owned();
+        for rate in rest {
+            changed += &format!("histogram_{part}(rate(pping_rtt_seconds{}", rate.replacen("])", "]))", 1));
+        }
+        native = changed;
+    }
+    native
+}
+
+/// `PPING_BLESS=1` writes it.
+#[test]
+fn the_native_dashboard_is_the_classic_one_with_other_expressions() {
+    let folder = repository("deploy/grafana");
+    let mut expected = native(&fs::read_to_string(folder.join(CLASSIC)).unwrap());
+    for (from, to) in [
+        ("\"title\": \"pping\"", "\"title\": \"pping, native histograms\""),
+        ("\"uid\": \"pping\"", "\"uid\": \"pping-native\""),
+        ("are in each octave", "are in each bin"),
+        ("pping.rules.yml", "pping.native.rules.yml"),
+        ("\"legendFormat\": \"{{le}}\"", "\"legendFormat\": \"RTTs\""),
+    ] {
+        expected = stack::replace(&expected, from, to);
+    }
+    if env::var_os("PPING_BLESS").is_some() {
+        fs::write(folder.join(NATIVE), &expected).unwrap();
+    }
+    let written = fs::read_to_string(folder.join(NATIVE)).unwrap();
+    assert!(written == expected, "{NATIVE} is not {CLASSIC} in its native form; PPING_BLESS=1 makes it so");
+}
+
+#[test]
+fn the_native_rules_are_the_classic_ones_with_other_expressions() {
+    /// Without comments.
+    fn rules(file: &str) -> String {
+        let text = fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+    let mut expected = native(&rules("pping.rules.yml"));
+    for (from, to) in [
+        ("group_method_matched_le:pping_rtt_seconds_bucket:", "group_method_matched:pping_rtt_seconds:"),
+        ("- name: pping\n", "- name: pping.native\n"),
+    ] {
+        expected = stack::replace(&expected, from, to);
+    }
+    assert_eq!(rules("pping.native.rules.yml"), expected);
 }

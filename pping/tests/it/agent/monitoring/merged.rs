@@ -87,17 +87,13 @@ fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
     }
 }
 
-#[test]
-fn percentiles_of_two_agents_are_those_of_all_their_samples() {
-    let host = ok(Namespace::new("monitor"));
-    let mut victoria = stack::victoria_metrics(&host);
-    let mut prometheus = stack::prometheus(&host, &PORTS, true);
-    // A rate begins with the second scrape of a series: one sample first, and the rest once that is stored.
-    let is_known = Arc::new(AtomicBool::new(false));
-    let _agents: Vec<Agent> = (0..PORTS.len())
+/// Starts the agents. A rate begins with the second scrape of a series, so each has one sample first, and the rest once
+/// `is_known` says that this is stored.
+fn agents(host: &Namespace, is_known: &Arc<AtomicBool>) -> Vec<Agent> {
+    (0..PORTS.len())
         .map(|agent| {
-            let (mut seconds, is_known) = (0, Arc::clone(&is_known));
-            Agent::start(&host, PORTS[agent], move || {
+            let (mut seconds, is_known) = (0, Arc::clone(is_known));
+            Agent::start(host, PORTS[agent], move || {
                 let rtts = match seconds {
                     0 => vec![FIRST],
                     1..=SECONDS if is_known.load(Ordering::Relaxed) => rtts(agent),
@@ -107,16 +103,29 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
                 vec![slice(GROUP, &[], Direction::Ingress, &rtts)]
             })
         })
-        .collect();
+        .collect()
+}
+
+/// All RTTs of both agents, in seconds, sorted.
+fn all_rtts() -> Vec<f64> {
+    let rtts = (0..PORTS.len()).flat_map(|agent| [vec![FIRST], rtts(agent).repeat(SECONDS)].concat());
+    let mut sorted: Vec<f64> = rtts.map(|rtt| rtt as f64 / 1e9).collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+#[test]
+fn percentiles_of_two_agents_are_those_of_all_their_samples() {
+    let host = ok(Namespace::new("monitor"));
+    let mut victoria = stack::victoria_metrics(&host);
+    let mut prometheus = stack::prometheus(&host, &PORTS, true);
+    let is_known = Arc::new(AtomicBool::new(false));
+    let _agents = agents(&host, &is_known);
     let series = format!("pping_rtt_seconds_count{{group=\"{GROUP}\"}}");
     wait_until("Prometheus knows both", || prometheus.query(&series).len() == PORTS.len());
     is_known.store(true, Ordering::Relaxed);
 
-    let mut sorted: Vec<f64> = (0..PORTS.len())
-        .flat_map(|agent| [vec![FIRST], rtts(agent).repeat(SECONDS)].concat())
-        .map(|rtt| rtt as f64 / 1e9)
-        .collect();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = all_rtts();
     let count = format!("sum(pping_rtt_seconds_count{{group=\"{GROUP}\"}})");
     let sum = format!("sum(pping_rtt_seconds_sum{{group=\"{GROUP}\"}})");
     let rate = format!("sum(rate(pping_rtt_seconds_count{{group=\"{GROUP}\"}}[5m]))");
@@ -195,4 +204,87 @@ fn percentiles_of_two_gateways_are_those_of_their_records() {
             assert_quantiles(store, &series, &sorted);
         }
     }
+}
+
+/// The bounds of the bin of a native histogram that an RTT lies in, in seconds.
+fn bin(rtt: f64) -> (f64, f64) {
+    let upper = (rtt.log2() * 8.0).ceil();
+    (((upper - 1.0) / 8.0).exp2(), (upper / 8.0).exp2())
+}
+
+#[test]
+fn percentiles_of_two_native_histograms_are_those_of_all_their_samples() {
+    let host = ok(Namespace::new("monitor"));
+    let mut prometheus = stack::prometheus_native(&host, &PORTS);
+    let is_known = Arc::new(AtomicBool::new(false));
+    let _agents = agents(&host, &is_known);
+    let series = format!("pping_rtt_seconds{{group=\"{GROUP}\"}}");
+    wait_until("Prometheus knows both", || prometheus.query(&series).len() == PORTS.len());
+    is_known.store(true, Ordering::Relaxed);
+
+    let sorted = all_rtts();
+    let merged = format!("sum({series})");
+    let count = format!("histogram_count({merged})");
+    let rate = format!("histogram_count(sum(rate({series}[5m])))");
+    wait_until("Prometheus has all samples", || {
+        prometheus.value(&count) == Some(sorted.len() as f64) && prometheus.value(&rate) > Some(0.0)
+    });
+    let exact: f64 = sorted.iter().sum();
+    let sum = prometheus.value(&format!("histogram_sum({merged})")).unwrap();
+    assert!((sum / exact - 1.0).abs() < 1e-9, "{sum} is not {exact}");
+    // The rules see the last scrapes a moment later.
+    thread::sleep(Duration::from_secs(3));
+    for (percentile, quantile) in PERCENTILES {
+        let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
+        let (lower, upper) = bin(exact);
+        let answer = prometheus.value(&format!("histogram_quantile({quantile}, {merged})")).unwrap();
+        assert!(lower < answer && answer <= upper, "p{percentile}: {answer} is not in the bin of {exact}");
+        assert!((answer / exact - 1.0).abs() < 0.044, "p{percentile}: {answer} is far from {exact}");
+        // A rate weighs the agents by when they were scraped, so the quantile may fall into the next bin.
+        let recorded =
+            format!("group_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
+        let mut answer = None;
+        wait_until("it is recorded", || {
+            answer = prometheus.value(&recorded);
+            answer.is_some()
+        });
+        assert!((answer.unwrap() / exact - 1.0).abs() < 0.1, "p{percentile}: {answer:?} is not {exact}");
+    }
+    let buckets = prometheus.query("pping_rtt_seconds_bucket");
+    assert!(buckets.is_empty(), "classic buckets: {buckets:?}");
+    assert_eq!(prometheus.query("up{job=\"pping\"} == 1").len(), PORTS.len());
+    assert!(!prometheus.log().contains("error"), "{}", prometheus.log());
+}
+
+#[test]
+fn a_gateway_that_is_scraped_natively_has_the_percentiles_of_its_records() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records");
+    let options = "--rate-limit 0 --format jsonl --group-by /24,/64 --listen 127.0.0.1:9464";
+    let mut pping = watch(router, Topology::WAN, &format!("{options} -w {}", file.display()));
+    let mut prometheus = stack::prometheus_native(router, &PORTS[..1]);
+    converse(&topology, 50);
+    ping(topology.client(), Topology::SERVER_IPV6, "-c20 -i0.02");
+    let (group, method) = ("10.11.2.0/24", "tcp-ts");
+    let rtts = || -> Vec<f64> {
+        let records = records(&fs::read_to_string(&file).unwrap());
+        let of_group = records.iter().filter(|it| it["group"] == group && it["method"] == method);
+        of_group.filter_map(|record| record["rtt"].as_u64()).map(|rtt| rtt as f64 / 1e9).collect()
+    };
+    let merged = format!("sum(pping_rtt_seconds{{group=\"{group}\",method=\"{method}\"}})");
+    wait_until("Prometheus has all that is written", || {
+        let count = rtts().len();
+        count > 20 && prometheus.value(&format!("histogram_count({merged})")) == Some(count as f64)
+    });
+    let mut sorted = rtts();
+    sorted.sort_by(f64::total_cmp);
+    for (percentile, quantile) in PERCENTILES {
+        let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
+        let (lower, upper) = bin(exact);
+        let answer = prometheus.value(&format!("histogram_quantile({quantile}, {merged})")).unwrap();
+        assert!(lower < answer && answer <= upper, "p{percentile}: {answer} is not in the bin of {exact}");
+    }
+    ok(pping.stop(Signal::SIGINT, ENDING));
 }

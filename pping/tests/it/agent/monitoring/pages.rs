@@ -17,12 +17,15 @@ use crate::agent::{
     monitor::{ok, wait_until},
 };
 
-const PORT: u16 = 9464;
+pub(super) const PORT: u16 = 9464;
 
 const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0";
 
+pub(super) const PROTOBUF: &str =
+    "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
+
 /// A page with its head.
-fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
+pub(super) fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, Vec<u8>) {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let mut stream = ok(host.enter(|| TcpStream::connect(address))).unwrap();
     write!(
@@ -38,13 +41,19 @@ fn scrape(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
     let body = &answer[end + 4..];
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert!(head.contains(&format!("content-length: {}", body.len())), "{head}");
-    let mut page = String::new();
+    let mut page = Vec::new();
     if head.contains("content-encoding: gzip") {
-        GzDecoder::new(body).read_to_string(&mut page).unwrap();
+        GzDecoder::new(body).read_to_end(&mut page).unwrap();
     } else {
-        page = String::from_utf8(body.to_vec()).unwrap();
+        page = body.to_vec();
     }
     (head, page)
+}
+
+/// A page in a text format, with its head.
+fn scrape_text(host: &Namespace, accept: &str, encoding: &str) -> (String, String) {
+    let (head, page) = scrape(host, accept, encoding);
+    (head, String::from_utf8(page).unwrap())
 }
 
 fn busy(host: &Namespace) -> Agent {
@@ -62,9 +71,9 @@ fn busy(host: &Namespace) -> Agent {
 fn promtool_finds_no_fault_with_many_groups() {
     let host = ok(Namespace::new("monitor"));
     let _agent = busy(&host);
-    let has_groups = || scrape(&host, "text/plain", "gzip").1.contains("pping_group_info{");
+    let has_groups = || scrape_text(&host, "text/plain", "gzip").1.contains("pping_group_info{");
     wait_until("a second is over", has_groups);
-    let (_, page) = scrape(&host, "text/plain", "gzip");
+    let (_, page) = scrape_text(&host, "text/plain", "gzip");
     for name in ["pping_group_info{", "pping_rtt_inflation_seconds{", "pping_bpf_run_seconds_total{"] {
         assert!(page.contains(name), "no {name}");
     }
@@ -84,8 +93,9 @@ fn a_client_gets_the_format_it_asks_for() {
         ("application/openmetrics-text;q=0.2,text/plain;q=0.5", "", false, false),
         ("application/openmetrics-text;q=0.5,text/plain;q=0.2", "", true, false),
         ("*/*", "", false, false),
+        ("application/vnd.google.protobuf", "", false, false),
     ] {
-        let (head, page) = scrape(&host, accept, encoding);
+        let (head, page) = scrape_text(&host, accept, encoding);
         let said = format!("{accept} {encoding}: {head}");
         assert_eq!(head.contains("content-encoding: gzip"), is_gzip, "{said}");
         assert_eq!(head.contains("content-type: application/openmetrics-text"), is_open, "{said}");
@@ -101,7 +111,7 @@ fn several_scrapers_at_once_get_whole_pages_whose_counters_only_grow() {
     let ask = |accept: &str, encoding: &str| {
         let mut last = 0;
         for _ in 0..25 {
-            let (_, page) = scrape(&host, accept, encoding);
+            let (_, page) = scrape_text(&host, accept, encoding);
             let page = Exposition(page);
             let count = page.sum("pping_rtt_seconds_count", &[]).unwrap_or(0.0) as u64;
             assert!(count >= last, "a counter went back from {last} to {count}");

@@ -41,14 +41,30 @@ pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remo
     })
 }
 
+/// Like [`prometheus`], scraping native histograms, and with their rules.
+pub(in crate::agent) fn prometheus_native<'a>(host: &'a Namespace, agents: &[u16]) -> Store<'a> {
+    let rules =
+        |configuration: String| replace(&configuration, "- pping.rules.yml", "- pping.native.rules.yml");
+    prometheus_started(host, agents, rules, &["--enable-feature=native-histograms"])
+}
+
 /// Like [`prometheus`], with a configuration edited by `change`.
 pub(in crate::agent) fn prometheus_configured<'a>(
     host: &'a Namespace,
     agents: &[u16],
     change: impl FnOnce(String) -> String,
 ) -> Store<'a> {
+    prometheus_started(host, agents, change, &[])
+}
+
+fn prometheus_started<'a>(
+    host: &'a Namespace,
+    agents: &[u16],
+    change: impl FnOnce(String) -> String,
+    options: &[&str],
+) -> Store<'a> {
     let directory = tempfile::tempdir().unwrap();
-    for rules in ["pping.rules.yml", "pping.alerts.yml"] {
+    for rules in ["pping.rules.yml", "pping.native.rules.yml", "pping.alerts.yml"] {
         fs::copy(repository("deploy/prometheus").join(rules), directory.path().join(rules)).unwrap();
     }
     let configuration = fs::read_to_string(repository("deploy/prometheus/prometheus.yml")).unwrap();
@@ -60,7 +76,7 @@ pub(in crate::agent) fn prometheus_configured<'a>(
     let mut command = host.command("prometheus");
     command.arg(format!("--config.file={}", file.display()));
     command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
-    command.arg(format!("--web.listen-address=127.0.0.1:{PROMETHEUS}"));
+    command.arg(format!("--web.listen-address=127.0.0.1:{PROMETHEUS}")).args(options);
     Store { host, port: PROMETHEUS, process: start(command, "prometheus"), _directory: directory }
 }
 

@@ -1,0 +1,72 @@
+//! What all formats have in common: families of metrics, in which series with labels have values.
+//!
+//! Each metric is written once, to an [`Exposition`], of which there is one for text and one for protobuf. The client library is not used
+//! for it, since a page of many groups takes it several times as long, and its protobuf a dozen times the memory of the page (see
+//! docs/scale.md).
+
+use super::{histogram::RttHistogram, page::Page, protobuf, text};
+
+/// The type of a metric family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+}
+
+/// A metric family.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MetricFamily<'a> {
+    /// Its name, without `_total` or `_info`, but with its unit if it has one.
+    pub(super) name: &'a str,
+    pub(super) unit: Option<&'a str>,
+    pub(super) kind: Kind,
+    /// A sentence without its full stop.
+    pub(super) help: &'a str,
+}
+
+/// The value of a counter or a gauge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value {
+    Integer(u64),
+    /// A time, which is exposed in seconds.
+    Nanoseconds(u128),
+    Float(f64),
+}
+
+/// The labels of a series, formatted once for each format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Labels {
+    pub(super) text: Box<str>,
+    pub(super) protobuf: Box<[u8]>,
+}
+
+impl Labels {
+    /// The labels with these names and values.
+    pub(super) fn new(labels: &[(&str, &str)]) -> Self {
+        Self { text: text::labels(labels).into(), protobuf: protobuf::labels(labels).into() }
+    }
+}
+
+/// What precedes the labels of a series: the same in each series of a family.
+#[derive(Debug)]
+pub(super) struct Prefix(pub(super) Vec<u8>);
+
+/// A page in progress.
+pub(super) trait Exposition {
+    /// Begins a family. What follows belongs to it.
+    fn family(&mut self, family: &MetricFamily<'_>);
+
+    /// The beginning of series of this family, with labels besides their own.
+    fn prefix(&self, labels: &[(&str, &str)]) -> Prefix;
+
+    /// Writes the value of a series of a counter, gauge or info.
+    fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value);
+
+    /// Writes a series of a histogram.
+    fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram);
+
+    /// Completes the page.
+    fn finish(self: Box<Self>) -> Page;
+}

@@ -1,0 +1,222 @@
+//! The round-trip times of a series, as a histogram of Prometheus.
+
+use std::time::SystemTime;
+
+use pping_common::{
+    abi::{BUCKETS, LedgerTotals, Tally},
+    hist::{self, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
+};
+
+/// Counts by bin since this process has the series, and the counts by octave that earlier processes kept in the ledger.
+///
+/// The text formats have both, as buckets of octaves. Protobuf has what this process counted, since only of that the bins are known.
+#[derive(Clone, Debug)]
+pub(super) struct RttHistogram {
+    since: SystemTime,
+    /// Kept by earlier processes: samples by bucket, not cumulative, and the sum of their RTTs, ns.
+    kept: Option<Box<([u64; BUCKETS], u128)>>,
+    /// No longer than all octaves.
+    shorter: u64,
+    /// The octaves that have samples, in their order: a series has few.
+    octaves: Vec<Octave>,
+    /// Longer than all octaves.
+    longer: u64,
+    /// Sum of the RTTs, ns.
+    sum: u128,
+}
+
+/// The samples of an octave.
+#[derive(Clone, Copy, Debug)]
+struct Octave {
+    number: usize,
+    bins: [u64; BINS_PER_OCTAVE],
+}
+
+impl RttHistogram {
+    /// No samples; counting began at `since`.
+    pub(super) const fn new(since: SystemTime) -> Self {
+        Self { since, kept: None, shorter: 0, octaves: Vec::new(), longer: 0, sum: 0 }
+    }
+
+    /// Adds samples.
+    pub(super) fn add(&mut self, tally: &Tally) {
+        self.sum += u128::from(tally.sum);
+        self.shorter += u64::from(tally.bins[UNDERFLOW]);
+        self.longer += u64::from(tally.bins[OVERFLOW]);
+        let mut position = 0;
+        for (number, bins) in tally.bins[UNDERFLOW + 1..OVERFLOW].chunks_exact(BINS_PER_OCTAVE).enumerate() {
+            if bins.iter().all(|&count| count == 0) {
+                continue;
+            }
+            while self.octaves.get(position).is_some_and(|octave| octave.number < number) {
+                position += 1;
+            }
+            if self.octaves.get(position).is_none_or(|octave| octave.number > number) {
+                self.octaves.insert(position, Octave { number, bins: [0; BINS_PER_OCTAVE] });
+            }
+            for (sum, &count) in self.octaves[position].bins.iter_mut().zip(bins) {
+                *sum += u64::from(count);
+            }
+        }
+    }
+
+    /// Whether there are samples, of this process or an earlier one.
+    pub(super) fn has_samples(&self) -> bool {
+        let is_kept = || self.kept.as_ref().is_some_and(|kept| kept.0.iter().any(|&count| count > 0));
+        self.shorter > 0 || self.longer > 0 || !self.octaves.is_empty() || is_kept()
+    }
+
+    /// Continues from the totals of an earlier process.
+    pub(super) fn restore(&mut self, totals: &LedgerTotals) {
+        let [low, high] = totals.sum;
+        self.kept = Some(Box::new((totals.buckets, u128::from(high) << 64 | u128::from(low))));
+    }
+
+    /// All samples by bucket, not cumulative, and the sum of their RTTs, ns.
+    pub(super) fn totals(&self) -> ([u64; BUCKETS], u128) {
+        let (mut buckets, mut sum) = self.kept.as_deref().copied().unwrap_or(([0; BUCKETS], 0));
+        for (bucket, count) in buckets.iter_mut().zip(self.buckets()) {
+            *bucket += count;
+        }
+        sum += self.sum;
+        (buckets, sum)
+    }
+
+    /// The number of all samples up to the bound of each bucket; the last is the number of all.
+    pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
+        cumulative(self.totals().0)
+    }
+
+    /// The sum of all RTTs, ns.
+    pub(super) fn sum(&self) -> u128 {
+        self.kept.as_ref().map_or(0, |kept| kept.1) + self.sum
+    }
+
+    /// What this process counted.
+    pub(super) fn counted(&self) -> Counted<'_> {
+        Counted(self)
+    }
+
+    /// The samples of this process by bucket, not cumulative.
+    fn buckets(&self) -> [u64; BUCKETS] {
+        let mut buckets = [0; BUCKETS];
+        buckets[0] = self.shorter;
+        buckets[BUCKETS - 1] = self.longer;
+        for octave in &self.octaves {
+            buckets[1 + octave.number] = octave.bins.iter().sum();
+        }
+        buckets
+    }
+}
+
+/// What this process counted of a histogram.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted<'a>(&'a RttHistogram);
+
+impl Counted<'_> {
+    /// When counting began.
+    pub(super) fn since(self) -> SystemTime {
+        self.0.since
+    }
+
+    /// The number of samples up to the bound of each bucket; the last is the number of all.
+    pub(super) fn cumulative(self) -> [u64; BUCKETS] {
+        cumulative(self.0.buckets())
+    }
+
+    /// The sum of the RTTs, ns.
+    pub(super) fn sum(self) -> u128 {
+        self.0.sum
+    }
+
+    /// The number of samples no longer than all octaves.
+    pub(super) fn shorter(self) -> u64 {
+        self.0.shorter
+    }
+
+    /// The bins with samples, ascending: their index in native histograms of [`hist::SCHEMA`], and the number of their samples. What
+    /// is longer than all octaves counts for the first bin beyond them.
+    pub(super) fn bins(self) -> impl Iterator<Item = (i32, u64)> {
+        const FIRST: i32 = hist::FIRST_OCTAVE * BINS_PER_OCTAVE as i32 + 1;
+        let bins = self.0.octaves.iter().flat_map(|octave| {
+            let first = FIRST + (octave.number * BINS_PER_OCTAVE) as i32;
+            (first..).zip(octave.bins)
+        });
+        let beyond = (FIRST + (OCTAVES * BINS_PER_OCTAVE) as i32, self.0.longer);
+        bins.chain([beyond]).filter(|&(_, count)| count > 0)
+    }
+}
+
+fn cumulative(buckets: [u64; BUCKETS]) -> [u64; BUCKETS] {
+    let mut sum = 0;
+    buckets.map(|count| {
+        sum += count;
+        sum
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn histogram(rtts: &[u64]) -> RttHistogram {
+        let mut histogram = RttHistogram::new(SystemTime::UNIX_EPOCH);
+        // In two parts, as a second follows the other.
+        for part in rtts.chunks(rtts.len().div_ceil(2)) {
+            let mut tally = Tally::EMPTY;
+            part.iter().for_each(|&rtt| tally.sample(rtt));
+            histogram.add(&tally);
+        }
+        histogram
+    }
+
+    /// Around powers of two of a second, below and above all octaves too.
+    fn rtts() -> impl Strategy<Value = Vec<u64>> {
+        let rtt = |(octave, offset)| (hist::upper_bound(UNDERFLOW) << octave) + offset - 4;
+        prop::collection::vec((0_u32..40, 0_u64..9).prop_map(rtt), 1..200)
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_count_samples_up_to_their_bound(rtts in rtts()) {
+            let up_to = |bound: u64| rtts.iter().filter(|&&rtt| rtt <= bound).count() as u64;
+            let expected: [u64; BUCKETS] = std::array::from_fn(|octave| match octave {
+                octave if octave == BUCKETS - 1 => up_to(u64::MAX),
+                octave => up_to((1_000_000_000 << octave) >> hist::FIRST_OCTAVE.unsigned_abs()),
+            });
+            let histogram = histogram(&rtts);
+            prop_assert_eq!(histogram.cumulative(), expected);
+            prop_assert_eq!(histogram.counted().cumulative(), expected);
+            prop_assert_eq!(histogram.sum(), rtts.iter().map(|&rtt| u128::from(rtt)).sum::<u128>());
+        }
+
+        #[test]
+        fn bins_are_those_of_the_schema(rtts in rtts()) {
+            let mut expected = BTreeMap::new();
+            for rtt in rtts.iter().map(|&rtt| rtt as f64 / 1e9).filter(|&rtt| rtt > 2_f64.powi(-20)) {
+                let index = if rtt > 64.0 { 49 } else { (rtt.log2() * 8.0).ceil() as i32 };
+                *expected.entry(index).or_insert(0) += 1;
+            }
+            let histogram = histogram(&rtts);
+            let counted = histogram.counted();
+            prop_assert_eq!(counted.bins().collect::<BTreeMap<_, _>>(), expected);
+            let all = counted.shorter() + counted.bins().map(|(_, count)| count).sum::<u64>();
+            prop_assert_eq!(all, rtts.len() as u64);
+        }
+
+        #[test]
+        fn what_was_kept_is_in_the_totals_only(before in rtts(), after in rtts()) {
+            let (buckets, sum) = histogram(&before).totals();
+            let totals = LedgerTotals { buckets, sum: [sum as u64, (sum >> 64) as u64], ..LedgerTotals::ZERO };
+            let mut restored = histogram(&after);
+            restored.restore(&totals);
+            prop_assert_eq!(restored.totals(), histogram(&[before, after.clone()].concat()).totals());
+            prop_assert_eq!(restored.counted().cumulative(), histogram(&after).cumulative());
+            prop_assert_eq!(restored.counted().sum(), histogram(&after).sum());
+        }
+    }
+}

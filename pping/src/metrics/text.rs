@@ -1,0 +1,224 @@
+//! The text formats: classic and `OpenMetrics`. They differ in comment lines only.
+
+use pping_common::{abi::BUCKETS, hist};
+
+use super::{
+    exposition::{Exposition, Kind, Labels, MetricFamily, Prefix, Value},
+    histogram::RttHistogram,
+    page::{Body, Encoding, Page},
+};
+
+/// A page in a text format.
+pub(super) struct Text {
+    is_open: bool,
+    body: Body,
+    /// The name of the family's series.
+    name: String,
+    /// The name of a histogram's buckets, sum and count, up to the labels of a series.
+    buckets: Vec<String>,
+    sum: String,
+    count: String,
+}
+
+impl Text {
+    /// A page in `OpenMetrics` or, if not `is_open`, the classic format.
+    pub(super) fn new(is_open: bool, encoding: Encoding) -> Self {
+        Self {
+            is_open,
+            body: Body::new(encoding),
+            name: String::new(),
+            buckets: Vec::new(),
+            sum: String::new(),
+            count: String::new(),
+        }
+    }
+}
+
+impl Exposition for Text {
+    fn family(&mut self, family: &MetricFamily<'_>) {
+        let MetricFamily { name, unit, kind, help } = *family;
+        let (suffix, kind) = match kind {
+            Kind::Gauge => ("", "gauge"),
+            Kind::Histogram => ("", "histogram"),
+            Kind::Counter => ("_total", "counter"),
+            Kind::Info => ("_info", if self.is_open { "info" } else { "gauge" }),
+        };
+        // OpenMetrics names a family without what its series end in.
+        let described = if self.is_open { "" } else { suffix };
+        let end = self.body.end();
+        put(end, &["# HELP ", name, described, " ", help, ".\n# TYPE ", name, described, " ", kind, "\n"]);
+        if let (true, Some(unit)) = (self.is_open, unit) {
+            put(end, &["# UNIT ", name, " ", unit, "\n"]);
+        }
+        self.name = format!("{name}{suffix}");
+        if family.kind == Kind::Histogram {
+            self.buckets =
+                (0..BUCKETS).map(|bucket| format!("{name}_bucket{{le=\"{}\",", bound(bucket))).collect();
+            self.sum = format!("{name}_sum{{");
+            self.count = format!("{name}_count{{");
+        }
+    }
+
+    fn prefix(&self, labels: &[(&str, &str)]) -> Prefix {
+        let mut text = format!("{}{{", self.name);
+        for (name, value) in labels {
+            label(&mut text, name, value);
+            text.push(',');
+        }
+        Prefix(text.into_bytes())
+    }
+
+    fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value) {
+        let end = self.body.end();
+        match prefix.0.as_slice() {
+            // Without any label there are no braces either.
+            [name @ .., b'{'] if labels.text.is_empty() => {
+                end.extend_from_slice(name);
+                end.push(b' ');
+            }
+            prefix => begin(end, prefix, labels),
+        }
+        match value {
+            Value::Integer(value) => integer(end, value),
+            Value::Nanoseconds(value) => seconds(end, value),
+            Value::Float(value) => end.extend_from_slice(float(value).as_bytes()),
+        }
+        end.push(b'\n');
+    }
+
+    fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram) {
+        let buckets = histogram.cumulative();
+        let end = self.body.end();
+        for (prefix, count) in self.buckets.iter().zip(buckets) {
+            begin(end, prefix.as_bytes(), labels);
+            integer(end, count);
+            end.push(b'\n');
+        }
+        begin(end, self.sum.as_bytes(), labels);
+        seconds(end, histogram.sum());
+        end.push(b'\n');
+        begin(end, self.count.as_bytes(), labels);
+        integer(end, buckets[BUCKETS - 1]);
+        end.push(b'\n');
+    }
+
+    fn finish(mut self: Box<Self>) -> Page {
+        if self.is_open {
+            put(self.body.end(), &["# EOF\n"]);
+        }
+        self.body.finish()
+    }
+}
+
+/// Labels as text, without the braces around them.
+pub(super) fn labels(labels: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    for (index, (name, value)) in labels.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        label(&mut text, name, value);
+    }
+    text
+}
+
+/// Appends a label with its value escaped.
+fn label(text: &mut String, name: &str, value: &str) {
+    text.push_str(name);
+    text.push_str("=\"");
+    for character in value.chars() {
+        match character {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            other => text.push(other),
+        }
+    }
+    text.push('"');
+}
+
+/// The upper bound of a bucket, as in the label `le`.
+fn bound(bucket: usize) -> String {
+    if bucket == BUCKETS - 1 {
+        return "+Inf".to_owned();
+    }
+    float(2_f64.powi(hist::FIRST_OCTAVE + bucket as i32))
+}
+
+fn put(end: &mut Vec<u8>, parts: &[&str]) {
+    for part in parts {
+        end.extend_from_slice(part.as_bytes());
+    }
+}
+
+#[inline]
+fn begin(end: &mut Vec<u8>, prefix: &[u8], labels: &Labels) {
+    end.extend_from_slice(prefix);
+    end.extend_from_slice(labels.text.as_bytes());
+    end.extend_from_slice(b"} ");
+}
+
+#[inline]
+fn integer(end: &mut Vec<u8>, value: u64) {
+    end.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Writes a time in nanoseconds as seconds with nine decimals.
+fn seconds(end: &mut Vec<u8>, nanoseconds: u128) {
+    let (seconds, rest) = (nanoseconds / 1_000_000_000, (nanoseconds % 1_000_000_000) as u32);
+    end.extend_from_slice(itoa::Buffer::new().format(seconds).as_bytes());
+    // Ten digits, the first of which is a 1 that the point overwrites.
+    let point = end.len();
+    end.extend_from_slice(itoa::Buffer::new().format(1_000_000_000 + rest).as_bytes());
+    end[point] = b'.';
+}
+
+/// A number as Prometheus writes it, in the value of a label too: there it is text, and other text would be another series.
+fn float(number: f64) -> String {
+    if number != 0.0 && number.abs() < 1e-4 {
+        let text = format!("{number:e}");
+        // The exponent has two digits.
+        return match text.split_once("e-") {
+            Some((mantissa, exponent)) if exponent.len() < 2 => format!("{mantissa}e-0{exponent}"),
+            _ => text,
+        };
+    }
+    number.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(is_open: bool) -> String {
+        let mut page = Text::new(is_open, Encoding::Identity);
+        let family = |name, unit, kind| MetricFamily { name, unit, kind, help: "Things" };
+        page.family(&family("a", None, Kind::Counter));
+        page.value(&page.prefix(&[("x", "1")]), &Labels::new(&[("y", "a \"b\"\\c\nd")]), Value::Integer(2));
+        page.family(&family("b_seconds", Some("seconds"), Kind::Gauge));
+        page.value(&page.prefix(&[]), &Labels::new(&[("y", "é")]), Value::Nanoseconds(1_050_000_000));
+        page.family(&family("c", None, Kind::Info));
+        page.value(&page.prefix(&[]), &Labels::new(&[("v", "1"), ("w", "2")]), Value::Integer(1));
+        page.family(&family("d", None, Kind::Gauge));
+        page.value(&page.prefix(&[]), &Labels::default(), Value::Float(0.25));
+        Box::new(page).finish().text()
+    }
+
+    #[test]
+    fn the_formats_differ_in_comment_lines() {
+        assert_eq!(
+            written(false),
+            "# HELP a_total Things.\n# TYPE a_total counter\na_total{x=\"1\",y=\"a \\\"b\\\"\\\\c\\nd\"} 2\n\
+             # HELP b_seconds Things.\n# TYPE b_seconds gauge\nb_seconds{y=\"é\"} 1.050000000\n\
+             # HELP c_info Things.\n# TYPE c_info gauge\nc_info{v=\"1\",w=\"2\"} 1\n\
+             # HELP d Things.\n# TYPE d gauge\nd 0.25\n"
+        );
+        assert_eq!(
+            written(true),
+            "# HELP a Things.\n# TYPE a counter\na_total{x=\"1\",y=\"a \\\"b\\\"\\\\c\\nd\"} 2\n\
+             # HELP b_seconds Things.\n# TYPE b_seconds gauge\n# UNIT b_seconds seconds\nb_seconds{y=\"é\"} 1.050000000\n\
+             # HELP c Things.\n# TYPE c info\nc_info{v=\"1\",w=\"2\"} 1\n\
+             # HELP d Things.\n# TYPE d gauge\nd 0.25\n# EOF\n"
+        );
+    }
+}
