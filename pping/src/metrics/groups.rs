@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use foldhash::fast::RandomState;
@@ -14,13 +14,17 @@ use pping_common::{
 };
 
 use super::{
+    export::{Attributes, Exports, Family, Point, Points, Pushed},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     ledger::Ledger,
     page::{self, Kind, Writer},
     series::{Series, SeriesId},
 };
-use crate::groups::{GroupName, OTHER, SeriesName};
+use crate::{
+    config::Temporality,
+    groups::{GroupName, OTHER, SeriesName},
+};
 
 /// All series, and the groups that they belong to.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ pub(super) struct Groups {
     committed: u32,
     /// The indexes of series that changed since.
     changed: Vec<usize>,
+    /// The exports so far, if there is an exporter.
+    pub(super) exports: Option<Exports>,
 }
 
 #[derive(Debug)]
@@ -56,6 +62,7 @@ impl Groups {
             ledger: None,
             committed: 0,
             changed: Vec::new(),
+            exports: None,
         }
     }
 
@@ -119,6 +126,7 @@ impl Groups {
                 series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
             }
         }
+        series.pushed = self.exports.as_ref().map(|exports| Pushed::new(exports.series_began()));
         let index = entry.index();
         entry.insert(series);
         index
@@ -196,6 +204,75 @@ impl Groups {
         self.labelled.forget(group);
     }
 
+    /// Counts for an exporter from now on.
+    pub(super) fn begin_exports(&mut self, exports: Exports) {
+        for series in self.series.values_mut() {
+            series.pushed = Some(Pushed::new(exports.series_began()));
+        }
+        self.exports = Some(exports);
+    }
+
+    /// The metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts begin again.
+    pub(super) fn take(&mut self, temporality: Temporality, now: Instant, at: SystemTime) -> Vec<Family> {
+        let Self { labelled, series, known, .. } = self;
+        let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
+        let mut traffic: [Vec<Point<u64>>; 3] = Default::default();
+        for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
+            let Inflated { minimum, baseline, above } = series.inflation.report(now);
+            let Some(pushed) = &mut series.pushed else { continue };
+            let since = pushed.since;
+            let attributes = id.attributes();
+            let gauge = |attributes, ns: u64| Point { attributes, since, value: ns as f64 / 1e9 };
+            lowest.extend(minimum.map(|ns| gauge(attributes.clone(), ns)));
+            if *id.group != *OTHER {
+                baselines.extend(baseline.map(|ns| gauge(attributes.clone(), ns)));
+                let above = PERCENTILES.into_iter().zip(above.into_iter().flatten());
+                inflation.extend(above.map(|(percentile, ns)| {
+                    gauge(with(&attributes, "percentile", percentile.to_string().into()), ns)
+                }));
+            }
+            for (sender, it) in ["timed", "replying"].into_iter().zip(&pushed.traffic) {
+                let values = [it.packets, it.bytes, it.retransmissions];
+                for (points, value) in traffic.iter_mut().zip(values) {
+                    if value > 0 || temporality == Temporality::Cumulative {
+                        points.push(Point {
+                            attributes: with(&attributes, "sender", sender.into()),
+                            since,
+                            value,
+                        });
+                    }
+                }
+            }
+            let has_samples = pushed.distribution.range.is_some();
+            if temporality == Temporality::Delta {
+                let Pushed { distribution, .. } = std::mem::replace(pushed, Pushed::new(at));
+                rtts.extend(has_samples.then_some(Point { attributes, since, value: distribution }));
+            } else if has_samples {
+                rtts.push(Point { attributes, since, value: pushed.distribution.clone() });
+            }
+        }
+        let columns = known
+            .values()
+            .filter(|known| !known.name.more.is_empty() && labelled.is_labelled(&known.name.label))
+            .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
+            .collect();
+        let [packets, bytes, retransmissions] = traffic.map(Points::Counts);
+        vec![
+            Family { name: "pping_rtt", help: RTT, points: Points::Distributions(rtts) },
+            Family { name: "pping_min_rtt", help: MIN_RTT, points: Points::Seconds(lowest) },
+            Family { name: "pping_rtt_baseline", help: BASELINE, points: Points::Seconds(baselines) },
+            Family { name: "pping_rtt_inflation", help: INFLATION, points: Points::Seconds(inflation) },
+            Family { name: "pping_group_packets", help: PACKETS, points: packets },
+            Family { name: "pping_group_bytes", help: BYTES, points: bytes },
+            Family {
+                name: "pping_group_tcp_retransmissions",
+                help: RETRANSMISSIONS,
+                points: retransmissions,
+            },
+            Family { name: "pping_group_info", help: COLUMNS, points: Points::Levels(columns) },
+        ]
+    }
+
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut Writer, now: Instant) {
         let Self { labelled, series, known, .. } = self;
@@ -214,13 +291,22 @@ impl Groups {
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            page.family("pping_group", None, Kind::Info, "Columns of the groups file, by group");
+            page.family("pping_group", None, Kind::Info, COLUMNS);
             for name in known {
                 page.integer("pping_group_info{", &information(name), 1);
             }
         }
     }
 }
+
+const RTT: &str = "Round-trip times between this host and the host that replied";
+const MIN_RTT: &str = "Lowest round-trip time of the last minute";
+const BASELINE: &str = "Lowest round-trip time of the window that --baseline sets";
+const INFLATION: &str = "Distance of percentiles of the last minute's round-trip times from the baseline";
+const PACKETS: &str = "Packets of a group's flows, by the role of their sender: timed or replying";
+const BYTES: &str = "Bytes of payload above the transport header in a group's flows";
+const RETRANSMISSIONS: &str = "TCP segments retransmitted in a group's flows";
+const COLUMNS: &str = "Columns of the groups file, by group";
 
 type Shown<'a> = [(&'a Series, bool, Inflated)];
 
@@ -233,8 +319,7 @@ fn histogram(page: &mut Writer, shown: &Shown<'_>) {
             format!("pping_rtt_seconds_bucket{{le=\"{}\",", page::float(bound))
         }
     });
-    let help = "Round-trip times between this host and the host that replied";
-    page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, help);
+    page.family("pping_rtt_seconds", Some("seconds"), Kind::Histogram, RTT);
     for (series, ..) in shown {
         let counts = series.cumulative();
         // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
@@ -259,17 +344,12 @@ fn gauges(page: &mut Writer, shown: &Shown<'_>) {
             }
         }
     };
-    gauge("pping_min_rtt_seconds", "Lowest round-trip time of the last minute", &|inflated, _| {
-        inflated.minimum
-    });
+    gauge("pping_min_rtt_seconds", MIN_RTT, &|inflated, _| inflated.minimum);
     // The groups behind `other` change, so it has no baseline.
-    gauge(
-        "pping_rtt_baseline_seconds",
-        "Lowest round-trip time of the window that --baseline sets",
-        &|inflated, is_other| inflated.baseline.filter(|_| !is_other),
-    );
-    let help = "Distance of percentiles of the last minute's round-trip times from the baseline";
-    page.family("pping_rtt_inflation_seconds", Some("seconds"), Kind::Gauge, help);
+    gauge("pping_rtt_baseline_seconds", BASELINE, &|inflated, is_other| {
+        inflated.baseline.filter(|_| !is_other)
+    });
+    page.family("pping_rtt_inflation_seconds", Some("seconds"), Kind::Gauge, INFLATION);
     let before =
         PERCENTILES.map(|percentile| format!("pping_rtt_inflation_seconds{{percentile=\"{percentile}\","));
     for (series, _, inflated) in shown.iter().filter(|(_, is_other, _)| !is_other) {
@@ -283,15 +363,11 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
     for (name, help, value) in [
         (
             "pping_group_packets",
-            "Packets of a group's flows, by the role of their sender: timed or replying",
+            PACKETS,
             (|traffic| traffic.packets) as fn(&pping_common::abi::Traffic) -> u64,
         ),
-        ("pping_group_bytes", "Bytes of payload above the transport header in a group's flows", |traffic| {
-            traffic.bytes
-        }),
-        ("pping_group_tcp_retransmissions", "TCP segments retransmitted in a group's flows", |it| {
-            it.retransmissions
-        }),
+        ("pping_group_bytes", BYTES, |traffic| traffic.bytes),
+        ("pping_group_tcp_retransmissions", RETRANSMISSIONS, |it| it.retransmissions),
     ] {
         page.family(name, None, Kind::Counter, help);
         let senders = ["timed", "replying"].map(|sender| format!("{name}_total{{sender=\"{sender}\","));
@@ -303,20 +379,34 @@ fn traffic(page: &mut Writer, shown: &Shown<'_>) {
     }
 }
 
-/// The columns of a group in the groups file, as labels. Names are changed where a label cannot have them.
+/// The columns of a group in the groups file, as labels and what separates them from the value.
 fn information(name: &GroupName) -> String {
     let mut labels = String::new();
-    page::label(&mut labels, "group", &name.label);
+    for (label, value) in columns(name) {
+        page::label(&mut labels, &label, &value);
+    }
+    labels.push_str("} ");
+    labels
+}
+
+/// The columns of a group in the groups file, as labels. Names are changed where a label cannot have them.
+fn columns(name: &GroupName) -> Attributes {
+    let mut labels: Attributes = vec![("group".into(), Arc::clone(&name.label))];
     let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
     for (column, value) in &name.more {
         let mut label = label_name(column);
         while !taken.insert(label.clone()) {
             label.push('_');
         }
-        page::label(&mut labels, &label, value);
+        labels.push((label.into(), Arc::clone(value)));
     }
-    labels.push_str("} ");
     labels
+}
+
+fn with(attributes: &Attributes, name: &'static str, value: Arc<str>) -> Attributes {
+    let mut attributes = attributes.clone();
+    attributes.push((name.into(), value));
+    attributes
 }
 
 /// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.

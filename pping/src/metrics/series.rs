@@ -11,7 +11,12 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{inflation::Inflation, ledger::EntryRef, page};
+use super::{
+    export::{Attributes, Pushed},
+    inflation::Inflation,
+    ledger::EntryRef,
+    page,
+};
 use crate::{
     fingerprint::fingerprint,
     groups::SeriesName,
@@ -41,6 +46,17 @@ impl SeriesId {
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
+    /// The labels by name.
+    pub(super) fn attributes(&self) -> Attributes {
+        let matched = self.matched.map_or("", direction_name);
+        vec![
+            ("interface".into(), self.interface.clone().unwrap_or_default()),
+            ("method".into(), method_name(self.method).into()),
+            ("matched".into(), matched.into()),
+            ("group".into(), Arc::clone(&self.group)),
+        ]
+    }
+
     /// The labels and what separates them from the value, as in every line of the series.
     fn labels(&self) -> String {
         let mut labels = String::new();
@@ -66,6 +82,8 @@ pub(super) struct Series {
     pub(super) inflation: Inflation,
     /// Its entry in the ledger, if it has one.
     pub(super) entry: Option<EntryRef>,
+    /// What is for an exporter, if there is one.
+    pub(super) pushed: Option<Pushed>,
 }
 
 impl Series {
@@ -77,6 +95,7 @@ impl Series {
             traffic: [Traffic::default(); 2],
             inflation: Inflation::new(baseline, now),
             entry: None,
+            pushed: None,
         }
     }
 
@@ -84,6 +103,9 @@ impl Series {
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
+        if let Some(pushed) = &mut self.pushed {
+            pushed.add(tally);
+        }
         if !tally.has_samples() {
             return;
         }
