@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 #[cfg(feature = "live")]
-use crate::{capabilities, http, kernel};
+use crate::{capabilities, http, kernel, otlp};
 use crate::{capture, config, groups, output};
 
 /// Why pping stopped, or did not start.
@@ -33,6 +33,10 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Http(#[from] http::Error),
+    /// Metrics could not be pushed.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Otlp(#[from] otlp::Error),
     /// `pping check` found that pping does not run here.
     #[cfg(feature = "live")]
     #[error("pping cannot run here: {}", missing.join(", "))]
@@ -71,6 +75,8 @@ impl Error {
             Self::Kernel(error) => error.option(),
             #[cfg(feature = "live")]
             Self::Http(error) => error.option(),
+            #[cfg(feature = "live")]
+            Self::Otlp(error) => error.option(),
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Unfit { .. } => None,
             #[cfg(not(feature = "live"))]

@@ -12,6 +12,7 @@ use crate::{
     Error,
     kernel::{counters, ledger::LedgerMap, runs::runs},
     metrics::{self, Fill},
+    snapshot::Snapshot,
 };
 
 /// The interval in which refused groups are looked up again.
@@ -20,20 +21,8 @@ const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
-        let total = snapshot.total();
-        let series = self.kernel.series.fill();
+        let total = self.hand_over_counters().total();
         let options = &self.kernel.options;
-        let fill = Fill {
-            lines_lost: self.output.lines_lost(),
-            max_flows: options.max_flows,
-            groups: series.groups as u32,
-            max_groups: options.max_groups,
-            series: series.series as u32,
-            max_series: series.max_series as u32,
-        };
-        self.metrics.counted(snapshot, fill);
-        self.metrics.programs(runs(&self.kernel.programs));
         // Once is enough: a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {
             tracing::warn!(
@@ -76,6 +65,24 @@ impl Agent {
             self.losses.records = records;
         }
         Ok(())
+    }
+
+    /// Hands the kernel's counters to the metrics, and returns them.
+    pub(super) fn hand_over_counters(&mut self) -> Snapshot {
+        let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
+        let series = self.kernel.series.fill();
+        let options = &self.kernel.options;
+        let fill = Fill {
+            lines_lost: self.output.lines_lost(),
+            max_flows: options.max_flows,
+            groups: series.groups as u32,
+            max_groups: options.max_groups,
+            series: series.series as u32,
+            max_series: series.max_series as u32,
+        };
+        self.metrics.counted(snapshot.clone(), fill);
+        self.metrics.programs(runs(&self.kernel.programs));
+        snapshot
     }
 
     /// Has flows look up their groups again if some were refused, since others may have been removed meanwhile.

@@ -9,6 +9,7 @@ use crate::{
         interfaces::{Link, Netlink},
         selection::Selection,
     },
+    otlp::{Exporter, Receiver},
     set_verbosity,
 };
 
@@ -41,8 +42,8 @@ impl Agent {
     /// Follows a configuration. The inner error is a mistake in it, found before anything is changed.
     async fn change(&mut self, netlink: &Netlink, new: Config) -> Result<Result<(), Error>, Error> {
         let links = netlink.links().await?;
-        let mut server = match self.prepare(&new, &links) {
-            Ok(server) => server,
+        let (mut server, receiver) = match self.prepare(&new, &links) {
+            Ok(prepared) => prepared,
             Err(error) => return Ok(Err(error)),
         };
         let Changes { followed, restart } = self.config.follow(&new);
@@ -54,6 +55,7 @@ impl Agent {
             );
         }
         self.update_interfaces(netlink).await?;
+        self.push(receiver)?;
         let Config { live, .. } = &self.config;
         for change in followed {
             match change {
@@ -65,23 +67,45 @@ impl Agent {
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
-                // Selected above; read again by every reload; looked up in each cycle.
-                Change::Interfaces | Change::Groups | Change::WebConfig | Change::GroupTimeout => {}
+                // Done above; read again by every reload; looked up in each cycle.
+                Change::Interfaces
+                | Change::Otlp
+                | Change::Groups
+                | Change::WebConfig
+                | Change::GroupTimeout => {}
             }
         }
         Ok(Ok(()))
     }
 
-    /// Selects the interfaces, and starts a server at the new address if that changed: it listens before the old one stops.
-    fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<Option<Server>, Error> {
+    /// Pushes metrics to this receiver from now on, whose files were read again, or to none.
+    fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
+        match (&self.exporter, &self.config.live.otlp, receiver) {
+            (Some(exporter), Some(settings), Some(receiver)) => exporter.reload(settings, receiver),
+            (None, Some(settings), Some(receiver)) => {
+                self.exporter = Some(Exporter::start(settings, receiver, self.metrics.clone())?);
+            }
+            _ => {
+                if let Some(old) = self.exporter.take() {
+                    tokio::spawn(old.stop());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Selects the interfaces, starts a server at the new address if that changed, which listens before the old one stops, and
+    /// reads the files of the receiver.
+    fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<(Option<Server>, Option<Receiver>), Error> {
         let selection = Selection::new(&new.live.interfaces)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
             let (metrics, readiness) = (self.metrics.clone(), self.readiness.clone());
             Server::start(address, new.live.web_config.as_deref(), metrics, readiness)
         };
+        let receiver = new.live.otlp.as_ref().map(Receiver::new).transpose()?;
         let server = address.map(start).transpose()?;
         self.interfaces.select(selection, links, new.live.wait)?;
-        Ok(server)
+        Ok((server, receiver))
     }
 }

@@ -37,6 +37,7 @@ use crate::{
     },
     metrics::{Ledger, Metrics},
     notify::Notify,
+    otlp::{Exporter, Receiver},
     output::{OnFailure, Output},
     records::{Reporter, format},
 };
@@ -62,6 +63,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     let serve =
         |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
     let server = live.listen.map(serve).transpose()?;
+    let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
     reporter.tolerate_failures();
@@ -130,6 +132,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         output,
         metrics,
         server,
+        exporter: None,
         readiness,
         losses: Losses::default(),
         last_cycle: 0,
@@ -140,6 +143,9 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     // Some may have come since they were listed.
     agent.update_interfaces(&netlink).await?;
     agent.count()?;
+    if let (Some(settings), Some(receiver)) = (&agent.config.live.otlp, receiver) {
+        agent.exporter = Some(Exporter::start(settings, receiver, agent.metrics.clone())?);
+    }
     let ring = readable(agent.kernel.events.as_fd().try_clone_to_owned()?)?;
     agent.readiness.set();
     agent.notify.ready(&agent.status());

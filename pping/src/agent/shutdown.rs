@@ -14,9 +14,12 @@ impl Agent {
     /// # Errors
     /// The error of `ended`, or else of stopping.
     pub(super) async fn shut_down(mut self: Box<Self>, ended: Result<(), Error>) -> Result<Summary, Error> {
-        let server = self.server.take();
+        let (server, exporter) = (self.server.take(), self.exporter.take());
         let summary = self.finish();
-        // Last: packets do not wait for scrapes.
+        // Last: packets do not wait for scrapes, and the last push has the last packets.
+        if let Some(exporter) = exporter {
+            exporter.stop().await;
+        }
         if let Some(server) = server {
             server.stop().await;
         }
@@ -40,7 +43,7 @@ impl Agent {
         }
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = counters::read(&self.kernel, &self.interfaces.watched).total();
+        let counters = self.hand_over_counters().total();
         let lines_lost = self.output.finish();
         let totals = self.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })

@@ -12,6 +12,7 @@ use crate::{
     kernel::{interfaces::Netlink, load::Kernel, pins::Pins},
     metrics::Metrics,
     notify::Notify,
+    otlp::Exporter,
     output::{Ended, Output},
     records::{Reporter, format::Encoder},
 };
@@ -36,6 +37,7 @@ pub(super) struct Agent {
     pub(super) output: Output,
     pub(super) metrics: Metrics,
     pub(super) server: Option<Server>,
+    pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,
     /// When the last cycle was, in ns of the wall clock.

@@ -6,6 +6,7 @@ mod kernel;
 mod memory;
 mod methods;
 mod offloads;
+mod otlp;
 mod pins;
 mod privileges;
 mod programs;
@@ -79,6 +80,9 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.extend(memory::memlock(loaded.memory));
     checks.push(kernel::clock());
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
+    if let Some(settings) = &live.otlp {
+        checks.push(otlp::otlp(settings).await);
+    }
 
     let (interfaces, absent) = interface::chosen(live, links::links(&Netlink::connect()?).await?)?;
     checks.extend(absent);

@@ -11,9 +11,10 @@ use pping_common::{
 };
 
 use super::{
+    endpoint::Endpoint,
     error::{Error, Mistake},
     grouping, methods,
-    model::{Aggregation, Config, Live},
+    model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
     values::{Format, RttType, Tunnel},
 };
@@ -61,6 +62,11 @@ impl Config {
             web_config,
             prometheus_groups,
             baseline,
+            otlp,
+            otlp_interval,
+            otlp_headers,
+            otlp_ca,
+            otlp_temporality,
             config: _,
             pin,
             verbose,
@@ -80,6 +86,16 @@ impl Config {
             let reason = "nothing is served without --listen; give an address there";
             found.push(Mistake::contradiction("web-config", file.display().to_string(), reason));
         }
+        for (option, file) in [("otlp-headers", &otlp_headers), ("otlp-ca", &otlp_ca)] {
+            if let (Some(file), None) = (file, &otlp) {
+                let reason = "nothing is pushed without --otlp; give a URL there";
+                found.push(Mistake::contradiction(option, file.display().to_string(), reason));
+            }
+        }
+        if let (Some(file), Some(Endpoint { is_tls: false, .. })) = (&otlp_ca, &otlp) {
+            let reason = "--otlp has no https URL, so there is no certificate to check";
+            found.push(Mistake::contradiction("otlp-ca", file.display().to_string(), reason));
+        }
         if !found.is_empty() {
             return Err(found);
         }
@@ -95,6 +111,13 @@ impl Config {
                 pin,
                 prometheus_groups,
                 baseline,
+                otlp: otlp.map(|endpoint| Otlp {
+                    endpoint,
+                    interval: otlp_interval,
+                    headers: otlp_headers,
+                    authorities: otlp_ca,
+                    temporality: otlp_temporality,
+                }),
                 bpf_log,
                 max_pending,
             },

@@ -40,7 +40,8 @@ fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
             path.display()
         ));
     }
-    if let Some((setting, file)) = named(layered, "web-config") {
+    for key in ["web-config", "otlp-headers", "otlp-ca"] {
+        let Some((setting, file)) = named(layered, key) else { continue };
         let reason = match fs::metadata(file) {
             Ok(_) => "the content of that file was not checked".to_owned(),
             Err(error) => error.to_string(),

@@ -66,6 +66,8 @@ mod tests {
             "127.0.0.1:9464",
             "--web-config",
             "web.yml",
+            "--otlp",
+            "http://127.0.0.1:4318",
             "-w",
             "records",
             "-v",
@@ -83,6 +85,7 @@ mod tests {
                 Change::Listen,
                 Change::WebConfig,
                 Change::Metrics,
+                Change::Otlp,
                 Change::Verbosity
             ]
         );

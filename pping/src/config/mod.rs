@@ -7,6 +7,7 @@
 mod build;
 mod check;
 pub(crate) mod definition;
+mod endpoint;
 mod environment;
 mod error;
 mod file;
@@ -27,12 +28,13 @@ mod values;
 pub(crate) use self::values::interface;
 pub use self::{
     check::check,
+    endpoint::Endpoint,
     error::{Error, Mistake, Origin},
     follow::Changes,
     layered::Layered,
     loader::{DEFAULT_FILE, Loaded, Loader},
-    model::{Aggregation, Config, Live},
+    model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
     reload::Change,
-    values::{Format, Ingress, MethodName, RttType, TcpMethod, Tunnel},
+    values::{Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
 };

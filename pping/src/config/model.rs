@@ -11,7 +11,10 @@ use pping_common::{
     rtt::{Methods, Rules},
 };
 
-use super::values::{Format, Ingress, TcpMethod};
+use super::{
+    endpoint::Endpoint,
+    values::{Format, Ingress, TcpMethod, Temporality},
+};
 
 /// Everything that [`crate::run()`] needs to know.
 #[derive(Clone, Debug)]
@@ -128,6 +131,23 @@ pub struct Live {
     pub prometheus_groups: u32,
     /// The time whose lowest RTT is the baseline of inflation.
     pub baseline: Duration,
+    /// The receiver that metrics are pushed to.
+    pub otlp: Option<Otlp>,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,
+}
+
+/// The settings for pushing metrics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Otlp {
+    /// The receiver.
+    pub endpoint: Endpoint,
+    /// The time between two exports.
+    pub interval: Duration,
+    /// The file with headers of each request.
+    pub headers: Option<PathBuf>,
+    /// The file with the authorities that may certify the receiver; those of the system without one.
+    pub authorities: Option<PathBuf>,
+    /// The time that the counts of an export are of.
+    pub temporality: Temporality,
 }

@@ -10,10 +10,12 @@ use ipnet::IpNet;
 use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
 
 use super::{
+    endpoint::{Endpoint, endpoint},
     reload::{Change, Reload, replace},
     values::{
-        Format, Ingress, MethodName, RttType, TcpMethod, Tunnel, address, aggregate, interface, max_flows,
-        max_groups, max_pending, port, prefix, prometheus_groups, rate_limit, rtt_rate, time,
+        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate, interface,
+        max_flows, max_groups, max_pending, otlp_interval, port, prefix, prometheus_groups, rate_limit,
+        rtt_rate, time,
     },
 };
 
@@ -342,6 +344,51 @@ options! {
     baseline: Duration {
         capture: Rejected(NO_METRICS),
         reload: follow!(Metrics, live.baseline),
+    }
+
+    /// Push metrics to this receiver of OTLP/HTTP, for instance `http://127.0.0.1:4318`
+    ///
+    /// This may be an OpenTelemetry collector, or a database that takes OTLP. `/v1/metrics` is added to a URL without a path.
+    /// Measuring never waits for the receiver. While it does not answer, exports are kept, up to 16 MiB, and sent later.
+    #[arg(long, value_name = "URL", value_parser = endpoint, help_heading = "Output")]
+    otlp: Option<Endpoint> {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Otlp, live.otlp),
+        example: r#""https://collector.example:4318""#,
+    }
+
+    /// Push once in this time
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = otlp_interval, help_heading = "Output")]
+    otlp_interval: Duration {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Otlp, live.otlp),
+    }
+
+    /// Send the headers in this file with each push: lines like `Authorization: Bearer ...`; SIGHUP reads it again
+    ///
+    /// Others than its owner and group must not have access to it.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    otlp_headers: Option<PathBuf> {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Otlp, live.otlp),
+        example: r#""/etc/pping/otlp-headers""#,
+    }
+
+    /// Trust the authorities in this file (PEM) and no others to certify the receiver; SIGHUP reads it again
+    ///
+    /// Without it those of the system are trusted.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    otlp_ca: Option<PathBuf> {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Otlp, live.otlp),
+        example: r#""/etc/pping/otlp-ca.pem""#,
+    }
+
+    /// Choose the time that pushed counts are of
+    #[arg(long, value_enum, value_name = "KIND", default_value = "cumulative", help_heading = "Output")]
+    otlp_temporality: Temporality {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(Otlp, live.otlp),
     }
 
     /// Take options that are not given here from this file, unless the environment has them

@@ -47,6 +47,8 @@ pub enum Change {
     WebConfig,
     /// The groups in metrics, or their baseline.
     Metrics,
+    /// The receiver of exports, or how they are made.
+    Otlp,
     /// The level of the log.
     Verbosity,
 }

@@ -21,6 +21,9 @@ const MAX_GROUPS: u32 = 262_144;
 /// The shortest `--aggregate`: each interval ends with a pass over all series.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The shortest `--otlp-interval`: the metrics change once a second.
+const MIN_EXPORT: Duration = Duration::from_secs(1);
+
 /// The largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
@@ -97,6 +100,11 @@ pub(super) fn time(text: &str) -> Result<Duration, &'static str> {
 pub(super) fn aggregate(text: &str) -> Result<Duration, &'static str> {
     time(text)
         .and_then(|time| if time < MIN_INTERVAL { Err("give 10ms or more, like 10s") } else { Ok(time) })
+}
+
+/// An interval of exports.
+pub(super) fn otlp_interval(text: &str) -> Result<Duration, &'static str> {
+    time(text).and_then(|time| if time < MIN_EXPORT { Err("give 1s or more, like 15s") } else { Ok(time) })
 }
 
 /// A time whose nanoseconds fit into 64 bits.
@@ -185,6 +193,15 @@ pub enum Tunnel {
     Geneve,
     /// GTP-U, to UDP port 2152
     GtpU,
+}
+
+/// The time that the counts of an export are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Temporality {
+    /// All since pping started, as Prometheus wants it: an export that is lost takes no count with it
+    Cumulative,
+    /// Since the export before
+    Delta,
 }
 
 /// The format of records.

@@ -9,7 +9,10 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::exposition::{Exposition, Kind, Labels, MetricFamily, Value};
+use super::{
+    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    process::Process,
+};
 use crate::{
     records::{direction_name, method_name, untracked_name},
     snapshot::{ProgramRuns, Snapshot},
@@ -41,6 +44,8 @@ const RCODES: [&str; 16] = [
 /// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
 const COMMON_RCODES: usize = 6;
 
+const RUN_TIME: &str = "Run time of kernel programs while kernel.bpf_stats_enabled is set";
+
 /// The agent's own losses, and the fill of the kernel's maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
@@ -64,6 +69,57 @@ pub(super) struct Latest {
     pub(super) snapshot: Snapshot,
     pub(super) fill: Fill,
     pub(super) programs: Vec<ProgramRuns>,
+    /// The counts of an exporter, if there is one.
+    pub(super) pushes: Option<Pushes>,
+}
+
+/// The counts of an exporter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushes {
+    /// Requests that the receiver accepted.
+    pub accepted: u64,
+    /// Requests given up by [`Dropped`].
+    pub dropped: [u64; Dropped::COUNT],
+    /// Attempts that failed by [`Failed`].
+    pub failed: [u64; Failed::COUNT],
+    /// Data points that the receiver rejected of requests that it accepted.
+    pub rejected_points: u64,
+}
+
+/// Why a request was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Newer ones needed its room.
+    QueueFull,
+    /// The receiver refused it for good.
+    Refused,
+    /// pping ended before the receiver had accepted it.
+    Stopped,
+}
+
+impl Dropped {
+    const COUNT: usize = 3;
+    const NAMES: [&str; Self::COUNT] = ["queue_full", "refused", "stopped"];
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// There was no connection, or it broke.
+    Connection,
+    /// TLS could not be agreed on, as when a certificate is for another host.
+    Tls,
+    /// The receiver took too long.
+    Timeout,
+    /// The receiver answered with another status than success.
+    Status,
+    /// The answer was none of OTLP.
+    Answer,
+}
+
+impl Failed {
+    const COUNT: usize = 5;
+    const NAMES: [&str; Self::COUNT] = ["connection", "tls", "timeout", "status", "answer"];
 }
 
 pub(super) type State = Arc<Mutex<Latest>>;
@@ -87,12 +143,11 @@ fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
     if programs.is_empty() {
         return;
     }
-    let help = "Run time of kernel programs while kernel.bpf_stats_enabled is set";
     page.family(&MetricFamily {
         name: "pping_bpf_run_seconds",
         unit: Some("seconds"),
         kind: Kind::Counter,
-        help,
+        help: RUN_TIME,
     });
     let prefix = page.prefix(&[]);
     for ProgramRuns { program, time, .. } in programs {
@@ -101,17 +156,30 @@ fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
     }
 }
 
+/// The times of the kernel programs and of the process, ns.
+pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<IntegerFamily> {
+    let time = |name, help, series| IntegerFamily { name, help, kind: Kind::Counter, series };
+    let runs = latest.programs.iter().map(|ProgramRuns { program, time, .. }| {
+        (vec![("program", program.clone())], time.as_nanos() as u64)
+    });
+    let mut times = vec![time("pping_bpf_run", RUN_TIME, runs.collect())];
+    times.extend(process.map(|process| {
+        time("process.cpu.time", Process::CPU_TIME, vec![(vec![], (process.cpu_seconds * 1e9) as u64)])
+    }));
+    times
+}
+
 /// A metric whose values are integers, and its series.
-struct IntegerFamily {
-    name: &'static str,
-    help: &'static str,
-    kind: Kind,
-    series: Vec<(Vec<(&'static str, String)>, u64)>,
+pub(super) struct IntegerFamily {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) kind: Kind,
+    pub(super) series: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
-fn families(latest: &Latest) -> Vec<IntegerFamily> {
-    let Latest { snapshot, fill, programs } = latest;
+pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
+    let Latest { snapshot, fill, programs, pushes } = latest;
     let counter = Kind::Counter;
     let gauge = Kind::Gauge;
     // A metric of each interface: labels and values from its counters.
@@ -146,7 +214,7 @@ fn families(latest: &Latest) -> Vec<IntegerFamily> {
         ("SERIES", fill.series.into(), fill.max_series),
     ];
     let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
-    vec![
+    let mut families = vec![
         each("pping_packets", "Packets seen", counter, &|counters| {
             by_protocol(|direction, protocol| counters.of(direction, protocol).packets())
         }),
@@ -298,6 +366,39 @@ fn families(latest: &Latest) -> Vec<IntegerFamily> {
                 })
                 .collect(),
         },
+    ];
+    families.extend(pushes.iter().flat_map(pushed));
+    families
+}
+
+/// The metrics of an exporter.
+fn pushed(pushes: &Pushes) -> [IntegerFamily; 4] {
+    let by_reason = |names: &[&str], counts: &[u64]| {
+        let reasons = names.iter().map(|&name| vec![("reason", name.to_owned())]);
+        reasons.zip(counts.iter().copied()).collect()
+    };
+    let counter = |name, help, series| IntegerFamily { name, help, kind: Kind::Counter, series };
+    [
+        counter(
+            "pping_otlp_requests",
+            "Requests with metrics that the receiver of --otlp accepted",
+            vec![(vec![], pushes.accepted)],
+        ),
+        counter(
+            "pping_otlp_requests_dropped",
+            "Requests with metrics that the receiver of --otlp never got, by reason",
+            by_reason(&Dropped::NAMES, &pushes.dropped),
+        ),
+        counter(
+            "pping_otlp_attempts_failed",
+            "Attempts to send a request to the receiver of --otlp that failed, by reason",
+            by_reason(&Failed::NAMES, &pushes.failed),
+        ),
+        counter(
+            "pping_otlp_points_rejected",
+            "Data points that the receiver of --otlp rejected in requests that it accepted",
+            vec![(vec![], pushes.rejected_points)],
+        ),
     ]
 }
 

@@ -11,13 +11,17 @@ use indexmap::IndexMap;
 use pping_common::abi::{Tally, Traffic};
 
 use super::{
+    export::{Attributes, Exports, Family, Point, Points, Pushed},
     exposition::{Exposition, Kind, Labels, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     ledger::Ledger,
     series::{Series, SeriesId},
 };
-use crate::groups::{GroupName, OTHER, SeriesName};
+use crate::{
+    config::Temporality,
+    groups::{GroupName, OTHER, SeriesName},
+};
 
 /// All series, and the groups that they belong to.
 #[derive(Debug)]
@@ -35,6 +39,8 @@ pub(super) struct Groups {
     /// The indexes of series that changed since.
     changed: Vec<usize>,
     clock: Clock,
+    /// The exports so far, if there is an exporter.
+    pub(super) exports: Option<Exports>,
 }
 
 /// The beginning of the present epoch, which is that of counters that it creates.
@@ -74,6 +80,7 @@ impl Groups {
             committed: 0,
             changed: Vec::new(),
             clock: Clock::start(now),
+            exports: None,
         }
     }
 
@@ -137,6 +144,7 @@ impl Groups {
                 series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
             }
         }
+        series.pushed = self.exports.as_ref().map(|exports| Pushed::new(exports.series_began()));
         let index = entry.index();
         entry.insert(series);
         index
@@ -215,6 +223,75 @@ impl Groups {
         self.labelled.forget(group);
     }
 
+    /// Counts for an exporter from now on.
+    pub(super) fn begin_exports(&mut self, exports: Exports) {
+        for series in self.series.values_mut() {
+            series.pushed = Some(Pushed::new(exports.series_began()));
+        }
+        self.exports = Some(exports);
+    }
+
+    /// The metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts begin again.
+    pub(super) fn take(&mut self, temporality: Temporality, now: Instant, at: SystemTime) -> Vec<Family> {
+        let Self { labelled, series, known, .. } = self;
+        let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
+        let mut traffic: [Vec<Point<u64>>; 3] = Default::default();
+        for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
+            let Inflated { minimum, baseline, above } = series.inflation.report(now);
+            let Some(pushed) = &mut series.pushed else { continue };
+            let since = pushed.since;
+            let attributes = id.attributes();
+            let gauge = |attributes, ns: u64| Point { attributes, since, value: ns as f64 / 1e9 };
+            lowest.extend(minimum.map(|ns| gauge(attributes.clone(), ns)));
+            if *id.group != *OTHER {
+                baselines.extend(baseline.map(|ns| gauge(attributes.clone(), ns)));
+                let above = PERCENTILES.into_iter().zip(above.into_iter().flatten());
+                inflation.extend(above.map(|(percentile, ns)| {
+                    gauge(with(&attributes, "percentile", percentile.to_string().into()), ns)
+                }));
+            }
+            for (sender, it) in ["timed", "replying"].into_iter().zip(&pushed.traffic) {
+                let values = [it.packets, it.bytes, it.retransmissions];
+                for (points, value) in traffic.iter_mut().zip(values) {
+                    if value > 0 || temporality == Temporality::Cumulative {
+                        points.push(Point {
+                            attributes: with(&attributes, "sender", sender.into()),
+                            since,
+                            value,
+                        });
+                    }
+                }
+            }
+            let has_samples = pushed.distribution.range.is_some();
+            if temporality == Temporality::Delta {
+                let Pushed { distribution, .. } = std::mem::replace(pushed, Pushed::new(at));
+                rtts.extend(has_samples.then_some(Point { attributes, since, value: distribution }));
+            } else if has_samples {
+                rtts.push(Point { attributes, since, value: pushed.distribution.clone() });
+            }
+        }
+        let columns = known
+            .values()
+            .filter(|known| !known.name.more.is_empty() && labelled.is_labelled(&known.name.label))
+            .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
+            .collect();
+        let [packets, bytes, retransmissions] = traffic.map(Points::Counts);
+        vec![
+            Family { name: "pping_rtt", help: RTT, points: Points::Distributions(rtts) },
+            Family { name: "pping_min_rtt", help: MIN_RTT, points: Points::Seconds(lowest) },
+            Family { name: "pping_rtt_baseline", help: BASELINE, points: Points::Seconds(baselines) },
+            Family { name: "pping_rtt_inflation", help: INFLATION, points: Points::Seconds(inflation) },
+            Family { name: "pping_group_packets", help: PACKETS, points: packets },
+            Family { name: "pping_group_bytes", help: BYTES, points: bytes },
+            Family {
+                name: "pping_group_tcp_retransmissions",
+                help: RETRANSMISSIONS,
+                points: retransmissions,
+            },
+            Family { name: "pping_group_info", help: COLUMNS, points: Points::Levels(columns) },
+        ]
+    }
+
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
         let Self { labelled, series, known, .. } = self;
@@ -233,8 +310,7 @@ impl Groups {
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            let help = "Columns of the groups file, by group";
-            page.family(&MetricFamily { name: "pping_group", unit: None, kind: Kind::Info, help });
+            page.family(&MetricFamily { name: "pping_group", unit: None, kind: Kind::Info, help: COLUMNS });
             let prefix = page.prefix(&[]);
             for name in known {
                 page.value(&prefix, &information(name), Value::Integer(1));
@@ -243,15 +319,23 @@ impl Groups {
     }
 }
 
+const RTT: &str = "Round-trip times between this host and the host that replied";
+const MIN_RTT: &str = "Lowest round-trip time of the last minute";
+const BASELINE: &str = "Lowest round-trip time of the window that --baseline sets";
+const INFLATION: &str = "Distance of percentiles of the last minute's round-trip times from the baseline";
+const PACKETS: &str = "Packets of a group's flows, by the role of their sender: timed or replying";
+const BYTES: &str = "Bytes of payload above the transport header in a group's flows";
+const RETRANSMISSIONS: &str = "TCP segments retransmitted in a group's flows";
+const COLUMNS: &str = "Columns of the groups file, by group";
+
 type Shown<'a> = [(&'a Series, bool, Inflated)];
 
 fn histogram(page: &mut dyn Exposition, shown: &Shown<'_>) {
-    let help = "Round-trip times between this host and the host that replied";
     page.family(&MetricFamily {
         name: "pping_rtt_seconds",
         unit: Some("seconds"),
         kind: Kind::Histogram,
-        help,
+        help: RTT,
     });
     // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
     for (series, ..) in shown.iter().filter(|(series, ..)| series.rtts.has_samples()) {
@@ -273,17 +357,12 @@ fn gauges(page: &mut dyn Exposition, shown: &Shown<'_>) {
             }
         }
     };
-    gauge("pping_min_rtt_seconds", "Lowest round-trip time of the last minute", &|inflated, _| {
-        inflated.minimum
-    });
+    gauge("pping_min_rtt_seconds", MIN_RTT, &|inflated, _| inflated.minimum);
     // The groups behind `other` change, so it has no baseline.
-    gauge(
-        "pping_rtt_baseline_seconds",
-        "Lowest round-trip time of the window that --baseline sets",
-        &|inflated, is_other| inflated.baseline.filter(|_| !is_other),
-    );
-    let help = "Distance of percentiles of the last minute's round-trip times from the baseline";
-    page.family(&seconds("pping_rtt_inflation_seconds", help));
+    gauge("pping_rtt_baseline_seconds", BASELINE, &|inflated, is_other| {
+        inflated.baseline.filter(|_| !is_other)
+    });
+    page.family(&seconds("pping_rtt_inflation_seconds", INFLATION));
     let prefixes = PERCENTILES.map(|percentile| page.prefix(&[("percentile", &percentile.to_string())]));
     for (series, _, inflated) in shown.iter().filter(|(_, is_other, _)| !is_other) {
         for (prefix, above) in prefixes.iter().zip(inflated.above.into_iter().flatten()) {
@@ -294,17 +373,9 @@ fn gauges(page: &mut dyn Exposition, shown: &Shown<'_>) {
 
 fn traffic(page: &mut dyn Exposition, shown: &Shown<'_>) {
     for (name, help, value) in [
-        (
-            "pping_group_packets",
-            "Packets of a group's flows, by the role of their sender: timed or replying",
-            (|traffic| traffic.packets) as fn(&Traffic) -> u64,
-        ),
-        ("pping_group_bytes", "Bytes of payload above the transport header in a group's flows", |traffic| {
-            traffic.bytes
-        }),
-        ("pping_group_tcp_retransmissions", "TCP segments retransmitted in a group's flows", |it| {
-            it.retransmissions
-        }),
+        ("pping_group_packets", PACKETS, (|traffic| traffic.packets) as fn(&Traffic) -> u64),
+        ("pping_group_bytes", BYTES, |traffic| traffic.bytes),
+        ("pping_group_tcp_retransmissions", RETRANSMISSIONS, |it| it.retransmissions),
     ] {
         page.family(&MetricFamily { name, unit: None, kind: Kind::Counter, help });
         let senders = ["timed", "replying"].map(|sender| page.prefix(&[("sender", sender)]));
@@ -316,19 +387,31 @@ fn traffic(page: &mut dyn Exposition, shown: &Shown<'_>) {
     }
 }
 
-/// The columns of a group in the groups file, as labels. Names are changed where a label cannot have them.
+/// The columns of a group in the groups file, as labels.
 fn information(name: &GroupName) -> Labels {
-    let mut labels = vec![("group".to_owned(), &*name.label)];
+    let columns = columns(name);
+    let labels: Vec<_> = columns.iter().map(|(name, value)| (&**name, &**value)).collect();
+    Labels::new(&labels)
+}
+
+/// The same, by name. Names are changed where a label cannot have them.
+fn columns(name: &GroupName) -> Attributes {
+    let mut labels: Attributes = vec![("group".into(), Arc::clone(&name.label))];
     let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
     for (column, value) in &name.more {
         let mut label = label_name(column);
         while !taken.insert(label.clone()) {
             label.push('_');
         }
-        labels.push((label, value));
+        labels.push((label.into(), Arc::clone(value)));
     }
-    let labels: Vec<_> = labels.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    Labels::new(&labels)
+    labels
+}
+
+fn with(attributes: &Attributes, name: &'static str, value: Arc<str>) -> Attributes {
+    let mut attributes = attributes.clone();
+    attributes.push((name.into(), value));
+    attributes
 }
 
 /// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.

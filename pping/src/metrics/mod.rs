@@ -4,6 +4,7 @@
 //! up to half a million lines, each of which takes some nanoseconds, from labels that were formatted once.
 
 mod counters;
+mod export;
 mod exposition;
 mod groups;
 mod histogram;
@@ -22,10 +23,12 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
-pub use counters::Fill;
+pub use counters::{Dropped, Failed, Fill, Pushes};
+use export::Exports;
+pub use export::{Attributes, Distribution, Export, Family, Point, Points};
 use exposition::{Exposition, Kind, Labels, MetricFamily, Value};
 use groups::Groups;
 pub use ledger::{Ledger, Storage};
@@ -35,6 +38,7 @@ use protobuf::Protobuf;
 use text::Text;
 
 use crate::{
+    config::Temporality,
     groups::SeriesName,
     snapshot::{ProgramRuns, Snapshot},
 };
@@ -44,6 +48,7 @@ use crate::{
 pub struct Metrics(Arc<Shared>);
 
 struct Shared {
+    began: SystemTime,
     latest: counters::State,
     /// Whether the counters of groups outlive this process.
     is_persistent: AtomicBool,
@@ -72,6 +77,7 @@ impl Metrics {
     pub fn new(groups: u32, baseline: Duration) -> Self {
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Shared {
+            began: SystemTime::now(),
             latest: counters::State::default(),
             is_persistent: AtomicBool::new(false),
             inbox: Mutex::default(),
@@ -121,6 +127,51 @@ impl Metrics {
         match self.try_pages() {
             Some(mut pages) => pages.groups.forget(series),
             None => lock(&self.0.inbox).push(Message::Forget(series.clone())),
+        }
+        self.changed();
+    }
+
+    /// Counts for an exporter from now on, or goes on with that. Returns the counts of the exporter before.
+    pub fn begin_exports(&self) -> Pushes {
+        let mut pages = lock(&self.0.pages);
+        self.empty_inbox(&mut pages.groups);
+        let mut latest = lock(&self.0.latest);
+        let pushes = *latest.pushes.get_or_insert_default();
+        if pages.groups.exports.is_some() {
+            return pushes;
+        }
+        // Pinned counters are those of earlier runs too; others began with this process.
+        let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
+            Exports::new(SystemTime::now(), &counters::families(&latest))
+        } else {
+            Exports::new(self.0.began, &[])
+        };
+        drop(latest);
+        pages.groups.begin_exports(exports);
+        pushes
+    }
+
+    /// All metrics as values. With many groups this takes some hundredths of a second.
+    pub fn export(&self, temporality: Temporality) -> Export {
+        let latest = lock(&self.0.latest).clone();
+        let mut pages = lock(&self.0.pages);
+        self.empty_inbox(&mut pages.groups);
+        let at = SystemTime::now();
+        let mut families = pages.groups.take(temporality, Instant::now(), at);
+        if let Some(exports) = &mut pages.groups.exports {
+            let process = process::Process::read();
+            let times = counters::times(&latest, process.as_ref());
+            let mut others = counters::families(&latest);
+            others.extend(process.iter().flat_map(process::Process::levels));
+            families.extend(exports.take(others, times, temporality, at));
+        }
+        Export { at, temporality, families }
+    }
+
+    /// Replaces the counts of the exporter.
+    pub fn pushed(&self, pushes: Pushes) {
+        if let Some(latest) = &mut lock(&self.0.latest).pushes {
+            *latest = pushes;
         }
         self.changed();
     }

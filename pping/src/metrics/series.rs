@@ -10,7 +10,13 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{exposition::Labels, histogram::RttHistogram, inflation::Inflation, ledger::EntryRef};
+use super::{
+    export::{Attributes, Pushed},
+    exposition::Labels,
+    histogram::RttHistogram,
+    inflation::Inflation,
+    ledger::EntryRef,
+};
 use crate::{
     fingerprint::fingerprint,
     groups::SeriesName,
@@ -40,6 +46,17 @@ impl SeriesId {
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
+    /// The labels by name.
+    pub(super) fn attributes(&self) -> Attributes {
+        let matched = self.matched.map_or("", direction_name);
+        vec![
+            ("interface".into(), self.interface.clone().unwrap_or_default()),
+            ("method".into(), method_name(self.method).into()),
+            ("matched".into(), matched.into()),
+            ("group".into(), Arc::clone(&self.group)),
+        ]
+    }
+
     fn labels(&self) -> Labels {
         Labels::new(&[
             ("interface", self.interface.as_deref().unwrap_or_default()),
@@ -60,6 +77,8 @@ pub(super) struct Series {
     pub(super) inflation: Inflation,
     /// Its entry in the ledger, if it has one.
     pub(super) entry: Option<EntryRef>,
+    /// What is for an exporter, if there is one.
+    pub(super) pushed: Option<Pushed>,
 }
 
 impl Series {
@@ -71,6 +90,7 @@ impl Series {
             traffic: [Traffic::default(); 2],
             inflation: Inflation::new(baseline, now),
             entry: None,
+            pushed: None,
         }
     }
 
@@ -78,6 +98,9 @@ impl Series {
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
+        if let Some(pushed) = &mut self.pushed {
+            pushed.add(tally);
+        }
         if tally.has_samples() {
             self.rtts.add(tally);
             self.inflation.add(tally, now);

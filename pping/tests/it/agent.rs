@@ -31,6 +31,7 @@ mod metrics;
 mod monitor;
 mod monitoring;
 mod neighbours;
+mod otlp;
 mod pins;
 mod privileges;
 mod reloading;

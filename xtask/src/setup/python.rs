@@ -7,10 +7,18 @@ use anyhow::{Context as _, Result};
 use super::Missing;
 use crate::{command, environment};
 
-/// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, and hosts that speak QUIC.
+/// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, hosts that speak QUIC, and a receiver
+/// and a collector of OTLP.
 /// The tests' script for those sets what is private in aioquic, so another version of it may need another script.
-const PACKAGES: [&str; 3] = ["hdrhistogram==0.10.8", "kubernetes-validate==1.37.0", "aioquic==1.7.2"];
-const MODULES: &str = "import hdrh, kubernetes_validate, aioquic";
+const PACKAGES: [&str; 5] = [
+    "hdrhistogram==0.10.8",
+    "kubernetes-validate==1.37.0",
+    "aioquic==1.7.2",
+    "opentelemetry-proto==1.45.2",
+    "rotel==0.0.1a15",
+];
+const MODULES: &str =
+    "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel";
 
 const VENV: Missing = Missing {
     what: "Python's venv",

@@ -1,6 +1,6 @@
 //! `--listen` as a network sees it: who may connect, and what hostile clients can do.
 
-mod certificates;
+pub(super) mod certificates;
 mod hostile;
 mod limits;
 mod passwords;

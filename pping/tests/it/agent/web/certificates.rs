@@ -5,13 +5,13 @@ use std::{fs, path::Path};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 /// A certificate authority.
-pub(super) struct Authority {
+pub(in crate::agent) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
 }
 
 impl Authority {
-    pub(super) fn new(name: &str) -> Self {
+    pub(in crate::agent) fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -21,12 +21,12 @@ impl Authority {
     }
 
     /// Writes its own certificate.
-    pub(super) fn write(&self, file: &Path) {
+    pub(in crate::agent) fn write(&self, file: &Path) {
         fs::write(file, &self.pem).unwrap();
     }
 
     /// Writes `stem.pem` and `stem.key` for these names.
-    pub(super) fn issue(&self, directory: &Path, stem: &str, names: &[&str]) {
+    pub(in crate::agent) fn issue(&self, directory: &Path, stem: &str, names: &[&str]) {
         let key = KeyPair::generate().unwrap();
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &self.issuer).unwrap();

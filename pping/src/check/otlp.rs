@@ -1,0 +1,24 @@
+//! `--otlp`.
+
+use super::report::Check;
+use crate::{config::Otlp, otlp::Receiver};
+
+/// Whether the receiver answers. This sends it a request without metrics.
+pub(super) async fn otlp(settings: &Otlp) -> Check {
+    let receiver = match Receiver::new(settings) {
+        Ok(receiver) => receiver,
+        Err(error) => {
+            return Check::missing("otlp", error.to_string(), "correct this: pping does not start with it");
+        }
+    };
+    let url = &settings.endpoint;
+    match receiver.probe().await {
+        Ok(()) => Check::ok("otlp", format!("{url} accepts metrics")),
+        Err(reason) => Check::degraded(
+            "otlp",
+            format!("{url}: {reason}"),
+            "start the receiver, or correct --otlp, --otlp-ca or --otlp-headers: until then pping measures, and what \
+             it cannot push is kept for a while, then dropped",
+        ),
+    }
+}

@@ -1,0 +1,132 @@
+//! The URL of a receiver of OTLP.
+
+use std::fmt;
+
+use http::{
+    Uri,
+    uri::{PathAndQuery, Scheme},
+};
+
+/// The path of metrics, for a URL that has none (OTLP 1.9, "OTLP/HTTP Request").
+const METRICS: &str = "/v1/metrics";
+
+/// Where metrics are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Whether the URL begins with https.
+    pub is_tls: bool,
+    /// The host: a name, or an address without brackets.
+    pub host: String,
+    /// The port: that of the URL, or else of its scheme.
+    pub port: u16,
+    /// The value of the header `Host`: the host and the port as in the URL.
+    pub authority: String,
+    /// The path, with the query if there is one.
+    pub path: String,
+}
+
+/// What every mistake in a URL ends with.
+const EXAMPLE: &str = "give a URL like http://collector.example:4318";
+
+/// Parses a URL.
+pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let refused = |reason: &str| Err(format!("{reason}; {EXAMPLE}"));
+    if text.contains('#') {
+        return refused("a URL of a receiver has no fragment");
+    }
+    let uri: Uri = match text.parse() {
+        Ok(uri) => uri,
+        Err(error) => return refused(&format!("this is not a URL ({error})")),
+    };
+    let is_tls = match uri.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => false,
+        Some(scheme) if *scheme == Scheme::HTTPS => true,
+        Some(scheme) => return refused(&format!("`{scheme}` is not supported, only http and https are")),
+        None => return refused("it has to begin with http:// or https://"),
+    };
+    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
+        return refused("there is no host in it");
+    };
+    if authority.as_str().contains('@') {
+        return Err("it has a user name or password, which everybody sees who lists processes; \
+             put an authorization header into the file of --otlp-headers instead"
+            .to_owned());
+    }
+    let port = match (authority.port_u16(), authority.as_str().rsplit_once(':')) {
+        (Some(0), _) => return refused("there is no port 0"),
+        (Some(port), _) => port,
+        // A bracket ends an IPv6 address.
+        (None, Some((_, after))) if !after.contains(']') => {
+            return refused("the port is not a number from 1 to 65535");
+        }
+        (None, _) => {
+            if is_tls {
+                443
+            } else {
+                80
+            }
+        }
+    };
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    Ok(Endpoint {
+        is_tls,
+        host: authority.host().trim_matches(['[', ']']).to_owned(),
+        port,
+        authority: authority.to_string(),
+        path: if path == "/" { METRICS } else { path }.to_owned(),
+    })
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_tls, authority, path, .. } = self;
+        write!(formatter, "http{}://{authority}{path}", if *is_tls { "s" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_without_a_path_gets_that_of_metrics() {
+        for (text, url, host, port) in [
+            ("http://localhost:4318", "http://localhost:4318/v1/metrics", "localhost", 4318),
+            ("http://localhost:4318/", "http://localhost:4318/v1/metrics", "localhost", 4318),
+            ("https://collector.example", "https://collector.example/v1/metrics", "collector.example", 443),
+            ("http://collector.example", "http://collector.example/v1/metrics", "collector.example", 80),
+            ("HTTPS://[2001:db8::1]:9/a?b=c", "https://[2001:db8::1]:9/a?b=c", "2001:db8::1", 9),
+            ("http://[::1]", "http://[::1]/v1/metrics", "::1", 80),
+            ("http://192.0.2.1:4317", "http://192.0.2.1:4317/v1/metrics", "192.0.2.1", 4317),
+        ] {
+            let endpoint = endpoint(text).unwrap();
+            assert_eq!(
+                (endpoint.to_string().as_str(), endpoint.host.as_str(), endpoint.port),
+                (url, host, port)
+            );
+            assert_eq!(endpoint.is_tls, url.starts_with("https"));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_url_of_a_receiver_is_refused_with_the_reason() {
+        for (text, reason) in [
+            ("collector.example:4318", "http"),
+            ("collector", "http"),
+            ("/v1/metrics", "http"),
+            ("grpc://collector.example:4317", "`grpc`"),
+            ("https://", "URL"),
+            ("http://:4318", "host"),
+            ("http://collector.example:port", "port"),
+            ("http://collector.example:", "port"),
+            ("http://collector.example:65536", "port"),
+            ("http://collector.example:0", "port 0"),
+            ("http://me:secret@collector.example", "--otlp-headers"),
+            ("http://collector.example/#metrics", "fragment"),
+            ("http://col lector.example", "URL"),
+        ] {
+            let said = endpoint(text).unwrap_err();
+            assert!(said.contains(reason), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The metrics as values, for an exporter that pushes them.
+//!
+//! What an exporter counts begins when it does. So it has sums of its own, in bins as fine as the kernel's, beside those of pages,
+//! which `--pin` continues from run to run in octaves.
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use pping_common::{
+    abi::{Tally, Traffic},
+    hist::BINS,
+};
+
+use super::{counters::IntegerFamily, exposition::Kind};
+use crate::{
+    aggregate::{Range, join},
+    config::Temporality,
+};
+
+/// How long ago the oldest sample may have been measured that a new series begins with.
+const EPOCH: Duration = Duration::from_secs(1);
+
+/// All metrics at a time.
+#[derive(Debug)]
+pub struct Export {
+    /// The time.
+    pub at: SystemTime,
+    /// The time that counts are of.
+    pub temporality: Temporality,
+    /// The metrics.
+    pub families: Vec<Family>,
+}
+
+/// A metric, and its series.
+#[derive(Debug)]
+pub struct Family {
+    /// The name in Prometheus, without the unit of times and without `_total`.
+    pub name: &'static str,
+    /// One sentence, without the period.
+    pub help: &'static str,
+    /// The values.
+    pub points: Points,
+}
+
+/// The values of a metric by its type.
+#[derive(Debug)]
+pub enum Points {
+    /// Counts, which only grow.
+    Counts(Vec<Point<u64>>),
+    /// Times in seconds, which only grow.
+    Times(Vec<Point<f64>>),
+    /// Integers that grow and shrink.
+    Levels(Vec<Point<u64>>),
+    /// Times in seconds that grow and shrink.
+    Seconds(Vec<Point<f64>>),
+    /// Round-trip times.
+    Distributions(Vec<Point<Box<Distribution>>>),
+}
+
+/// Labels by name.
+pub type Attributes = Vec<(Cow<'static, str>, Arc<str>)>;
+
+/// The value of a series.
+#[derive(Debug)]
+pub struct Point<T> {
+    /// Its labels.
+    pub attributes: Attributes,
+    /// The time that the value counts from; for what grows and shrinks it means nothing.
+    pub since: SystemTime,
+    /// The value.
+    pub value: T,
+}
+
+/// Round-trip times of a series.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    /// The number of samples by [`pping_common::hist::bin`].
+    pub bins: [u64; BINS],
+    /// The sum, ns.
+    pub sum: u128,
+    /// The shortest and the longest, ns.
+    pub range: Range,
+}
+
+impl Distribution {
+    const EMPTY: Self = Self { bins: [0; BINS], sum: 0, range: None };
+
+    /// Adds what was measured since the last time.
+    pub fn add(&mut self, tally: &Tally) {
+        if !tally.has_samples() {
+            return;
+        }
+        for (sum, &count) in self.bins.iter_mut().zip(&tally.bins) {
+            *sum += u64::from(count);
+        }
+        self.sum += u128::from(tally.sum);
+        self.range = join(self.range, tally.min().zip(tally.max()));
+    }
+}
+
+/// What a series measured since an exporter wants to know it.
+#[derive(Debug)]
+pub(super) struct Pushed {
+    pub(super) since: SystemTime,
+    pub(super) distribution: Box<Distribution>,
+    pub(super) traffic: [Traffic; 2],
+}
+
+impl Pushed {
+    pub(super) fn new(since: SystemTime) -> Self {
+        Self { since, distribution: Box::new(Distribution::EMPTY), traffic: [Traffic::default(); 2] }
+    }
+
+    pub(super) fn add(&mut self, tally: &Tally) {
+        self.traffic[0].add(&tally.sent);
+        self.traffic[1].add(&tally.received);
+        self.distribution.add(tally);
+    }
+}
+
+/// The exports so far.
+#[derive(Debug)]
+pub(super) struct Exports {
+    /// When counting began.
+    began: SystemTime,
+    /// The time of the last export with [`Temporality::Delta`].
+    last: SystemTime,
+    /// What counters count from, by name and labels; what is not here counts from 0.
+    base: HashMap<(&'static str, Vec<String>), u64>,
+}
+
+impl Exports {
+    /// Counts from now on from these values, or since `began` from nothing.
+    pub(super) fn new(began: SystemTime, families: &[IntegerFamily]) -> Self {
+        let mut exports = Self { began, last: began, base: HashMap::new() };
+        for family in families.iter().filter(|family| matches!(family.kind, Kind::Counter)) {
+            for (labels, value) in &family.series {
+                exports.base.insert(key(family.name, labels), *value);
+            }
+        }
+        exports
+    }
+
+    /// When a series begins that has its first samples now.
+    pub(super) fn series_began(&self) -> SystemTime {
+        let now = SystemTime::now();
+        self.began.max(now.checked_sub(EPOCH).unwrap_or(now))
+    }
+
+    /// The values of metrics of interfaces and of the process; those of `times` are in ns, and only grow.
+    pub(super) fn take(
+        &mut self,
+        families: Vec<IntegerFamily>,
+        times: Vec<IntegerFamily>,
+        temporality: Temporality,
+        at: SystemTime,
+    ) -> Vec<Family> {
+        let since = if temporality == Temporality::Delta { self.last } else { self.began };
+        let mut taken = Vec::with_capacity(families.len() + times.len());
+        for family in families {
+            let (name, help) = (family.name, family.help);
+            let points = if matches!(family.kind, Kind::Counter) {
+                Points::Counts(self.counted(family, temporality, since))
+            } else {
+                Points::Levels(points(family, since))
+            };
+            taken.push(Family { name, help, points });
+        }
+        for family in times {
+            let (name, help) = (family.name, family.help);
+            let points = self.counted(family, temporality, since);
+            let seconds =
+                |Point { attributes, since, value }| Point { attributes, since, value: value as f64 / 1e9 };
+            taken.push(Family {
+                name,
+                help,
+                points: Points::Times(points.into_iter().map(seconds).collect()),
+            });
+        }
+        self.last = at;
+        taken
+    }
+
+    /// The values of a counter.
+    fn counted(
+        &mut self,
+        mut family: IntegerFamily,
+        temporality: Temporality,
+        since: SystemTime,
+    ) -> Vec<Point<u64>> {
+        for (labels, value) in &mut family.series {
+            let key = key(family.name, labels);
+            // A counter that went back began again.
+            let base = self.base.get(&key).copied().filter(|base| *base <= *value).unwrap_or(0);
+            if temporality == Temporality::Delta {
+                self.base.insert(key, *value);
+            }
+            *value -= base;
+        }
+        points(family, since)
+    }
+}
+
+fn points(family: IntegerFamily, since: SystemTime) -> Vec<Point<u64>> {
+    let point = |(labels, value): (Vec<(&'static str, String)>, _)| Point {
+        attributes: labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        since,
+        value,
+    };
+    family.series.into_iter().map(point).collect()
+}
+
+fn key(name: &'static str, labels: &[(&'static str, String)]) -> (&'static str, Vec<String>) {
+    (name, labels.iter().map(|(_, value)| value.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family(values: &[(&str, u64)]) -> IntegerFamily {
+        let series = values.iter().map(|&(label, value)| (vec![("interface", label.to_owned())], value));
+        IntegerFamily { name: "pping_packets", help: "", kind: Kind::Counter, series: series.collect() }
+    }
+
+    fn taken(exports: &mut Exports, values: &[(&str, u64)], temporality: Temporality) -> Vec<u64> {
+        let families = exports.take(vec![family(values)], Vec::new(), temporality, SystemTime::now());
+        let Points::Counts(points) = &families[0].points else { panic!("no counter") };
+        points.iter().map(|point| point.value).collect()
+    }
+
+    #[test]
+    fn counters_count_from_where_the_exporter_began() {
+        let mut exports = Exports::new(SystemTime::now(), &[family(&[("eth0", 100)])]);
+        let cumulative = Temporality::Cumulative;
+        assert_eq!(taken(&mut exports, &[("eth0", 107), ("eth1", 5)], cumulative), [7, 5]);
+        assert_eq!(taken(&mut exports, &[("eth0", 109), ("eth1", 5)], cumulative), [9, 5]);
+        // As after a removal of all pins.
+        assert_eq!(taken(&mut exports, &[("eth0", 3)], cumulative), [3]);
+    }
+
+    #[test]
+    fn deltas_count_from_the_export_before_and_add_up() {
+        let mut exports = Exports::new(SystemTime::now(), &[]);
+        let delta = Temporality::Delta;
+        assert_eq!(taken(&mut exports, &[("eth0", 7)], delta), [7]);
+        assert_eq!(taken(&mut exports, &[("eth0", 7), ("eth1", 2)], delta), [0, 2]);
+        assert_eq!(taken(&mut exports, &[("eth0", 12), ("eth1", 2)], delta), [5, 0]);
+    }
+}

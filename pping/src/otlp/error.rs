@@ -1,0 +1,81 @@
+//! Why metrics cannot be pushed.
+
+use std::{io, path::PathBuf};
+
+/// Why the exporter did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The headers could not be read.
+    #[error("--otlp-headers {}: {source}", path.display())]
+    OpenHeaders {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Everybody may read or change the headers, which may have a password.
+    #[error(
+        "--otlp-headers {}: everybody has access to it (mode {mode:03o}); take that away: chmod o= {}",
+        path.display(), path.display()
+    )]
+    ExposedHeaders {
+        /// The file.
+        path: PathBuf,
+        /// The permissions.
+        mode: u32,
+    },
+    /// A line is no header.
+    #[error("--otlp-headers {}:{line}: {reason}", path.display())]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The mistake, and the text to write instead. It does not repeat the line, which may have a password.
+        reason: String,
+    },
+    /// The authorities could not be read, or are none.
+    #[error("--otlp-ca {}: {reason}", path.display())]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The system has no authorities.
+    #[error(
+        "--otlp {url}: this system has no certificates of authorities{reason}; \
+         install them (ca-certificates), or name a file by --otlp-ca"
+    )]
+    NoAuthorities {
+        /// The receiver.
+        url: String,
+        /// What the system said, after a colon, if anything.
+        reason: String,
+    },
+    /// The host cannot be in a certificate, or in a request.
+    #[error("--otlp {url}: {reason}")]
+    Host {
+        /// The receiver.
+        url: String,
+        /// Why.
+        reason: String,
+    },
+    /// The thread or its runtime could not be started.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// The option whose value is wrong, if it is one.
+    pub fn option(&self) -> Option<&'static str> {
+        match self {
+            Self::OpenHeaders { .. } | Self::ExposedHeaders { .. } | Self::Header { .. } => {
+                Some("otlp-headers")
+            }
+            Self::Authorities { .. } => Some("otlp-ca"),
+            Self::NoAuthorities { .. } | Self::Host { .. } => Some("otlp"),
+            Self::Io(_) => None,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The receiver of metrics, by HTTP.
+//!
+//! Each request has a connection of its own, so that a receiver may move, restart or be one of several behind a name. Nothing
+//! that a receiver does takes more than [`TIME_OUT`] and [`MAX_ANSWER`].
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::{
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT},
+};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::{
+    body::{Bytes, Incoming},
+    client::conn::http1,
+};
+use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
+use prost::Message as _;
+use rustls::{ClientConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+
+use super::{Error, headers, message, trust};
+use crate::{
+    config::{Endpoint, Otlp},
+    metrics::Failed,
+};
+
+/// The longest that a request may take, from the lookup of the host to the end of the answer: the default of OpenTelemetry.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read, bytes.
+const MAX_ANSWER: usize = 64 << 10;
+
+/// The longest part of a receiver's message that is shown, characters.
+const MAX_MESSAGE: usize = 200;
+
+const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
+
+/// A receiver, and what it takes to talk to it.
+#[derive(Clone, Debug)]
+pub struct Receiver(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    endpoint: Endpoint,
+    /// The request's headers.
+    headers: HeaderMap,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// What a receiver says that accepted a request.
+#[derive(Debug, Default)]
+pub(super) struct Accepted {
+    /// The number of data points that it did not take.
+    pub(super) rejected: u64,
+    /// Why, or another remark.
+    pub(super) message: String,
+}
+
+/// Why a request was not accepted.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) kind: Failed,
+    /// In words.
+    pub(super) reason: String,
+    /// Whether it makes sense to send the request again.
+    pub(super) may_retry: bool,
+    /// When the receiver wants it again.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Failure {
+    fn new(kind: Failed, reason: impl fmt::Display) -> Self {
+        Self { kind, reason: reason.to_string(), may_retry: true, retry_after: None }
+    }
+}
+
+/// A `google.rpc.Status`, as far as people want to know it (OTLP 1.9, "Failures").
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+struct Status {
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+impl Receiver {
+    /// Reads the files that the settings name. Nothing is sent.
+    ///
+    /// # Errors
+    /// The mistake in one of them.
+    pub fn new(settings: &Otlp) -> Result<Self, Error> {
+        let endpoint = &settings.endpoint;
+        let wrong =
+            |error: &dyn fmt::Display| Error::Host { url: endpoint.to_string(), reason: error.to_string() };
+        let mut all = settings.headers.as_deref().map(headers::read).transpose()?.unwrap_or_default();
+        let host = HeaderValue::from_str(&endpoint.authority).map_err(|error| wrong(&error))?;
+        let agent = HeaderValue::from_static(concat!("pping/", env!("CARGO_PKG_VERSION")));
+        all.entry(USER_AGENT).or_insert(agent);
+        all.insert(HOST, host);
+        all.insert(CONTENT_TYPE, PROTOBUF);
+        all.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let tls = match trust::client(settings)? {
+            Some(config) => {
+                let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| wrong(&error))?;
+                Some((config, name))
+            }
+            None => None,
+        };
+        Ok(Self(Arc::new(Parts { endpoint: endpoint.clone(), headers: all, tls })))
+    }
+
+    /// Where it is.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Sends a request without metrics.
+    ///
+    /// # Errors
+    /// Why it was not accepted, in words.
+    pub async fn probe(&self) -> Result<(), String> {
+        self.send(message::empty()).await.map(drop).map_err(|failure| failure.reason)
+    }
+
+    /// Sends a request.
+    pub(super) async fn send(&self, request: Bytes) -> Result<Accepted, Failure> {
+        let late = || Failure::new(Failed::Timeout, format!("no answer within {} s", TIME_OUT.as_secs()));
+        timeout(TIME_OUT, self.try_send(request)).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn try_send(&self, request: Bytes) -> Result<Accepted, Failure> {
+        let Parts { endpoint, tls, .. } = &*self.0;
+        let connection = |error| Failure::new(Failed::Connection, error);
+        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(connection)?;
+        match tls {
+            None => self.talk(stream, request).await,
+            Some((config, name)) => {
+                let connector = TlsConnector::from(Arc::clone(config));
+                let refused =
+                    |error| Failure::new(Failed::Tls, format!("TLS with {}: {error}", endpoint.host));
+                let stream = connector.connect(name.clone(), stream).await.map_err(refused)?;
+                self.talk(stream, request).await
+            }
+        }
+    }
+
+    async fn talk(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        body: Bytes,
+    ) -> Result<Accepted, Failure> {
+        let broken = |error: hyper::Error| {
+            // The outer error only says that there is an inner one.
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            let kind = if error.is_parse() { Failed::Answer } else { Failed::Connection };
+            Failure::new(kind, format!("{error}{cause}"))
+        };
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Ends with this function, however that ends.
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() =
+            self.0.endpoint.path.parse().map_err(|error| Failure::new(Failed::Connection, error))?;
+        *request.headers_mut() = self.0.headers.clone();
+        judge(sender.send_request(request).await.map_err(broken)?).await
+    }
+}
+
+/// Reads an answer.
+async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
+    let (head, body) = answer.into_parts();
+    let content_type =
+        head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default().to_owned();
+    let read = Limited::new(body, MAX_ANSWER).collect().await;
+    if !head.status.is_success() {
+        let message = read.map(|body| words(&content_type, &body.to_bytes())).unwrap_or_default();
+        return Err(refusal(head.status, &head.headers, &message));
+    }
+    // The receiver has the metrics, if it is one, so they are not sent again.
+    let garbage = |reason: String| {
+        let reason = format!("it answered {}, but {reason}; is this URL one of OTLP?", head.status);
+        Failure { may_retry: false, ..Failure::new(Failed::Answer, reason) }
+    };
+    let body = match read {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            return Err(garbage(format!("with more than {} KiB", MAX_ANSWER >> 10)));
+        }
+        Err(error) => return Err(garbage(format!("the answer broke off ({error})"))),
+    };
+    // Some answer in JSON whatever they were sent.
+    if content_type.starts_with(b"application/json") {
+        return Ok(Accepted::default());
+    }
+    let answer = ExportMetricsServiceResponse::decode(body)
+        .map_err(|error| garbage(format!("not in protobuf ({error})")))?;
+    let partial = answer.partial_success.unwrap_or_default();
+    Ok(Accepted {
+        rejected: partial.rejected_data_points.try_into().unwrap_or(0),
+        message: shown(&partial.error_message),
+    })
+}
+
+/// The failure of another status than success.
+fn refusal(status: StatusCode, headers: &HeaderMap, message: &str) -> Failure {
+    let may_retry = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    );
+    let separator = if message.is_empty() { "" } else { ": " };
+    let retry_after = headers.get(RETRY_AFTER).and_then(|value| after(value.to_str().ok()?));
+    let reason = format!("it answered {status}{separator}{message}");
+    Failure { may_retry, retry_after, ..Failure::new(Failed::Status, reason) }
+}
+
+/// The time until that of a `Retry-After` (RFC 9110, 10.2.3).
+fn after(value: &str) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = httpdate::parse_http_date(value).ok()?;
+    Some(date.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+/// What the body of a refusal says.
+fn words(content_type: &[u8], body: &Bytes) -> String {
+    if content_type.starts_with(b"application/x-protobuf") {
+        return Status::decode(body.clone()).map(|status| shown(&status.message)).unwrap_or_default();
+    }
+    shown(String::from_utf8_lossy(body).trim())
+}
+
+/// A receiver's text, fit for the log.
+fn shown(text: &str) -> String {
+    let text = text.chars().take(MAX_MESSAGE);
+    text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_statuses_that_pass_are_worth_another_attempt() {
+        for status in 300..600 {
+            let failure = refusal(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), "so");
+            assert_eq!(failure.may_retry, [429, 502, 503, 504].contains(&status), "{status}");
+            assert!(
+                failure.reason.contains(&format!("answered {status}")) && failure.reason.ends_with(": so")
+            );
+        }
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        assert_eq!(after("120"), Some(Duration::from_mins(2)));
+        let later = SystemTime::now() + Duration::from_hours(1);
+        let parsed = after(&httpdate::fmt_http_date(later)).unwrap();
+        assert!((Duration::from_mins(59)..=Duration::from_hours(1)).contains(&parsed), "{parsed:?}");
+        assert_eq!(after("Fri, 31 Dec 1999 23:59:59 GMT"), Some(Duration::ZERO));
+        assert_eq!((after("soon"), after("-1"), after("1.5")), (None, None, None));
+    }
+
+    #[test]
+    fn words_of_a_receiver_cannot_write_lines_into_the_log() {
+        let text = "no\nway\u{1b}[2J";
+        let status = Status { message: text.to_owned() }.encode_to_vec();
+        for (content_type, body) in [(&b"text/plain"[..], text.into()), (b"application/x-protobuf", status)] {
+            assert_eq!(words(content_type, &body.into()), "no\\nway\\u{1b}[2J");
+        }
+        assert_eq!(words(b"application/x-protobuf", &Bytes::from_static(b"\xff")), "");
+        assert_eq!(shown(&"a".repeat(5_000)).len(), MAX_MESSAGE);
+    }
+}

@@ -1,0 +1,155 @@
+//! Values that cannot be end pping before anything is attached. `pping check` and a reload say the same.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use pping_lab::{Process, Signal};
+use serde_json::Value;
+
+use super::{RECEIVING, Receiver, url};
+use crate::agent::{
+    host::Host,
+    monitor::{attachments, interrupt, ok, pping, wait_until, watch},
+};
+
+fn write(file: &Path, text: &str, mode: u32) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn otlp_what_cannot_be_is_named_before_anything_is_attached() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name);
+    write(&file("open"), "Authorization: Bearer hunter2\n", 0o644);
+    write(&file("malformed"), "# ours\nAuthorization: Bearer hunter2\nhunter2\n", 0o600);
+    write(&file("no-ca"), "hunter2\n", 0o600);
+    write(&file("broken-ca"), "-----BEGIN CERTIFICATE-----\naGVsbG8=\n-----END CERTIFICATE-----\n", 0o600);
+    let path = |name: &str| file(name).display().to_string();
+    let https = "--otlp https://collector.example";
+    let before = attachments(&host.namespace, Host::ETH);
+    for (arguments, parts) in [
+        ("--otlp collector.example:4318".to_owned(), vec!["--otlp", "collector.example:4318", "http://"]),
+        ("--otlp grpc://collector.example:4317".to_owned(), vec!["--otlp", "`grpc`", "http and https"]),
+        ("--otlp https://".to_owned(), vec!["--otlp"]),
+        ("--otlp http://:4318".to_owned(), vec!["--otlp", "host"]),
+        ("--otlp https://me:hunter2@collector.example".to_owned(), vec!["--otlp", "--otlp-headers"]),
+        ("--otlp http://collector.example:99999".to_owned(), vec!["--otlp", "port"]),
+        ("--otlp https://under_score-.example".to_owned(), vec!["--otlp https://under_score-.example"]),
+        (format!("{https} --otlp-interval 10ms"), vec!["--otlp-interval", "1s or more"]),
+        (format!("{https} --otlp-temporality mixed"), vec!["--otlp-temporality", "cumulative", "delta"]),
+        (
+            format!("{https} --otlp-headers {}", path("open")),
+            vec!["--otlp-headers", "open", "644", "chmod o="],
+        ),
+        (
+            format!("{https} --otlp-headers {}", path("malformed")),
+            vec!["--otlp-headers", "malformed:3:", "colon"],
+        ),
+        (
+            format!("{https} --otlp-headers {}", path("missing")),
+            vec!["--otlp-headers", "missing", "No such file"],
+        ),
+        (format!("{https} --otlp-ca {}", path("no-ca")), vec!["--otlp-ca", "no-ca", "no certificate"]),
+        (format!("{https} --otlp-ca {}", path("broken-ca")), vec!["--otlp-ca", "broken-ca", "certificate 1"]),
+        (format!("{https} --otlp-ca {}", path("missing")), vec!["--otlp-ca", "missing", "No such file"]),
+        (format!("--otlp http://a --otlp-ca {}", path("no-ca")), vec!["--otlp-ca", "https"]),
+        (format!("--otlp-headers {}", path("open")), vec!["--otlp-headers", "--otlp"]),
+    ] {
+        let output = pping(&host.namespace, &format!("-i eth0 {arguments}")).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{arguments}: no `{part}` in {said}");
+        }
+        assert!(!said.contains("watching") && !said.contains("panicked"), "{arguments}: {said}");
+        // A password may be in a file, and belongs into no log.
+        assert!(!said.contains("hunter2") || arguments.contains("hunter2"), "{arguments}: {said}");
+    }
+    assert_eq!(attachments(&host.namespace, Host::ETH), before);
+}
+
+/// What `pping check` says about the receiver: status and finding.
+fn checked(host: &Host, arguments: &str) -> (String, String) {
+    let output = pping(&host.namespace, &format!("check --json -i eth0 {arguments}")).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let validator = crate::schemas::validator("check.json");
+    assert!(validator.is_valid(&report), "{report:#}");
+    let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "otlp");
+    let check = check.unwrap_or_else(|| panic!("no check of otlp in {report:#}"));
+    (check["status"].as_str().unwrap().to_owned(), check["found"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn otlp_a_check_says_whether_the_receiver_answers() {
+    let host = Host::new();
+    let without = pping(&host.namespace, "check --json -i eth0").output().unwrap();
+    assert!(!String::from_utf8_lossy(&without.stdout).contains("otlp"));
+    let (status, found) = checked(&host, &url(RECEIVING));
+    assert!(status == "degraded" && found.contains("refused"), "{status}: {found}");
+    let mut receiver = Receiver::start(&host.namespace);
+    let (status, found) = checked(&host, &url(RECEIVING));
+    assert_eq!((status.as_str(), found.as_str()), ("ok", "http://127.0.0.1:4318/v1/metrics accepts metrics"));
+    receiver.set("status 401");
+    let (status, found) = checked(&host, &url(RECEIVING));
+    assert!(status == "degraded" && found.contains("401"), "{status}: {found}");
+    receiver.set("page");
+    let (status, found) = checked(&host, &url(RECEIVING));
+    assert!(status == "degraded" && found.contains("is this URL one of OTLP?"), "{status}: {found}");
+    let (status, found) = checked(&host, &format!("{} --otlp-headers /nonexistent", url(RECEIVING)));
+    assert!(status == "missing" && found.contains("--otlp-headers /nonexistent"), "{status}: {found}");
+    assert!(receiver.points().is_empty(), "a check pushed metrics");
+    receiver.kill();
+}
+
+#[test]
+fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_a_mistake() {
+    let host = Host::new();
+    let receiver = Receiver::start(&host.namespace);
+    let directory = tempfile::tempdir().unwrap();
+    let (file, headers) = (directory.path().join("pping.toml"), directory.path().join("headers"));
+    let configuration = |otlp: &str| format!("format = \"none\"\notlp-interval = \"1s\"\n{otlp}");
+    let pushed = format!("otlp = \"http://127.0.0.1:4318/one\"\notlp-headers = \"{}\"\n", headers.display());
+    fs::write(&file, configuration("")).unwrap();
+    write(&headers, "X-Token: first\n", 0o600);
+    let mut pping = watch(&host.namespace, Host::ETH, &format!("--config {}", file.display()));
+    let reload = |pping: &mut Process, text: &str| {
+        fs::write(&file, configuration(text)).unwrap();
+        ok(pping.signal(Signal::SIGHUP));
+    };
+    let has = |path: &str, token: &str| {
+        let requests = receiver.requests();
+        requests.iter().any(|request| request["path"] == path && request["headers"]["x-token"] == token)
+    };
+    reload(&mut pping, &pushed);
+    wait_until("requests", || has("/one", "first"));
+    write(&headers, "X-Token: second\n", 0o600);
+    reload(&mut pping, &pushed);
+    wait_until("the new header", || has("/one", "second"));
+    write(&headers, "X-Token third\n", 0o600);
+    reload(&mut pping, &pushed.replace("/one", "/two"));
+    wait_until("the mistake is said", || {
+        let log = ok(pping.stderr());
+        log.contains("headers:1: there is no colon") && log.contains("the configuration stays as it was")
+    });
+    let before = receiver.requests().len();
+    wait_until("requests as before", || receiver.requests().len() > before + 1);
+    assert!(!has("/two", "second"));
+    write(&headers, "X-Token: third\n", 0o600);
+    reload(&mut pping, &pushed.replace("/one", "/two"));
+    wait_until("another path", || has("/two", "third"));
+    reload(&mut pping, "");
+    ok(pping.wait_for_output("watching", crate::agent::monitor::PATIENCE));
+    interrupt(pping);
+    assert!(
+        receiver
+            .requests()
+            .iter()
+            .all(|request| request["headers"]["content-type"] == "application/x-protobuf"
+                && request["headers"]["content-encoding"] == "gzip")
+    );
+}
