@@ -48,6 +48,8 @@ pub mod shutdown;
 pub mod snapshot;
 mod summary;
 mod text;
+#[cfg(feature = "live")]
+pub mod view;
 
 pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};
