@@ -172,7 +172,9 @@ mod tests {
 
     fn tally(rtts: &[u64]) -> Tally {
         let mut tally = Tally::EMPTY;
-        rtts.iter().for_each(|&rtt| tally.sample(rtt));
+        for &rtt in rtts {
+            tally.sample(rtt);
+        }
         tally.sent.packets = rtts.len() as u64;
         tally
     }
