@@ -10,7 +10,7 @@ use pping_common::{
 use super::state::{Agent, Losses};
 use crate::{
     Error,
-    kernel::{counters, ledger::LedgerMap, runs::runs},
+    kernel::{clock, counters, ledger::LedgerMap, runs::runs},
     metrics::{self, Fill},
 };
 
@@ -32,6 +32,9 @@ impl Agent {
             series: series.series as u32,
             max_series: series.max_series as u32,
         };
+        if self.server.is_some() {
+            self.view.count(&snapshot, fill.lines_lost, clock::wall()?);
+        }
         self.metrics.counted(snapshot, fill);
         self.metrics.programs(runs(&self.kernel.programs));
         // Once is enough: a metric counts them.

@@ -14,6 +14,7 @@ use crate::{
     notify::Notify,
     output::{Ended, Output},
     records::{Reporter, format::Encoder},
+    view::View,
 };
 
 /// The parts of a running agent.
@@ -35,6 +36,7 @@ pub(super) struct Agent {
     pub(super) encoder: Box<dyn Encoder>,
     pub(super) output: Output,
     pub(super) metrics: Metrics,
+    pub(super) view: View,
     pub(super) server: Option<Server>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,

@@ -17,18 +17,23 @@ use futures_util::stream;
 use tokio::task::spawn_blocking;
 
 use super::{
+    api,
     negotiation::weight,
     readers::{Reader, Readers},
     readiness::Readiness,
 };
-use crate::metrics::{Encoding, Metrics, Text};
+use crate::{
+    metrics::{Encoding, Metrics, Text},
+    view::View,
+};
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All pages. Each request to them has a [`Reader`] among its extensions.
-pub(super) fn router(metrics: Metrics, readiness: Readiness) -> Router {
+pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Router {
     Router::new()
+        .nest("/api/v1", api::router(view))
         .route("/metrics", get(exposition).with_state((metrics, Arc::default())))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))

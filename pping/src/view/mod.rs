@@ -127,6 +127,11 @@ impl View {
         }
     }
 
+    /// The number of changes so far.
+    pub fn sequence(&self) -> u64 {
+        self.model().sequence
+    }
+
     /// Everything at a glance.
     pub fn summary(&self) -> Summary {
         self.model().summary()
