@@ -4,8 +4,8 @@
 //! [`run()`] is the program. [`cli`] parses the command line, [`config`] makes the configuration of it, of the environment
 //! and of a file, [`generate`] writes pages from the options, and [`commands`] is everything beside measuring. `agent`
 //! watches interfaces, and `kernel` talks to the kernel for it. [`capture`] reads files, and [`replay`] measures them.
-//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus, and
-//! `http` serves that.
+//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus, `view` to
+//! people, and `http` serves both.
 //!
 //! Without the feature `live` the crate needs no kernel, and only reads captures.
 
