@@ -114,7 +114,9 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
         frame.refuse_tunnel(packet, decap)?;
     }
     launder(frame);
-    frame.parse_transport(packet, config::scope())
+    let parsed = frame.parse_transport(packet, config::scope());
+    launder(frame);
+    parsed
 }
 
 /// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
@@ -123,6 +125,7 @@ fn count(direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Fami
     let interface_id = scratch.interface_id;
     let counters = maps::counters(interface_id)?;
     counters.packet(direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
+    launder(scratch);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => {

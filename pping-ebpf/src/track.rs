@@ -85,7 +85,9 @@ fn begin<A: Flows>(
         }
     };
     counters.at(field!(Counters, entries_made)).element(A::FAMILY as usize).count(1);
-    let facts = Facts::of_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
+    let mut facts =
+        Facts::of_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
+    launder(&mut facts);
     if let Some(cold) = flow.cold() {
         cold.at(field!(Cold, locked.facts)).write(facts);
     }

@@ -4,8 +4,8 @@
 //! [`run()`] is the program. [`cli`] parses the command line, [`config`] makes the configuration of it, of the environment
 //! and of a file, [`generate`] writes pages from the options, and [`commands`] is everything beside measuring. `agent`
 //! watches interfaces, and `kernel` talks to the kernel for it. [`capture`] reads files, and [`replay`] measures them.
-//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus,
-//! `http` serves that, and `otlp` pushes it.
+//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus, `view` to
+//! people, `http` serves both, and `otlp` pushes metrics.
 //!
 //! Without the feature `live` the crate needs no kernel, and only reads captures.
 
@@ -50,6 +50,8 @@ pub mod shutdown;
 pub mod snapshot;
 mod summary;
 mod text;
+#[cfg(feature = "live")]
+pub mod view;
 
 pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};

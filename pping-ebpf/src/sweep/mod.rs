@@ -81,8 +81,8 @@ pub fn sweep(ctx: &impl EbpfContext) {
     }
 }
 
-/// In two walks: in one, the verifier would follow each way through the end of a flow for each way through what is added up
-/// before.
+/// In two walks: in one, the verifier would follow each way through what is done to a flow in the end for each way through what is added
+/// up before.
 #[inline(always)]
 fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
@@ -148,11 +148,11 @@ fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
     (index < due).then_some(Slot(slot as u32))
 }
 
-/// Adds up what a flow sent, and takes back what it has of the pool if nothing is pending.
+/// Adds up what a flow sent.
 #[inline(always)]
 fn fold<A: Flows>(slot: Slot) {
     let Some(visit) = Visited::<A>::of(slot) else { return };
-    if visit.action != Action::Fold
+    if (visit.action != Action::Fold || visit.is_reclaimable())
         && let Some(sweep) = maps::sweep()
     {
         // SAFETY: a map value, valid for the program's run.
@@ -163,18 +163,20 @@ fn fold<A: Flows>(slot: Slot) {
     if let Some(counters) = counters(key) {
         add_up(key, visit.flow, counters);
     }
-    if visit.action == Action::Fold && visit.idle >= IDLE_WITHOUT_PENDING {
-        reclaim(slot, &visit);
-    }
 }
 
-/// Removes a flow if it has expired or is cut off. Returns [`GO_ON`] or [`END`].
+/// Removes a flow if it has expired or is cut off, and else takes back what it has of the pool if it is idle. Returns [`GO_ON`] or
+/// [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
-    let Some(Visited { action, occupant, flow, idle }) = Visited::<A>::of(slot) else { return GO_ON };
-    if action == Action::Fold {
+    let Some(visit) = Visited::<A>::of(slot) else { return GO_ON };
+    if visit.action == Action::Fold {
+        if visit.is_reclaimable() {
+            reclaim(slot, &visit);
+        }
         return GO_ON;
     }
+    let Visited { action, occupant, flow, idle } = visit;
     let Some(key) = maps::sweep_key::<A>() else { return GO_ON };
     flow.key_to(key);
     let (Some(counters), Some(sweep), Some(cold), Some(scratch)) =
@@ -274,6 +276,12 @@ impl<A: Flows> Visited<A> {
         };
         Some(Self { action, occupant, flow, idle })
     }
+
+    /// Whether the flow has an entry of the pool, and may do without.
+    #[inline(always)]
+    fn is_reclaimable(&self) -> bool {
+        self.idle >= IDLE_WITHOUT_PENDING && !self.flow.is_waiting() && self.flow.has_pending()
+    }
 }
 
 /// Adds to its series what a flow sent since the last sweep.
@@ -311,9 +319,6 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
 #[inline(always)]
 fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
     let Some(scratch) = maps::sweep_scratch() else { return };
-    if visit.flow.is_waiting() || !visit.flow.has_pending() {
-        return;
-    }
     let Some(mut guard) = visit.flow.lock_rare() else { return };
     if table::is_present::<A>(slot, visit.occupant) {
         // SAFETY: this helper only reads a clock.

@@ -10,7 +10,7 @@ use pping_common::{
 use super::state::{Agent, Losses};
 use crate::{
     Error,
-    kernel::{counters, ledger::LedgerMap, runs::runs},
+    kernel::{clock, counters, ledger::LedgerMap, runs::runs},
     metrics::{self, Fill},
     snapshot::Snapshot,
 };
@@ -21,7 +21,12 @@ const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let total = self.hand_over_counters().total();
+        let snapshot = self.hand_over_counters();
+        // Without a server nobody can look.
+        if self.server.is_some() {
+            self.view.count(&snapshot, self.output.lines_lost(), clock::wall()?);
+        }
+        let total = snapshot.total();
         let options = &self.kernel.options;
         // Once is enough: a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {

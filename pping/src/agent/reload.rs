@@ -100,8 +100,9 @@ impl Agent {
         let selection = Selection::new(&new.live.interfaces)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
-            let (metrics, readiness) = (self.metrics.clone(), self.readiness.clone());
-            Server::start(address, new.live.web_config.as_deref(), metrics, readiness)
+            let (metrics, view, readiness) =
+                (self.metrics.clone(), self.view.clone(), self.readiness.clone());
+            Server::start(address, new.live.web_config.as_deref(), metrics, view, readiness)
         };
         let receiver = new.live.otlp.as_ref().map(Receiver::new).transpose()?;
         let server = address.map(start).transpose()?;

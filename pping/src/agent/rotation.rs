@@ -5,7 +5,12 @@ use std::time::{Duration, Instant};
 use pping_common::abi::Tally;
 
 use super::state::Agent;
-use crate::{Error, config::Aggregation, groups::SeriesName, kernel::load::Kernel};
+use crate::{
+    Error,
+    config::Aggregation,
+    groups::SeriesName,
+    kernel::{clock, load::Kernel},
+};
 
 impl Agent {
     /// Exchanges the histograms, and returns those of the epoch that ended. [`Agent::commit`] has to follow.
@@ -27,15 +32,20 @@ impl Agent {
     /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the ledger. Then the kernel's copy
     /// is emptied, and series without traffic come one step closer to being removed.
     pub(super) fn commit(&mut self, tallies: &[(SeriesName, Tally)]) -> Result<(), Error> {
-        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, .. } = self;
+        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, view, .. } = self;
         for (name, tally) in tallies {
             reporter.take(name, tally);
         }
         metrics.add(tallies, Instant::now());
+        // Without a server nobody can look.
+        if self.server.is_some() {
+            view.add(tallies, clock::wall()?);
+        }
         metrics.commit(series.rotations());
         for key in series.commit()? {
             if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
                 metrics.forget(&name);
+                view.forget(&name);
             }
             names.forget(&key.group);
         }

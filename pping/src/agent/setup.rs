@@ -40,6 +40,7 @@ use crate::{
     otlp::{Exporter, Receiver},
     output::{OnFailure, Output},
     records::{Reporter, format},
+    view::{self, View},
 };
 
 /// Loads and attaches the programs, opens the output, and begins to serve.
@@ -59,9 +60,12 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     let mut options = load_options(&config)?;
     let pins = take_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
+    let view = View::new(view::MEMORY);
     let readiness = Readiness::default();
-    let serve =
-        |address| Server::start(address, live.web_config.as_deref(), metrics.clone(), readiness.clone());
+    let serve = |address| {
+        let (metrics, view, readiness) = (metrics.clone(), view.clone(), readiness.clone());
+        Server::start(address, live.web_config.as_deref(), metrics, view, readiness)
+    };
     let server = live.listen.map(serve).transpose()?;
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
@@ -131,6 +135,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         encoder,
         output,
         metrics,
+        view,
         server,
         exporter: None,
         readiness,

@@ -15,6 +15,7 @@ use crate::{
     otlp::Exporter,
     output::{Ended, Output},
     records::{Reporter, format::Encoder},
+    view::View,
 };
 
 /// The parts of a running agent.
@@ -36,6 +37,7 @@ pub(super) struct Agent {
     pub(super) encoder: Box<dyn Encoder>,
     pub(super) output: Output,
     pub(super) metrics: Metrics,
+    pub(super) view: View,
     pub(super) server: Option<Server>,
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,

@@ -1,8 +1,9 @@
-//! The HTTP server: metrics, health, and an index page. It has no access to the kernel's maps.
+//! The HTTP server: metrics, what is measured now, health, and an index page. It has no access to the kernel's maps.
 //!
 //! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
 //! reads the first byte from the network.
 
+mod api;
 mod auth;
 mod connection;
 mod connections;
@@ -35,7 +36,7 @@ use self::{
     web_config::WebConfig,
 };
 pub use self::{error::Error, readiness::Readiness};
-use crate::{capabilities, metrics::Metrics};
+use crate::{capabilities, metrics::Metrics, view::View};
 
 /// The highest number of threads for pages and passwords.
 const BLOCKING_THREADS: usize = 4;
@@ -58,6 +59,7 @@ impl Server {
         address: SocketAddr,
         web_config: Option<&Path>,
         metrics: Metrics,
+        view: View,
         readiness: Readiness,
     ) -> Result<Self, Error> {
         let listen = |source| Error::Listen { address, source };
@@ -72,7 +74,7 @@ impl Server {
             match prepare(address, web_config) {
                 Ok((runtime, web_config)) => {
                     begun.send(Ok(())).ok();
-                    let site = Site::new(metrics, readiness, web_config);
+                    let site = Site::new(metrics, view, readiness, web_config);
                     if let Err(error) = runtime.block_on(connections::serve(listener, site, inbox)) {
                         tracing::error!("--listen {address}: {error}; the HTTP server has stopped");
                     }

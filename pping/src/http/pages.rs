@@ -17,11 +17,15 @@ use futures_util::stream;
 use tokio::task::spawn_blocking;
 
 use super::{
+    api,
     negotiation::preferred,
     readers::{Reader, Readers},
     readiness::Readiness,
 };
-use crate::metrics::{Encoding, Format, Metrics};
+use crate::{
+    metrics::{Encoding, Format, Metrics},
+    view::View,
+};
 
 /// The media type of a format.
 const fn content_type(format: Format) -> &'static str {
@@ -35,8 +39,9 @@ const fn content_type(format: Format) -> &'static str {
 }
 
 /// All pages. Each request to them has a [`Reader`] among its extensions.
-pub(super) fn router(metrics: Metrics, readiness: Readiness) -> Router {
+pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Router {
     Router::new()
+        .nest("/api/v1", api::router(view))
         .route("/metrics", get(exposition).with_state((metrics, Arc::default())))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))

@@ -14,7 +14,7 @@ use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
 use super::{auth::Authenticator, pages, readiness::Readiness, web_config::WebConfig};
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, view::View};
 
 /// The state that all connections share.
 pub(super) struct Site {
@@ -24,8 +24,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    pub(super) fn new(metrics: Metrics, readiness: Readiness, web_config: WebConfig) -> Self {
-        let pages = TowerToHyperService::new(pages::router(metrics, readiness));
+    pub(super) fn new(metrics: Metrics, view: View, readiness: Readiness, web_config: WebConfig) -> Self {
+        let pages = TowerToHyperService::new(pages::router(metrics, view, readiness));
         Self { pages, web_config, authenticator: Authenticator::default() }
     }
 

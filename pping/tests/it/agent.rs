@@ -7,6 +7,7 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod api;
 mod bpf;
 pub(crate) mod bpffs;
 mod check;

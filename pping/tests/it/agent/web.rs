@@ -23,6 +23,7 @@ use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
     metrics::Metrics,
+    view::{self, View},
 };
 use pping_common::{
     abi::{Direction, Tally},
@@ -56,8 +57,14 @@ impl Served {
     fn start(web_config: Option<&Path>, directory: TempDir) -> Self {
         let metrics = Metrics::new(u32::MAX, Duration::from_mins(10));
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = Server::start(anywhere, web_config, metrics.clone(), Readiness::default())
-            .unwrap_or_else(|error| panic!("{error}"));
+        let server = Server::start(
+            anywhere,
+            web_config,
+            metrics.clone(),
+            View::new(view::MEMORY),
+            Readiness::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
         Self { server, metrics, directory }
     }
 

@@ -15,6 +15,7 @@ use pping::{
     http::{Readiness, Server},
     metrics::{Fill, Metrics},
     snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
+    view::{self, View},
 };
 use pping_common::{
     abi::{Counters, Direction, Tally},
@@ -45,7 +46,8 @@ impl Agent {
     ) -> Self {
         let metrics = Metrics::new(100, Duration::from_mins(10));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let serve = || Server::start(address, None, metrics.clone(), Readiness::default());
+        let serve =
+            || Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&is_over);

@@ -11,6 +11,7 @@ use pping::{
     http::{Readiness, Server},
     metrics::{Fill, Metrics},
     snapshot::{InterfaceCounters, Snapshot},
+    view::{self, View},
 };
 use pping_common::abi::{Counters, Direction};
 use pping_lab::Namespace;
@@ -239,8 +240,10 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     let host = ok(Namespace::new("monitor"));
     let metrics = Metrics::new(100, Duration::from_mins(10));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
-    let _server =
-        ok(host.enter(|| Server::start(address, None, metrics.clone(), Readiness::default()))).unwrap();
+    let _server = ok(host.enter(|| {
+        Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())
+    }))
+    .unwrap();
     let site = [("site", "a \"b\" \\ é")];
     for _ in 0..3 {
         let slices: Vec<_> =

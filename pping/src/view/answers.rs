@@ -1,0 +1,206 @@
+//! What the view says, as it goes out in JSON. docs/schema/api.json describes the same. Times are in ns, of the wall clock since 1970;
+//! rates are per second.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::Serialize;
+
+/// Everything at a glance.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// The version of pping.
+    pub version: &'static str,
+    /// Goes up with each change. A client that asks again and finds the same has missed nothing.
+    pub sequence: u64,
+    /// The time of the latest change.
+    pub time: u64,
+    /// The watched interfaces.
+    pub interfaces: Vec<Interface>,
+    /// The groups that are known.
+    pub groups: usize,
+    /// Since the start: what went unmeasured, and why.
+    pub losses: Losses,
+}
+
+/// A watched interface.
+#[derive(Debug, Serialize)]
+pub struct Interface {
+    /// Its name.
+    pub interface: Arc<str>,
+    /// Whether it exists at present.
+    pub is_up: bool,
+    /// The attach points of the programs, present or last.
+    pub attach_points: Vec<&'static str>,
+    /// The rates of the last second.
+    #[serde(flatten)]
+    pub rates: InterfaceRates,
+    /// What was measured by each method and in each direction that matched, in the last minute.
+    pub series: Vec<SeriesAnswer>,
+}
+
+/// The rates of an interface.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct InterfaceRates {
+    /// Coming in.
+    pub ingress: Rate,
+    /// Going out.
+    pub egress: Rate,
+    /// Samples of all methods.
+    pub samples: f64,
+}
+
+/// The rates of a direction.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Rate {
+    /// Packets.
+    pub packets: f64,
+    /// Bits of whole packets.
+    pub bits: f64,
+    /// TCP segments sent again.
+    pub retransmissions: f64,
+}
+
+/// What went unmeasured since the start.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Losses {
+    /// Packets by the reason why they were not tracked.
+    pub untracked: BTreeMap<&'static str, u64>,
+    /// Packets that were not recorded because another CPU had their flow, all slots were taken, or the pool was empty.
+    pub recordings_skipped: u64,
+    /// Samples that are in no histogram.
+    pub unaggregated: u64,
+    /// Events that did not reach the agent, and lines that it could not write.
+    pub events_lost: u64,
+}
+
+/// What a series measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SeriesAnswer {
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The method.
+    pub method: &'static str,
+    /// The direction in which echoes passed: `ingress` or `egress`.
+    pub matched: Option<&'static str>,
+    /// The RTTs; absent where there are none.
+    pub rtt: Option<RttAnswer>,
+    /// Sent by the hosts whose packets are timed.
+    pub sent: TrafficAnswer,
+    /// Sent to them by the hosts that reply.
+    pub received: TrafficAnswer,
+}
+
+/// A distribution of RTTs, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RttAnswer {
+    /// Samples.
+    pub count: u64,
+    /// The lowest.
+    pub min: u64,
+    /// The mean.
+    pub mean: u64,
+    /// The median, within 4.4 %, as the other percentiles.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 95th percentile.
+    pub p95: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The highest.
+    pub max: u64,
+}
+
+/// Traffic of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TrafficAnswer {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes above the transport header.
+    pub bytes: u64,
+    /// TCP segments sent again.
+    pub retransmissions: u64,
+}
+
+/// The recent past of an interface or a group.
+#[derive(Debug, Serialize)]
+pub struct HistoryAnswer {
+    /// As in [`Summary`].
+    pub sequence: u64,
+    /// The time of the latest change.
+    pub time: u64,
+    /// The length of a cell, ns.
+    pub cell: u64,
+    /// The series.
+    pub series: Vec<SeriesHistory>,
+}
+
+/// The cells of a series.
+#[derive(Debug, Serialize)]
+pub struct SeriesHistory {
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The method.
+    pub method: &'static str,
+    /// The direction in which echoes passed.
+    pub matched: Option<&'static str>,
+    /// Those in which something passed, the oldest first.
+    pub cells: Vec<CellAnswer>,
+}
+
+/// What a series measured in a cell.
+#[derive(Debug, Serialize)]
+pub struct CellAnswer {
+    /// The start of the cell.
+    pub time: u64,
+    /// The RTTs; absent where there are none.
+    pub rtt: Option<RttAnswer>,
+    /// The highest RTT of each bin with samples, ns, and their number.
+    pub histogram: Vec<(u64, u32)>,
+    /// Sent by the hosts whose packets are timed.
+    pub sent: TrafficAnswer,
+    /// Sent to them by the hosts that reply.
+    pub received: TrafficAnswer,
+}
+
+/// Groups, in the order and the number that were asked for.
+#[derive(Debug, Serialize)]
+pub struct GroupsAnswer {
+    /// As in [`Summary`].
+    pub sequence: u64,
+    /// The time of the latest change.
+    pub time: u64,
+    /// How many groups are known.
+    pub known: usize,
+    /// How many of them the filter lets through.
+    pub found: usize,
+    /// Those.
+    pub groups: Vec<GroupAnswer>,
+}
+
+/// A group in the last minute.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupAnswer {
+    /// The number by which `/api/v1/groups/{id}` finds it, in every run.
+    pub id: String,
+    /// The label.
+    pub group: Arc<str>,
+    /// The prefix, if the group is one.
+    pub prefix: Option<Arc<str>>,
+    /// The differentiated services codepoint, if groups are separated by it.
+    pub dscp: Option<u8>,
+    /// The other columns of the groups file.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// What it measured, by interface, method and direction.
+    pub series: Vec<SeriesAnswer>,
+}
+
+/// A group, with its recent past.
+#[derive(Debug, Serialize)]
+pub struct GroupDetail {
+    /// The last minute.
+    #[serde(flatten)]
+    pub group: GroupAnswer,
+    /// The last 15 minutes.
+    pub history: HistoryAnswer,
+}

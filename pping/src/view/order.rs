@@ -1,0 +1,141 @@
+//! Which groups are asked for, and in what order.
+
+use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
+
+/// What groups are sorted by. RTTs of a group are those of its worst series, traffic that of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Column {
+    /// The label.
+    Group,
+    /// Samples.
+    Count,
+    /// The lowest RTT.
+    Min,
+    /// The median.
+    P50,
+    /// The 90th percentile.
+    P90,
+    /// The 95th percentile.
+    #[default]
+    P95,
+    /// The 99th percentile.
+    P99,
+    /// Packets of both sides.
+    Packets,
+    /// Bytes of both sides.
+    Bytes,
+    /// The share of segments that were sent again.
+    Retransmissions,
+}
+
+/// The direction of the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The lowest first, labels by the alphabet.
+    Asc,
+    /// The highest first.
+    #[default]
+    Desc,
+}
+
+/// Which groups, how many of them, and in what order.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Query {
+    /// The column.
+    pub sort: Column,
+    /// The direction.
+    pub order: Order,
+    /// Part of a label, a prefix or a value of another column, in any case of letters.
+    pub filter: String,
+    /// Only series of this interface.
+    pub interface: Option<String>,
+    /// Only series of this method.
+    pub method: Option<String>,
+    /// Only series that matched in this direction.
+    pub matched: Option<String>,
+    /// How many at most.
+    pub limit: usize,
+    /// How many of them to leave out at the beginning.
+    pub offset: usize,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self {
+            sort: Column::default(),
+            order: Order::default(),
+            filter: String::new(),
+            interface: None,
+            method: None,
+            matched: None,
+            limit: 100,
+            offset: 0,
+        }
+    }
+}
+
+impl Query {
+    /// Whether a series is asked for.
+    pub(super) fn has_series(&self, interface: Option<&str>, method: &str, matched: Option<&str>) -> bool {
+        let is =
+            |asked: &Option<String>, found: Option<&str>| asked.as_deref().is_none_or(|it| Some(it) == found);
+        is(&self.interface, interface) && is(&self.method, Some(method)) && is(&self.matched, matched)
+    }
+
+    /// Whether a group is asked for, by its texts.
+    pub(super) fn has_group(&self, group: &GroupAnswer) -> bool {
+        if self.filter.is_empty() {
+            return true;
+        }
+        let filter = self.filter.to_lowercase();
+        let texts =
+            [Some(&group.group), group.prefix.as_ref()].into_iter().flatten().chain(group.labels.values());
+        texts.into_iter().any(|text| text.to_lowercase().contains(&filter))
+    }
+
+    /// Sorts groups, and keeps those asked for. Groups that are equal in the column keep the order of their labels, and those
+    /// without a value come last.
+    pub(super) fn sort(&self, groups: &mut Vec<GroupAnswer>) {
+        groups.sort_by(|one, other| one.group.cmp(&other.group));
+        if self.sort != Column::Group {
+            let mut keyed: Vec<_> = groups.drain(..).map(|group| (value(self.sort, &group), group)).collect();
+            keyed.sort_by(|(one, _), (other, _)| match (one, other) {
+                (Some(one), Some(other)) if self.order == Order::Desc => other.total_cmp(one),
+                (Some(one), Some(other)) => one.total_cmp(other),
+                (one, other) => other.is_some().cmp(&one.is_some()),
+            });
+            groups.extend(keyed.into_iter().map(|(_, group)| group));
+        } else if self.order == Order::Desc {
+            groups.reverse();
+        }
+        groups.drain(..self.offset.min(groups.len()));
+        groups.truncate(self.limit);
+    }
+}
+
+/// The value of a group in a column, if it has one.
+fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
+    let worst =
+        |of: fn(&RttAnswer) -> u64| group.series.iter().filter_map(|it| it.rtt.as_ref()).map(of).max();
+    let sum = |of: fn(&SeriesAnswer) -> u64| Some(group.series.iter().map(of).sum::<u64>());
+    let value = match column {
+        Column::Group => None,
+        Column::Count => sum(|series| series.rtt.map_or(0, |rtt| rtt.count)),
+        Column::Min => worst(|rtt| rtt.min),
+        Column::P50 => worst(|rtt| rtt.p50),
+        Column::P90 => worst(|rtt| rtt.p90),
+        Column::P95 => worst(|rtt| rtt.p95),
+        Column::P99 => worst(|rtt| rtt.p99),
+        Column::Packets => sum(|series| series.sent.packets + series.received.packets),
+        Column::Bytes => sum(|series| series.sent.bytes + series.received.bytes),
+        Column::Retransmissions => {
+            let packets = sum(|series| series.sent.packets + series.received.packets)?;
+            let again = sum(|series| series.sent.retransmissions + series.received.retransmissions)?;
+            return (packets > 0).then(|| again as f64 / packets as f64);
+        }
+    };
+    value.map(|value| value as f64)
+}

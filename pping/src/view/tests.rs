@@ -1,0 +1,202 @@
+use pping_common::abi::Counters;
+use proptest::prelude::*;
+
+use super::*;
+use crate::snapshot::InterfaceCounters;
+
+const SECOND: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+/// A time at the start of a cell.
+const START: u64 = 1_800_000_000 * SECOND;
+
+fn name(group: &str, more: &[(&str, &str)], matched: Direction) -> SeriesName {
+    let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+    let group = GroupName { label: group.into(), prefix: None, dscp: None, more };
+    SeriesName {
+        interface: Some("wan0".into()),
+        method: Method::TcpTs,
+        matched: Some(matched),
+        group: Arc::new(group),
+    }
+}
+
+fn tally(rtts: impl IntoIterator<Item = u64>) -> Tally {
+    let mut tally = Tally::EMPTY;
+    rtts.into_iter().for_each(|rtt| tally.sample(rtt));
+    tally.sent.packets = 10;
+    tally.received.bytes = 1000;
+    tally
+}
+
+fn slice(group: &str, rtts: impl IntoIterator<Item = u64>) -> (SeriesName, Tally) {
+    (name(group, &[], Direction::Ingress), tally(rtts))
+}
+
+fn labels(answer: &GroupsAnswer) -> Vec<&str> {
+    answer.groups.iter().map(|group| &*group.group).collect()
+}
+
+fn snapshot(packets: u64, samples: u64) -> Snapshot {
+    let mut counters = Counters::ZERO;
+    for _ in 0..packets {
+        counters.packet(Direction::Ingress, 0, 125, 0);
+    }
+    counters.samples[1][0] = samples;
+    counters.no_pending = 3;
+    counters.lost[0] = 2;
+    let interface =
+        InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
+    Snapshot { interfaces: vec![interface] }
+}
+
+#[test]
+fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
+    let view = View::new(MEMORY);
+    view.count(&snapshot(100, 7), 0, START);
+    view.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
+    assert!(view.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
+    view.count(&snapshot(300, 17), 4, START + 2 * SECOND);
+    let summary = view.summary();
+    let [interface] = &summary.interfaces[..] else { panic!("{summary:?}") };
+    assert_eq!((interface.rates.ingress.packets, interface.rates.ingress.bits), (100.0, 100_000.0));
+    assert_eq!((interface.rates.egress.packets, interface.rates.samples), (0.0, 5.0));
+    let rtt = interface.series[0].rtt.unwrap();
+    assert_eq!((interface.series.len(), rtt.count, rtt.min, rtt.max), (1, 3, 5 * MS, 90 * MS));
+    assert_eq!((summary.losses.recordings_skipped, summary.losses.events_lost), (3, 6));
+    assert_eq!((summary.groups, summary.time), (2, START + 2 * SECOND));
+    // Later there is nothing of the last minute any more.
+    view.count(&snapshot(300, 17), 4, START + 90 * SECOND);
+    assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
+}
+
+#[test]
+fn a_sequence_goes_up_with_each_change_and_not_without() {
+    let view = View::new(MEMORY);
+    view.add(&[slice("a", [MS])], START);
+    let before = view.summary().sequence;
+    assert_eq!(view.groups(&Query::default()).sequence, before);
+    view.add(&[], START + SECOND);
+    assert!(view.summary().sequence > before);
+}
+
+#[test]
+fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
+    let view = View::new(MEMORY);
+    let slices = [
+        (name("fast", &[("site", "Berlin")], Direction::Ingress), tally([2 * MS])),
+        (name("fast", &[("site", "Berlin")], Direction::Egress), tally([80 * MS])),
+        (name("slow", &[("site", "Bergen")], Direction::Ingress), tally([50 * MS; 9])),
+        (name("idle", &[], Direction::Ingress), tally([])),
+    ];
+    view.add(&slices, START);
+    let ask = |query| view.groups(&query);
+    assert_eq!(labels(&ask(Query::default())), ["fast", "slow", "idle"], "those without RTTs come last");
+    let ascending = Query { order: Order::Asc, ..Query::default() };
+    assert_eq!(labels(&ask(ascending)), ["slow", "fast", "idle"]);
+    let ingress = Query { matched: Some("ingress".to_owned()), ..Query::default() };
+    assert_eq!(labels(&ask(ingress)), ["slow", "fast", "idle"]);
+    let busiest = Query { sort: Column::Count, limit: 1, ..Query::default() };
+    let answer = ask(busiest);
+    assert_eq!((labels(&answer), answer.known, answer.found), (vec!["slow"], 3, 3));
+    let second = Query { sort: Column::Group, order: Order::Asc, offset: 1, ..Query::default() };
+    assert_eq!(labels(&ask(second)), ["idle", "slow"]);
+    let berlin = Query { filter: "BERL".to_owned(), ..Query::default() };
+    let answer = ask(berlin);
+    assert_eq!((labels(&answer), answer.known, answer.found), (vec!["fast"], 3, 1));
+    let nowhere = Query { interface: Some("eth7".to_owned()), ..Query::default() };
+    assert_eq!(ask(nowhere).groups.len(), 0);
+}
+
+#[test]
+fn a_group_is_found_by_its_id_with_its_past() {
+    let view = View::new(MEMORY);
+    // What comes from a groups file may be hostile.
+    let label = "\u{1b}[31m<script>\u{202e}".repeat(400);
+    for second in 0..25 {
+        view.add(&[slice(&label, [MS * (1 + second)])], START + second * SECOND);
+    }
+    let id = &view.groups(&Query::default()).groups[0].id;
+    assert!(id.len() == 32 && id.bytes().all(|it| it.is_ascii_hexdigit()), "{id}");
+    let detail = view.group(id).unwrap();
+    assert_eq!(*detail.group.group, *label);
+    let cells: Vec<_> =
+        detail.history.series[0].cells.iter().map(|it| (it.time, it.rtt.unwrap().count)).collect();
+    assert_eq!(cells, [(START, 10), (START + CELL, 10), (START + 2 * CELL, 5)]);
+    assert!(view.group("0").is_none());
+}
+
+#[test]
+fn the_history_of_an_interface_is_that_of_all_its_groups() {
+    let view = View::new(MEMORY);
+    view.add(&[slice("a", [MS]), slice("b", [3 * MS])], START);
+    let history = view.history(&Query::default());
+    let [series] = &history.series[..] else { panic!("{history:?}") };
+    let [cell] = &series.cells[..] else { panic!("{history:?}") };
+    assert_eq!((cell.rtt.unwrap().count, cell.sent.packets, cell.received.bytes), (2, 20, 2000));
+    assert_eq!(cell.histogram.iter().map(|&(_, count)| count).sum::<u32>(), 2);
+    let other = Query { method: Some("dns".to_owned()), ..Query::default() };
+    assert!(view.history(&other).series.is_empty());
+}
+
+#[test]
+fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
+    let view = View::new(MEMORY);
+    view.add(&[slice("a", [MS]), slice("b", [MS])], START);
+    view.forget(&slice("a", []).0);
+    assert_eq!(labels(&view.groups(&Query::default())), ["b"]);
+    view.add(&[], START + (CELLS - 1) * CELL);
+    assert_eq!(view.summary().groups, 1);
+    view.add(&[], START + CELLS * CELL);
+    assert_eq!(view.summary().groups, 0);
+}
+
+#[test]
+fn the_least_busy_groups_leave_first() {
+    const FEW: usize = 64 << 10;
+    let view = View::new(FEW);
+    for second in 0..60 {
+        let slices: Vec<_> = (0..200_u64)
+            .map(|group| slice(&group.to_string(), (0..=group / 10).map(|rtt| (rtt + 1) * MS)))
+            .collect();
+        view.add(&slices, START + second * SECOND);
+    }
+    let model = view.model();
+    let size: usize = model.groups.values().map(Group::size).sum();
+    // What came since the last cell ended is not looked at yet.
+    assert!(size < 3 * FEW, "{size}");
+    drop(model);
+    view.add(&[], START + 60 * SECOND);
+    let model = view.model();
+    let size: usize = model.groups.values().map(Group::size).sum();
+    assert!(size <= FEW && size > FEW / 2, "{size}");
+    assert!(model.groups.contains_key("199") && !model.groups.contains_key("3"));
+}
+
+#[test]
+fn what_comes_while_an_answer_is_made_is_added_later() {
+    let view = View::new(MEMORY);
+    let busy = view.model();
+    view.add(&[slice("a", [MS])], START);
+    view.count(&snapshot(1, 1), 0, START);
+    view.forget(&slice("b", []).0);
+    drop(busy);
+    let summary = view.summary();
+    assert_eq!((summary.groups, summary.interfaces.len()), (1, 1));
+}
+
+proptest! {
+    #[test]
+    fn any_order_and_any_times_keep_every_sample_of_the_last_quarter_of_an_hour(
+        seconds in prop::collection::vec((0_u64..800, 0_usize..5), 1..60),
+    ) {
+        let view = View::new(usize::MAX);
+        let mut count = 0;
+        for &(second, samples) in &seconds {
+            view.add(&[slice("a", vec![MS; samples])], START + second * SECOND);
+            count += samples as u64;
+        }
+        let history = view.history(&Query::default());
+        let found: u64 = history.series.iter().flat_map(|it| &it.cells).filter_map(|it| it.rtt).map(|it| it.count).sum();
+        prop_assert_eq!(found, count);
+    }
+}

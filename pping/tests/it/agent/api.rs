@@ -1,0 +1,164 @@
+//! `/api/v1` of a running pping: what it says of real packets, beside what the metrics say.
+
+use std::{fs, path::Path};
+
+use jsonschema::Validator;
+use pping_lab::{Namespace, Topology};
+use serde_json::{Value, json};
+
+use super::{
+    http::{self, LISTEN, PORT, Response, scrape},
+    monitor::{interrupt, ping, topology, wait_until, watch},
+};
+
+const PINGS: u64 = 12;
+/// What is held back each way, so no RTT is shorter than twice as long.
+const ROUND_TRIP: u64 = 2 * super::monitor::HOLD.as_nanos() as u64;
+
+fn description() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema/api.json");
+    serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap()
+}
+
+/// A validator for one schema of the description.
+fn validator(name: &str) -> Validator {
+    let mut schema = description();
+    schema["$ref"] = json!(format!("#/components/schemas/{name}"));
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn request(host: &Namespace, path: &str) -> Response {
+    http::get(host, PORT, &format!("/api/v1{path}"), "*/*").expect("pping listens")
+}
+
+/// An answer, which is as described.
+fn answer(host: &Namespace, path: &str, schema: &str) -> Value {
+    let response = request(host, path);
+    assert_eq!(
+        (response.status, &*response.content_type),
+        (200, "application/json"),
+        "{path}: {}",
+        response.body
+    );
+    let answer: Value = serde_json::from_str(&response.body).unwrap();
+    let found: Vec<String> = validator(schema).iter_errors(&answer).map(|error| error.to_string()).collect();
+    assert!(found.is_empty(), "{path}: {found:#?} in {answer:#}");
+    answer
+}
+
+/// The series of one method and direction.
+fn series<'a>(of: &'a Value, matched: &str) -> &'a Value {
+    let all = of["series"].as_array().unwrap();
+    let is_it = |series: &&Value| series["method"] == "icmp-echo" && series["matched"] == matched;
+    all.iter().find(is_it).unwrap_or_else(|| panic!("no echo that matched on {matched} in {of:#}"))
+}
+
+#[test]
+fn the_api_says_what_the_metrics_say() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups.csv");
+    fs::write(&groups, "prefix,group,site\n10.11.0.0/16,\"<b>\u{202e}&\",Lund\nfd00::/8,six,Åre\n").unwrap();
+    let router = topology.router();
+    let arguments = format!("{LISTEN} --rate-limit 0 --groups {}", groups.display());
+    let pping = watch(router, Topology::WAN, &arguments);
+    ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
+    ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.05"));
+    let echoes = |summary: &Value| -> u64 {
+        let all = summary["interfaces"][0]["series"].as_array().unwrap();
+        let echoes = all.iter().filter(|it| it["method"] == "icmp-echo" && it["matched"] == "ingress");
+        echoes.filter_map(|it| it["rtt"]["count"].as_u64()).sum()
+    };
+    wait_until("all samples are in the summary", || {
+        echoes(&answer(router, "/summary", "Summary")) == 2 * PINGS
+    });
+
+    let summary = answer(router, "/summary", "Summary");
+    let interface = &summary["interfaces"][0];
+    assert_eq!((&interface["interface"], &interface["is_up"]), (&json!(Topology::WAN), &json!(true)));
+    let echo = series(interface, "ingress");
+    let metrics = scrape(router);
+    let labels = [("method", "icmp-echo"), ("matched", "ingress")];
+    assert_eq!(metrics.sum("pping_rtt_seconds_count", &labels), Some(2.0 * PINGS as f64));
+    let sum = metrics.sum("pping_rtt_seconds_sum", &labels).unwrap();
+    let mean = echo["rtt"]["mean"].as_u64().unwrap() as f64 / 1e9;
+    assert!((mean - sum / (2.0 * PINGS as f64)).abs() < 1e-8, "{mean} of {sum}");
+    assert!(echo["rtt"]["min"].as_u64().unwrap() >= ROUND_TRIP, "{echo:#}");
+
+    let answered = answer(router, "/groups?sort=group&order=asc&method=icmp-echo&matched=ingress", "Groups");
+    let found: Vec<_> =
+        answered["groups"].as_array().unwrap().iter().map(|it| (&it["group"], &it["labels"])).collect();
+    let hostile = json!("<b>\u{202e}&");
+    assert_eq!(found, [(&hostile, &json!({"site": "Lund"})), (&json!("six"), &json!({"site": "Åre"}))]);
+    for group in answered["groups"].as_array().unwrap() {
+        assert_eq!(series(group, "ingress")["rtt"]["count"], PINGS, "{group:#}");
+        let detail = answer(router, &format!("/groups/{}", group["id"].as_str().unwrap()), "GroupDetail");
+        assert_eq!(detail["group"], group["group"]);
+        let cells = series(&detail["history"], "ingress")["cells"].as_array().unwrap();
+        let of_bins = cells.iter().flat_map(|cell| cell["histogram"].as_array().unwrap());
+        assert_eq!(of_bins.map(|bin| bin[1].as_u64().unwrap()).sum::<u64>(), PINGS, "{detail:#}");
+    }
+    let filtered = answer(router, "/groups?filter=%C3%A5RE", "Groups");
+    assert_eq!((&filtered["groups"][0]["group"], &filtered["found"]), (&json!("six"), &json!(1)));
+    assert_eq!(answer(router, "/groups?limit=1", "Groups")["groups"].as_array().unwrap().len(), 1);
+
+    let history = answer(router, &format!("/history?interface={}", Topology::WAN), "History");
+    let counts = series(&history, "ingress")["cells"].as_array().unwrap().iter();
+    assert_eq!(counts.filter_map(|cell| cell["rtt"]["count"].as_u64()).sum::<u64>(), 2 * PINGS);
+    assert_eq!(answer(router, "/history?interface=eth7", "History")["series"], json!([]));
+    interrupt(pping);
+}
+
+#[test]
+fn a_question_that_cannot_be_is_answered_by_what_is_wrong_with_it() {
+    let topology = topology();
+    let router = topology.router();
+    let pping = watch(router, Topology::WAN, LISTEN);
+    for (path, status, text) in [
+        ("/groups?sort=p42", 400, "p42"),
+        ("/groups?limit=-1", 400, "limit"),
+        ("/groups?sorted=p50", 400, "sorted"),
+        ("/history?minutes=%00", 400, "minutes"),
+        ("/groups/%2e%2e", 404, "/api/v1/groups"),
+        ("/groups/00000000000000000000000000000000", 404, "no group with this id"),
+        ("/nothing", 404, "there is no such page"),
+    ] {
+        let response = request(router, path);
+        assert_eq!(response.status, status, "{path}: {}", response.body);
+        assert!(response.body.contains(text), "{path}: {}", response.body);
+    }
+    assert_eq!(serde_json::from_str::<Value>(&request(router, "/openapi.json").body).unwrap(), description());
+    interrupt(pping);
+}
+
+#[test]
+fn who_has_the_latest_answer_gets_no_other() {
+    let topology = topology();
+    let router = topology.router();
+    let pping = watch(router, Topology::WAN, LISTEN);
+    let curl = |etag: &str| {
+        let mut curl = router.command("curl");
+        curl.args([
+            "-s",
+            "-o",
+            "/dev/null",
+            "-w",
+            "%{http_code} %header{etag}",
+            "-H",
+            &format!("If-None-Match: {etag}"),
+        ]);
+        let said =
+            super::monitor::ok(pping_lab::run(curl.arg(format!("http://127.0.0.1:{PORT}/api/v1/summary"))));
+        let (status, etag) = said.split_once(' ').unwrap();
+        (status.to_owned(), etag.to_owned())
+    };
+    let (status, _) = curl("\"0\"");
+    assert_eq!(status, "200");
+    // There is another one each second, so this has to be quick enough at some time.
+    wait_until("two requests in a second", || {
+        let (_, etag) = curl("\"0\"");
+        assert!(etag.len() > 2 && etag.starts_with('"'), "{etag}");
+        curl(&etag) == ("304".to_owned(), etag)
+    });
+    interrupt(pping);
+}
