@@ -18,7 +18,7 @@ use prometheus_client::{
     registry::Unit,
 };
 
-use super::process::Process;
+use super::{family::MetricFamily, process::Process};
 use crate::{
     records::{direction_name, method_name, untracked_name},
     snapshot::{ProgramRuns, Snapshot},
@@ -177,14 +177,6 @@ pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<MetricFam
         time("process.cpu.time", Process::CPU_TIME, vec![(vec![], (process.cpu_seconds * 1e9) as u64)])
     }));
     times
-}
-
-/// A metric and its series.
-pub(super) struct MetricFamily {
-    pub(super) name: &'static str,
-    pub(super) help: &'static str,
-    pub(super) kind: MetricType,
-    pub(super) series: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]

@@ -16,7 +16,7 @@ use pping_common::{
 };
 use prometheus_client::metrics::MetricType;
 
-use super::counters::MetricFamily;
+use super::family::MetricFamily;
 use crate::{
     aggregate::{Range, join},
     config::Temporality,

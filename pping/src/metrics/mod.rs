@@ -6,6 +6,7 @@
 mod classic;
 mod counters;
 mod export;
+mod family;
 mod groups;
 mod inflation;
 mod labelled;

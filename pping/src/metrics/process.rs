@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
 };
 
-use super::counters::MetricFamily;
+use super::family::MetricFamily;
 
 /// What `/proc/self` says.
 #[derive(Clone, Copy, Debug)]
