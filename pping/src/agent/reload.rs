@@ -79,7 +79,7 @@ impl Agent {
     }
 
     /// Pushes metrics to this receiver from now on, whose files were read again, or to none.
-    fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
+    pub(super) fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
         match (&self.exporter, &self.config.live.otlp, receiver) {
             (Some(exporter), Some(settings), Some(receiver)) => exporter.reload(settings, receiver),
             (None, Some(settings), Some(receiver)) => {

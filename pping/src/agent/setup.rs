@@ -37,7 +37,7 @@ use crate::{
     },
     metrics::{Ledger, Metrics},
     notify::Notify,
-    otlp::{Exporter, Receiver},
+    otlp::Receiver,
     output::{OnFailure, Output},
     records::{Reporter, format},
     view::{self, View},
@@ -148,9 +148,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     // Some may have come since they were listed.
     agent.update_interfaces(&netlink).await?;
     agent.count()?;
-    if let (Some(settings), Some(receiver)) = (&agent.config.live.otlp, receiver) {
-        agent.exporter = Some(Exporter::start(settings, receiver, agent.metrics.clone())?);
-    }
+    agent.push(receiver)?;
     let ring = readable(agent.kernel.events.as_fd().try_clone_to_owned()?)?;
     agent.readiness.set();
     agent.notify.ready(&agent.status());

@@ -1,6 +1,6 @@
 //! Checks how the values of options go together, and makes the configuration of them.
 
-use std::io::IsTerminal as _;
+use std::{io::IsTerminal as _, path::Path};
 
 use indexmap::IndexSet;
 use pping_common::{
@@ -11,11 +11,11 @@ use pping_common::{
 };
 
 use super::{
-    endpoint::Endpoint,
     error::{Error, Mistake},
     grouping, methods,
-    model::{Aggregation, Config, Live, Otlp},
+    model::{Aggregation, Config, Live},
     options::Arguments,
+    otlp,
     values::{Format, RttType, Tunnel},
 };
 
@@ -82,20 +82,9 @@ impl Config {
             let reason = "it has lines for samples only; add --with-samples";
             found.push(Mistake::contradiction("format", "ppviz", reason));
         }
-        if let (Some(file), None) = (&web_config, listen) {
-            let reason = "nothing is served without --listen; give an address there";
-            found.push(Mistake::contradiction("web-config", file.display().to_string(), reason));
-        }
-        for (option, file) in [("otlp-headers", &otlp_headers), ("otlp-ca", &otlp_ca)] {
-            if let (Some(file), None) = (file, &otlp) {
-                let reason = "nothing is pushed without --otlp; give a URL there";
-                found.push(Mistake::contradiction(option, file.display().to_string(), reason));
-            }
-        }
-        if let (Some(file), Some(Endpoint { is_tls: false, .. })) = (&otlp_ca, &otlp) {
-            let reason = "--otlp has no https URL, so there is no certificate to check";
-            found.push(Mistake::contradiction("otlp-ca", file.display().to_string(), reason));
-        }
+        found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
+        let otlp = otlp::otlp(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
+        let otlp = or_note(otlp, None, &mut found);
         if !found.is_empty() {
             return Err(found);
         }
@@ -111,13 +100,7 @@ impl Config {
                 pin,
                 prometheus_groups,
                 baseline,
-                otlp: otlp.map(|endpoint| Otlp {
-                    endpoint,
-                    interval: otlp_interval,
-                    headers: otlp_headers,
-                    authorities: otlp_ca,
-                    temporality: otlp_temporality,
-                }),
+                otlp,
                 bpf_log,
                 max_pending,
             },
@@ -125,10 +108,7 @@ impl Config {
             rules: Rules {
                 rate_limit: rate_limit.as_nanos() as u64,
                 rtt_rate: (rtt_rate * 65_536.0).round() as u64,
-                rtt_basis: match rtt_type {
-                    RttType::Smoothed => RttBasis::Smoothed,
-                    RttType::Min => RttBasis::Min,
-                },
+                rtt_basis: rtt_type.into(),
                 include_local,
                 reserved: 0,
                 methods: in_force,
@@ -161,6 +141,21 @@ fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>)
         found.push(mistake);
         otherwise
     })
+}
+
+/// The mistake of a web configuration without a server.
+fn without_listen(web_config: &Path) -> Mistake {
+    let reason = "nothing is served without --listen; give an address there";
+    Mistake::contradiction("web-config", web_config.display().to_string(), reason)
+}
+
+impl From<RttType> for RttBasis {
+    fn from(rtt_type: RttType) -> Self {
+        match rtt_type {
+            RttType::Smoothed => Self::Smoothed,
+            RttType::Min => Self::Min,
+        }
+    }
 }
 
 impl From<Tunnel> for Decap {

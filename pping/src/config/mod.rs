@@ -18,6 +18,7 @@ mod loader;
 mod methods;
 mod model;
 mod options;
+mod otlp;
 mod reload;
 mod setting;
 mod show;

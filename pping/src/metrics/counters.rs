@@ -11,6 +11,7 @@ use pping_common::{
 
 use super::{
     exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    family::IntegerFamily,
     process::Process,
 };
 use crate::{
@@ -167,14 +168,6 @@ pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<IntegerFa
         time("process.cpu.time", Process::CPU_TIME, vec![(vec![], (process.cpu_seconds * 1e9) as u64)])
     }));
     times
-}
-
-/// A metric whose values are integers, and its series.
-pub(super) struct IntegerFamily {
-    pub(super) name: &'static str,
-    pub(super) help: &'static str,
-    pub(super) kind: Kind,
-    pub(super) series: Vec<(Vec<(&'static str, String)>, u64)>,
 }
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]

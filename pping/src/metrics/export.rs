@@ -15,7 +15,7 @@ use pping_common::{
     hist::BINS,
 };
 
-use super::{counters::IntegerFamily, exposition::Kind};
+use super::{exposition::Kind, family::IntegerFamily};
 use crate::{
     aggregate::{Range, join},
     config::Temporality,

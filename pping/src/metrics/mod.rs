@@ -6,6 +6,7 @@
 mod counters;
 mod export;
 mod exposition;
+mod family;
 mod groups;
 mod histogram;
 mod inflation;

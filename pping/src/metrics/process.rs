@@ -1,8 +1,8 @@
 //! The standard metrics of processes: those of Prometheus on pages, those of OpenTelemetry in exports.
 
 use super::{
-    counters::IntegerFamily,
     exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    family::IntegerFamily,
 };
 
 /// What `/proc/self` says.

@@ -119,7 +119,7 @@ mod tests {
             assert!(said.contains(&format!(":{line}: ")) && said.contains(reason), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }
-        assert!(read(&[b'a'; 70_000], 0o600).unwrap_err().contains("longer"));
+        assert!(read("a".repeat(70_000).as_bytes(), 0o600).unwrap_err().contains("longer"));
     }
 
     #[test]

@@ -227,7 +227,7 @@ fn pause(failures: u32, retry_after: Option<Duration>) -> Duration {
     let (first, longest) = PAUSES;
     let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
     let [chance, ..] = random();
-    let pause = pause - pause.mul_f64(f64::from(chance) / f64::from(u8::MAX) / 2.0);
+    let pause = pause.mul_f64(1.0 - f64::from(chance) / f64::from(u8::MAX) / 2.0);
     pause.max(retry_after.unwrap_or_default().min(LONGEST_WAIT))
 }
 

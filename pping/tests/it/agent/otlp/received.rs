@@ -27,7 +27,7 @@ pub(super) fn labels(point: &Value) -> Labels {
     attributes.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned())).collect()
 }
 
-/// The name that a metric has in Prometheus, by OpenTelemetry's rules for that ("Prometheus and OpenMetrics Compatibility").
+/// The name that a metric has in Prometheus, by OpenTelemetry's rules for that ("Prometheus and `OpenMetrics` Compatibility").
 pub(super) fn prometheus_name(point: &Value) -> String {
     let mut name = point["name"].as_str().unwrap().replace('.', "_");
     let unit = match point["unit"].as_str().unwrap() {
@@ -53,7 +53,7 @@ pub(super) fn octaves(histogram: &Value) -> Vec<u64> {
     let mut octaves: Vec<u64> = (-20..=6)
         .map(|octave| {
             let buckets = histogram["buckets"].as_array().unwrap().iter().zip(offset..);
-            let below = buckets.filter(|(_, index)| index + 1 <= octave * 8);
+            let below = buckets.filter(|(_, index)| *index < octave * 8);
             histogram["zero_count"].as_u64().unwrap()
                 + below.map(|(count, _)| count.as_u64().unwrap()).sum::<u64>()
         })
