@@ -10,7 +10,10 @@ use crate::{command, environment};
 /// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, and hosts that speak QUIC.
 /// The tests' script for those sets what is private in aioquic, so another version of it may need another script.
 const PACKAGES: [&str; 3] = ["hdrhistogram==0.10.8", "kubernetes-validate==1.37.0", "aioquic==1.7.2"];
-const MODULES: &str = "import hdrh, kubernetes_validate, aioquic";
+/// `ClickHouse`'s engine, 560 MB. It is installed without what it depends on, pandas and pyarrow, which take as much again and which
+/// only its interface for data frames needs.
+const ALONE: [&str; 1] = ["chdb-core==26.9.0"];
+const MODULES: &str = "import hdrh, kubernetes_validate, aioquic, chdb";
 
 const VENV: Missing = Missing {
     what: "Python's venv",
@@ -32,7 +35,11 @@ pub(super) fn missing() -> Vec<Missing> {
 
 /// Makes the environment, if it is not here.
 pub(super) fn complete() -> Result<()> {
-    if is_complete() { Ok(()) } else { install("python", &PACKAGES) }
+    if is_complete() {
+        return Ok(());
+    }
+    install("python", &PACKAGES)?;
+    add("python", &["--no-deps"], &ALONE)
 }
 
 /// Where an environment of Python is.
@@ -44,16 +51,20 @@ pub(super) fn environment_for(name: &str) -> PathBuf {
 pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
     let directory = environment_for(name);
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
-    let install = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"];
-    command::run(
-        Command::new(directory.join("bin/python3")).args(install).args(packages).stdout(io::stderr()),
-    )
-    .with_context(|| format!("could not install {}", packages.join(" ")))
+    add(name, &[], packages)
+}
+
+/// Adds packages to an environment, by pip with these options.
+fn add(name: &str, options: &[&str], packages: &[&str]) -> Result<()> {
+    let mut python = Command::new(environment_for(name).join("bin/python3"));
+    python.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
+    command::run(python.args(options).args(packages).stdout(io::stderr()))
+        .with_context(|| format!("could not install {}", packages.join(" ")))
 }
 
 /// The tools that are there, a line each.
 pub(super) fn found() -> Vec<String> {
-    let line = || format!("{}: {}", PACKAGES.join(" "), interpreter().display());
+    let line = || format!("{} {}: {}", PACKAGES.join(" "), ALONE.join(" "), interpreter().display());
     is_complete().then(line).into_iter().collect()
 }
 
