@@ -1,9 +1,9 @@
 //! A live run in `ClickHouse`, loaded and asked as `deploy/clickhouse/README.md` and `docs/integrations.md` say.
 
-use std::{fs, process::Command, thread, time::Duration};
+use std::{env, fs, path::Path, process::Command, thread, time::Duration};
 
 use jiff::{Timestamp, tz::TimeZone};
-use pping_lab::{Namespace, Topology};
+use pping_lab::{Namespace, Process, Topology};
 
 use super::{
     documents::{block, blocks, replaced},
@@ -135,4 +135,101 @@ fn clickhouse_takes_a_capture_through_a_pipe_and_a_file_of_aggregates() {
     let query =
         "SELECT group FROM pping.aggregates WHERE interface = 'wan0' AND group LIKE '10.11.%' AND count > 0";
     assert!(!engine.rows(query, &none).is_empty());
+}
+
+/// syslog-ng in the foreground, with the configuration of `deploy/syslog-ng` as `change` edits it, its files in `directory`.
+fn syslog_ng(host: &Namespace, directory: &Path, change: impl FnOnce(String) -> String) -> Command {
+    let text = fs::read_to_string(repository("deploy/syslog-ng/pping.conf")).unwrap();
+    let configuration = directory.join("syslog-ng.conf");
+    fs::write(&configuration, change(format!("@version: 3.38\n{text}"))).unwrap();
+    let mut command = host.command(env::var_os("PPING_SYSLOG_NG").unwrap_or_else(|| "syslog-ng".into()));
+    command.args(["--foreground", "--stderr", "--no-caps"]).arg("--cfgfile").arg(configuration);
+    for (option, name) in [("--persist-file", "persist"), ("--control", "control"), ("--pidfile", "pid")] {
+        command.arg(option).arg(directory.join(name));
+    }
+    command
+}
+
+/// How many records of each kind there are: samples, events, summaries, aggregates.
+fn counts(engine: &Engine<'_>) -> Vec<u64> {
+    let count = |table| {
+        let query = format!("SELECT count() AS rows FROM pping.{table} WHERE host != ''");
+        engine.rows(&query, &Parameters::new())[0]["rows"].as_u64().unwrap()
+    };
+    ["samples", "flow_events", "flow_summaries", "aggregates"].map(count).to_vec()
+}
+
+#[test]
+fn syslog_ng_accepts_its_configuration_and_refuses_a_wrong_one() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let is_valid = |change: fn(String) -> String| {
+        let mut command = syslog_ng(topology.router(), directory.path(), change);
+        command.arg("--syntax-only").output().unwrap().status.success()
+    };
+    assert!(is_valid(|text| text));
+    assert!(!is_valid(|text| replaced(&text, "batch-lines(", "batch-limes(")));
+}
+
+#[test]
+fn syslog_ng_carries_a_file_to_clickhouse_that_comes_later() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("records.jsonl");
+    let options = "--rate-limit 0 --aggregate 1s --with-samples --flow-summary --group-by /32,/128";
+    let pping = watch(router, Topology::WAN, &format!("{options} -w {}", file.display()));
+    let faster = |text: String| {
+        let text = replaced(&text, "/var/log/pping/records.jsonl", file.to_str().unwrap());
+        replaced(
+            &replaced(&text, "batch-timeout(5000)", "batch-timeout(200)"),
+            "time-reopen(10)",
+            "time-reopen(1)",
+        )
+    };
+    let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), faster)));
+    traffic(&topology);
+    // What was written before the database was there arrives, and what comes later.
+    let engine = Engine::with_tables(Some(router));
+    wait_until("the first records", || counts(&engine)[0] > 0);
+    traffic(&topology);
+    interrupt(pping);
+    let in_file =
+        |filter: &str| jq(&format!("{filter} | length"), &Parameters::new(), &file).as_u64().unwrap();
+    let expected = [
+        "map(select(.rtt))",
+        "map(select(.triggered_by))",
+        r#"map(select(.flow_event == "summary"))"#,
+        "aggregates",
+    ]
+    .map(in_file);
+    assert!(!expected.contains(&0), "{expected:?}");
+    let mut arrived = Vec::new();
+    wait_until("all records", || {
+        arrived = counts(&engine);
+        arrived.iter().sum::<u64>() >= expected.iter().sum::<u64>()
+    });
+    assert_eq!(arrived, expected);
+}
+
+#[test]
+fn syslog_ng_carries_the_output_of_a_pping_that_it_starts() {
+    let topology = topology();
+    let router = topology.router();
+    let engine = Engine::with_tables(Some(router));
+    let directory = tempfile::tempdir().unwrap();
+    let piped = |text: String| {
+        let text = replaced(&text, "    file(", "    # file(");
+        let text = replaced(&text, "# program(\"pping", &format!("program(\"{PPING}"));
+        replaced(
+            &replaced(&text, "--aggregate 10s", "--aggregate 1s"),
+            "batch-timeout(5000)",
+            "batch-timeout(200)",
+        )
+    };
+    let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), piped)));
+    wait_until("aggregates", || {
+        traffic(&topology);
+        counts(&engine)[3] > 0
+    });
 }

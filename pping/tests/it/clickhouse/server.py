@@ -30,6 +30,8 @@ class Handler(BaseHTTPRequestHandler):
             status, answer = 400, f"{error}\n".encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
+        # One client at a time: one that stays would keep the others out.
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(answer)
 
