@@ -31,6 +31,9 @@ const TESTS_PER_CPU: usize = 2;
 /// Which Python the tests' scripts are run by where they need more than its library.
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";
 
+/// Which program carries records to a database in a test.
+const CARRIER_VARIABLE: &str = "PPING_SYSLOG_NG";
+
 /// Has the tests do what takes long as well: all combinations of settings before the verifier, not some.
 const EXHAUSTIVE_VARIABLE: &str = "PPING_EXHAUSTIVE";
 
@@ -64,7 +67,7 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
         cargo.env(EXHAUSTIVE_VARIABLE, "1");
     }
     cargo.arg("test").args(PACKAGES).arg("--no-fail-fast").args(filter).arg("--").args(arguments);
-    cargo.env(PYTHON_VARIABLE, setup::interpreter());
+    cargo.env(PYTHON_VARIABLE, setup::interpreter()).env(CARRIER_VARIABLE, setup::carrier_program());
     if env::var_os(THREADS_VARIABLE).is_none() {
         let cpus = thread::available_parallelism()?.get();
         cargo.env(THREADS_VARIABLE, (cpus * TESTS_PER_CPU).to_string());

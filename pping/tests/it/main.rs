@@ -6,6 +6,7 @@
 
 #[cfg(feature = "live")]
 mod agent;
+mod clickhouse;
 #[cfg(feature = "live")]
 mod end_to_end;
 #[cfg_attr(

@@ -8,6 +8,7 @@
 
 mod aggregates;
 mod captures;
+mod clickhouse;
 mod dns;
 mod formats;
 mod generate;

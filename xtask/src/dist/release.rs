@@ -8,7 +8,7 @@ use super::{Release, copy_into, package::Package};
 use crate::{command, environment};
 
 /// What the archive has from the repository, and in which of its directories.
-const CONTENTS: [(&str, &[&str]); 8] = [
+const CONTENTS: [(&str, &[&str]); 10] = [
     ("", &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "LICENSE-GPL-2.0"]),
     ("deploy", &["deploy/README.md", "deploy/pping.toml", "deploy/web-config.example.yml"]),
     (
@@ -18,6 +18,11 @@ const CONTENTS: [(&str, &[&str]); 8] = [
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),
     ("deploy/grafana", &["deploy/grafana/pping.json"]),
+    ("deploy/syslog-ng", &["deploy/syslog-ng/pping.conf"]),
+    (
+        "deploy/clickhouse",
+        &["deploy/clickhouse/README.md", "deploy/clickhouse/queries.sql", "deploy/clickhouse/schema.sql"],
+    ),
     (
         "deploy/container",
         &["deploy/container/Containerfile", "deploy/container/README.md", "deploy/container/seccomp.json"],

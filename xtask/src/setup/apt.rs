@@ -52,9 +52,10 @@ fn install_packages(packages: &[&str]) -> Result<()> {
     command::run(apt_get().args(INSTALL).args(packages))
 }
 
-fn apt_get() -> Command {
+/// The program, which asks nothing.
+pub(super) fn apt_get() -> Command {
     let mut apt_get = Command::new("apt-get");
-    // Asks nothing. In runlevel 1 packages do not start services where there is no systemd to ask.
+    // In runlevel 1 packages do not start services where there is no systemd to ask.
     apt_get.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(io::stderr());
     apt_get
 }

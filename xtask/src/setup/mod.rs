@@ -4,6 +4,7 @@
 //! that can compile for BPF already, with rustup's nightly for instance, is left as it is.
 
 mod apt;
+mod carrier;
 mod compiler;
 mod fuzzing;
 mod lints;
@@ -13,6 +14,7 @@ mod python;
 mod tools;
 
 use anyhow::Result;
+pub(crate) use carrier::program as carrier_program;
 pub(crate) use lints::program as lint_program;
 pub(crate) use python::interpreter;
 
@@ -61,6 +63,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
     }
     if scope.tests {
         python::complete()?;
+        carrier::complete()?;
     }
     if report == Report::All {
         let mut found = compiler::found();
@@ -70,6 +73,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         if scope.tests {
             found.extend(tools::found());
             found.extend(python::found());
+            found.extend(carrier::found());
         }
         for line in found {
             eprintln!("found {line}");

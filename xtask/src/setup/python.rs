@@ -17,8 +17,11 @@ const PACKAGES: [&str; 5] = [
     "opentelemetry-proto==1.45.2",
     "rotel==0.0.1a15",
 ];
+/// `ClickHouse`'s engine, 560 MB. It is installed without what it depends on, pandas and pyarrow, which take as much again and which
+/// only its interface for data frames needs.
+const ALONE: [&str; 1] = ["chdb-core==26.9.0"];
 const MODULES: &str =
-    "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel";
+    "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel, chdb";
 
 const VENV: Missing = Missing {
     what: "Python's venv",
@@ -40,7 +43,11 @@ pub(super) fn missing() -> Vec<Missing> {
 
 /// Makes the environment, if it is not here.
 pub(super) fn complete() -> Result<()> {
-    if is_complete() { Ok(()) } else { install("python", &PACKAGES) }
+    if is_complete() {
+        return Ok(());
+    }
+    install("python", &PACKAGES)?;
+    add("python", &["--no-deps"], &ALONE)
 }
 
 /// Where an environment of Python is.
@@ -52,16 +59,20 @@ pub(super) fn environment_for(name: &str) -> PathBuf {
 pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
     let directory = environment_for(name);
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
-    let install = ["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"];
-    command::run(
-        Command::new(directory.join("bin/python3")).args(install).args(packages).stdout(io::stderr()),
-    )
-    .with_context(|| format!("could not install {}", packages.join(" ")))
+    add(name, &[], packages)
+}
+
+/// Adds packages to an environment, by pip with these options.
+fn add(name: &str, options: &[&str], packages: &[&str]) -> Result<()> {
+    let mut python = Command::new(environment_for(name).join("bin/python3"));
+    python.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
+    command::run(python.args(options).args(packages).stdout(io::stderr()))
+        .with_context(|| format!("could not install {}", packages.join(" ")))
 }
 
 /// The tools that are there, a line each.
 pub(super) fn found() -> Vec<String> {
-    let line = || format!("{}: {}", PACKAGES.join(" "), interpreter().display());
+    let line = || format!("{} {}: {}", PACKAGES.join(" "), ALONE.join(" "), interpreter().display());
     is_complete().then(line).into_iter().collect()
 }
 

@@ -27,13 +27,40 @@ impl Encoder for Json {
     }
 }
 
+/// How every object begins. The number goes up with each change that a reader of the fields before it could take wrongly; a field
+/// that is added is none.
+const BEGINNING: &[u8] = br#"{"schema_version":1"#;
+
 /// Appends a record as a JSON object. Returns whether that worked; if not, `out` is as before.
 fn object(record: &Record, out: &mut Vec<u8>) -> bool {
     let start = out.len();
+    out.extend_from_slice(BEGINNING);
+    let brace = out.len();
     // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
-    let written = serde_json::to_writer(&mut *out, record);
-    if written.is_err() {
-        out.truncate(start);
+    let written = serde_json::to_writer(&mut *out, record).is_ok();
+    // The record's fields follow what the object begins with. No record is without fields.
+    match out.get_mut(brace) {
+        Some(first) if written && *first == b'{' => *first = b',',
+        _ => out.truncate(start),
     }
-    written.is_ok()
+    out.len() > start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::rtt::tests::example;
+
+    #[test]
+    fn a_sample_is_a_line_with_the_version_of_its_schema_and_the_fields_of_epping() {
+        let mut out = b"before ".to_vec();
+        Jsonl.encode(&Record::Rtt(example()), &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "before {\"schema_version\":1,\"timestamp\":1700000000000000042,\"src_ip\":\"10.11.1.1\",\"src_port\":5201,\
+             \"dest_ip\":\"10.11.1.2\",\"dest_port\":59528,\"protocol\":\"TCP\",\"rtt\":5425440,\"min_rtt\":5000000,\
+             \"sent_packets\":1,\"sent_bytes\":2,\"rec_packets\":3,\"rec_bytes\":4,\"match_on_egress\":false,\
+             \"method\":\"tcp-ts\",\"interface\":\"eth0\",\"smoothed_rtt\":5200000}\n"
+        );
+    }
 }

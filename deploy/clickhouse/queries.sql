@@ -1,0 +1,103 @@
+-- The questions of a first week. Each statement names its parameters, which clickhouse client takes as --param_NAME=VALUE and the
+-- HTTP interface as param_NAME=VALUE. Times are those of the server's time zone. Percentiles of several rows are those of the sum of
+-- their histograms. `matched` is 'ingress' for the path beyond the interface and 'egress' for this side of it.
+
+-- Which prefixes were worst last night? `night` is the evening's date; from 18:00 on, for {hours} hours. Groups with fewer than {least}
+-- samples say little. The baseline is the shortest round-trip time of the week before the end of that night.
+SELECT
+    group, matched, arraySum(bins.2) AS samples, round(baseline / 1e6, 3) AS baseline_ms,
+    round(ppingQuantile(0.5, bins, shortest, longest) / 1e6, 3) AS p50_ms,
+    round(ppingQuantile(0.95, bins, shortest, longest) / 1e6, 3) AS p95_ms,
+    round(ppingQuantile(0.99, bins, shortest, longest) / 1e6, 3) AS p99_ms,
+    round(p95_ms - baseline_ms, 3) AS inflation_ms
+FROM
+(
+    WITH toDateTime({night:Date}) + INTERVAL 18 HOUR AS evening
+    SELECT
+        group, matched, sumMapIf(hourly.bins, hour >= evening) AS bins, minIf(hourly.shortest, hour >= evening) AS shortest,
+        maxIf(hourly.longest, hour >= evening) AS longest, min(hourly.shortest) AS baseline
+    FROM pping.aggregates_hourly AS hourly
+    WHERE method != 'dns' AND hour >= evening - INTERVAL 7 DAY AND hour < evening + toIntervalHour({hours:UInt8})
+    GROUP BY group, matched
+)
+WHERE samples >= {least:UInt64}
+ORDER BY p95_ms DESC
+LIMIT 20;
+
+-- What was this customer's month like, day by day? `customer` is the label of the group, `month` any day of the month.
+SELECT
+    toDate(hour) AS day, matched, sum(arraySum(bins.2)) AS samples,
+    round(ppingQuantile(0.5, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p50_ms,
+    round(ppingQuantile(0.95, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p95_ms,
+    round(ppingQuantile(0.99, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p99_ms,
+    -- The group is that of the host that replied; what the other host sent went to the customer.
+    sum(sent_bytes) AS bytes_to_customer, sum(rec_bytes) AS bytes_from_customer,
+    round(100 * sum(sent_retransmissions) / greatest(1, sum(sent_packets)), 2) AS retransmitted_percent
+FROM pping.aggregates_hourly
+WHERE group = {customer:String} AND method != 'dns'
+    AND hour >= toStartOfMonth({month:Date}) AND hour < toStartOfMonth({month:Date}) + INTERVAL 1 MONTH
+GROUP BY day, matched
+ORDER BY day, matched;
+
+-- What did a change do? `change` is its time; the {hours} hours before are compared with as many after. The interval in which it
+-- happened is in neither. Groups need {least} samples on both sides.
+SELECT
+    group, match_on_egress, arraySum(bins_before.2) AS samples_before, arraySum(bins_after.2) AS samples_after,
+    round(ppingQuantile(0.5, bins_before, shortest_before, longest_before) / 1e6, 3) AS p50_before_ms,
+    round(ppingQuantile(0.5, bins_after, shortest_after, longest_after) / 1e6, 3) AS p50_after_ms,
+    round(ppingQuantile(0.95, bins_before, shortest_before, longest_before) / 1e6, 3) AS p95_before_ms,
+    round(ppingQuantile(0.95, bins_after, shortest_after, longest_after) / 1e6, 3) AS p95_after_ms,
+    round(p95_after_ms - p95_before_ms, 3) AS p95_change_ms
+FROM
+(
+    SELECT
+        group, match_on_egress,
+        sumMapIf(histogram.upper, histogram.samples, is_before) AS bins_before,
+        minIf(min, is_before AND count > 0) AS shortest_before, maxIf(max, is_before) AS longest_before,
+        sumMapIf(histogram.upper, histogram.samples, is_after) AS bins_after,
+        minIf(min, is_after AND count > 0) AS shortest_after, maxIf(max, is_after) AS longest_after
+    FROM
+    (
+        SELECT
+            group, match_on_egress, count, min, max, histogram, timestamp <= {change:DateTime} AS is_before,
+            timestamp - toIntervalNanosecond(interval) >= {change:DateTime} AS is_after
+        FROM pping.aggregates
+        WHERE method != 'dns' AND timestamp > {change:DateTime} - toIntervalHour({hours:UInt16})
+            AND timestamp <= {change:DateTime} + toIntervalHour({hours:UInt16})
+    )
+    GROUP BY group, match_on_egress
+)
+WHERE samples_before >= {least:UInt64} AND samples_after >= {least:UInt64}
+ORDER BY p95_change_ms DESC;
+
+-- Which resolver fails? From {from} to {until}, for each group of hosts that answered queries: how many answers, how slow, the share
+-- of those that took more than a second, and the longest time without any. Longer silence than elsewhere, or slow answers, mean
+-- trouble. Response codes and queries without response are in the metrics, which count them by interface (docs/metrics.md).
+SELECT
+    group AS resolver, sum(count) AS answers,
+    round(ppingQuantile(0.5, sumMap(histogram.upper, histogram.samples), minIf(min, count > 0), max(max)) / 1e6, 3) AS p50_ms,
+    round(ppingQuantile(0.95, sumMap(histogram.upper, histogram.samples), minIf(min, count > 0), max(max)) / 1e6, 3) AS p95_ms,
+    -- A bin ends at exactly one second.
+    round(100 * sum(arraySum(arrayMap(bin -> if(bin.1 > 1000000000, bin.2, 0), histogram))) / answers, 2) AS slow_percent,
+    arrayMax(arrayDifference(arraySort(arrayConcat(groupArray(toUnixTimestamp(timestamp)),
+        [toUnixTimestamp({from:DateTime}), toUnixTimestamp({until:DateTime})])))) AS longest_silence_s
+FROM pping.aggregates
+WHERE method = 'dns' AND count > 0 AND timestamp > {from:DateTime} AND timestamp <= {until:DateTime}
+GROUP BY resolver
+ORDER BY longest_silence_s DESC, slow_percent DESC;
+
+-- Where does inflation start? From {from} to {until}: each box, interface, side and group whose median rose to {times} times its
+-- shortest round-trip time in an interval of at least {least} samples; the first to do so comes first.
+SELECT
+    min(timestamp) AS since, host, interface, match_on_egress, group, method, count() AS intervals,
+    round(any(baseline) / 1e6, 3) AS baseline_ms, round(max(p50) / 1e6, 3) AS highest_p50_ms
+FROM
+(
+    SELECT
+        *, min(min) OVER (PARTITION BY host, interface, match_on_egress, group, method) AS baseline
+    FROM pping.aggregates
+    WHERE count > 0 AND timestamp > {from:DateTime} AND timestamp <= {until:DateTime}
+)
+WHERE count >= {least:UInt64} AND p50 >= {times:Float64} * baseline
+GROUP BY host, interface, match_on_egress, group, method
+ORDER BY since, highest_p50_ms DESC;

@@ -1,0 +1,285 @@
+-- Tables for pping's records, in ClickHouse 24.8 or newer:  clickhouse client --queries-file schema.sql
+--
+-- Every record, of whatever kind, is inserted into pping.records, which keeps nothing: views hand each to the table of its kind. Columns
+-- have the names of the records' fields (docs/output.md, docs/schema/record.json); times are nanoseconds. host is the box that
+-- measured, which whoever carries the records adds. Statements may run again: none changes what is there.
+
+CREATE DATABASE IF NOT EXISTS pping;
+
+-- The middle of the bin with this highest round-trip time: the geometric mean of its bounds, 2^(k/8) s and the one below.
+CREATE FUNCTION IF NOT EXISTS ppingMiddle AS (upper) ->
+    multiIf(upper <= 954, intDiv(upper, 2), upper > 64000000000, 64000000000, toUInt64(upper * exp2(-1 / 16)));
+
+-- The quantile part (0.5 is the median), ns, of round-trip times of which shortest and longest are known. bins are those of one
+-- record, (histogram.upper, histogram.samples), or the sum of any number of them, sumMap(histogram.upper, histogram.samples): bins
+-- are the same on every box. The result is within 4.4 % of the exact one, as pping's own are; 0 if there are no samples.
+CREATE FUNCTION IF NOT EXISTS ppingQuantile AS (part, bins, shortest, longest) ->
+    if(empty(bins.1), 0, greatest(shortest, least(longest, ppingMiddle(bins.1[
+        arrayFirstIndex(samples -> samples >= greatest(1, ceil(part * arraySum(bins.2))), arrayCumSum(bins.2))]))));
+
+-- What arrives. A field of a newer pping that no column has is skipped (input_format_skip_unknown_fields).
+CREATE TABLE IF NOT EXISTS pping.records
+(
+    host LowCardinality(String),
+    schema_version UInt16,
+    timestamp Int64,
+    interface LowCardinality(String),
+    method LowCardinality(String),
+    match_on_egress Nullable(Bool),
+    group String,
+    sent_packets UInt64,
+    sent_bytes UInt64,
+    rec_packets UInt64,
+    rec_bytes UInt64,
+    -- Of samples, flow events and flow summaries.
+    src_ip IPv6,
+    src_port UInt16,
+    dest_ip IPv6,
+    dest_port UInt16,
+    protocol LowCardinality(String),
+    -- Of samples.
+    rtt UInt64,
+    min_rtt UInt64,
+    smoothed_rtt UInt64,
+    side_rtt UInt64,
+    dns_id Nullable(UInt16),
+    vlan Array(UInt16),
+    -- Of flow events and flow summaries.
+    flow_event LowCardinality(String),
+    reason LowCardinality(String),
+    triggered_by LowCardinality(String),
+    -- Of flow summaries.
+    start Int64,
+    end Int64,
+    sent_out_of_order UInt64,
+    rec_out_of_order UInt64,
+    src_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64),
+    dest_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64),
+    -- Of flow summaries and aggregates.
+    sent_retransmissions UInt64,
+    rec_retransmissions UInt64,
+    sent_ce_packets UInt64,
+    rec_ce_packets UInt64,
+    -- Of aggregates; dscp of samples too.
+    interval UInt64,
+    prefix String,
+    dscp Nullable(UInt8),
+    labels Map(LowCardinality(String), String),
+    count UInt64,
+    min UInt64,
+    mean UInt64,
+    p50 UInt64,
+    p90 UInt64,
+    p95 UInt64,
+    p99 UInt64,
+    max UInt64,
+    histogram Array(Tuple(UInt64, UInt64))
+)
+ENGINE = Null;
+
+-- Single round-trip times, kept for a week.
+CREATE TABLE IF NOT EXISTS pping.samples
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    src_ip IPv6 CODEC(ZSTD),
+    src_port UInt16 CODEC(ZSTD),
+    dest_ip IPv6 CODEC(ZSTD),
+    dest_port UInt16 CODEC(ZSTD),
+    protocol LowCardinality(String),
+    method LowCardinality(String),
+    interface LowCardinality(String),
+    match_on_egress Nullable(Bool),
+    rtt UInt64 CODEC(T64, ZSTD),
+    min_rtt UInt64 CODEC(T64, ZSTD),
+    smoothed_rtt UInt64 CODEC(T64, ZSTD),
+    side_rtt UInt64 CODEC(T64, ZSTD),
+    sent_packets UInt64 CODEC(Delta, ZSTD),
+    sent_bytes UInt64 CODEC(Delta, ZSTD),
+    rec_packets UInt64 CODEC(Delta, ZSTD),
+    rec_bytes UInt64 CODEC(Delta, ZSTD),
+    dns_id Nullable(UInt16) CODEC(ZSTD),
+    vlan Array(UInt16) CODEC(ZSTD),
+    dscp UInt8 CODEC(ZSTD),
+    group String CODEC(ZSTD)
+)
+ENGINE = MergeTree
+PARTITION BY toDate(timestamp)
+ORDER BY (src_ip, dest_ip, src_port, dest_port, timestamp)
+TTL toDateTime(timestamp) + INTERVAL 7 DAY;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_samples TO pping.samples AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, dest_ip, dest_port, protocol, method,
+    interface, match_on_egress, rtt, min_rtt, smoothed_rtt, side_rtt, sent_packets, sent_bytes, rec_packets, rec_bytes,
+    dns_id, vlan, ifNull(dscp, 0) AS dscp, group
+FROM pping.records
+WHERE protocol != '' AND flow_event = '';
+
+-- Flow directions that opened or closed, kept for a week.
+CREATE TABLE IF NOT EXISTS pping.flow_events
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    src_ip IPv6 CODEC(ZSTD),
+    src_port UInt16 CODEC(ZSTD),
+    dest_ip IPv6 CODEC(ZSTD),
+    dest_port UInt16 CODEC(ZSTD),
+    protocol LowCardinality(String),
+    interface LowCardinality(String),
+    flow_event LowCardinality(String),
+    reason LowCardinality(String),
+    triggered_by LowCardinality(String)
+)
+ENGINE = MergeTree
+PARTITION BY toDate(timestamp)
+ORDER BY (src_ip, dest_ip, timestamp)
+TTL toDateTime(timestamp) + INTERVAL 7 DAY;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_flow_events TO pping.flow_events AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, dest_ip, dest_port, protocol, interface,
+    flow_event, reason, triggered_by
+FROM pping.records
+WHERE flow_event IN ('opening', 'closing');
+
+-- Flows at their end (--flow-summary), kept for three months.
+CREATE TABLE IF NOT EXISTS pping.flow_summaries
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    start DateTime64(9) CODEC(Delta, ZSTD),
+    end DateTime64(9) CODEC(Delta, ZSTD),
+    src_ip IPv6 CODEC(ZSTD),
+    src_port UInt16 CODEC(ZSTD),
+    dest_ip IPv6 CODEC(ZSTD),
+    dest_port UInt16 CODEC(ZSTD),
+    protocol LowCardinality(String),
+    interface LowCardinality(String),
+    reason LowCardinality(String),
+    sent_packets UInt64 CODEC(T64, ZSTD),
+    sent_bytes UInt64 CODEC(T64, ZSTD),
+    rec_packets UInt64 CODEC(T64, ZSTD),
+    rec_bytes UInt64 CODEC(T64, ZSTD),
+    sent_retransmissions UInt64 CODEC(T64, ZSTD),
+    rec_retransmissions UInt64 CODEC(T64, ZSTD),
+    sent_out_of_order UInt64 CODEC(T64, ZSTD),
+    rec_out_of_order UInt64 CODEC(T64, ZSTD),
+    sent_ce_packets UInt64 CODEC(T64, ZSTD),
+    rec_ce_packets UInt64 CODEC(T64, ZSTD),
+    src_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64) CODEC(ZSTD),
+    dest_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64) CODEC(ZSTD)
+)
+ENGINE = MergeTree
+PARTITION BY toMonday(timestamp)
+ORDER BY (dest_ip, src_ip, timestamp)
+TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_flow_summaries TO pping.flow_summaries AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, fromUnixTimestamp64Nano(start) AS start,
+    fromUnixTimestamp64Nano(end) AS end, src_ip, src_port, dest_ip, dest_port, protocol, interface, reason, sent_packets,
+    sent_bytes, rec_packets, rec_bytes, sent_retransmissions, rec_retransmissions, sent_out_of_order, rec_out_of_order,
+    sent_ce_packets, rec_ce_packets, src_rtt, dest_rtt
+FROM pping.records
+WHERE flow_event = 'summary';
+
+-- Groups by interval (--aggregate), kept for three months. p999 is made of the histogram, as any other percentile can be.
+CREATE TABLE IF NOT EXISTS pping.aggregates
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    interval UInt64 CODEC(T64, ZSTD),
+    interface LowCardinality(String),
+    method LowCardinality(String),
+    match_on_egress Nullable(Bool),
+    group String CODEC(ZSTD),
+    prefix String CODEC(ZSTD),
+    dscp Nullable(UInt8) CODEC(ZSTD),
+    labels Map(LowCardinality(String), String) CODEC(ZSTD),
+    count UInt64 CODEC(T64, ZSTD),
+    min UInt64 CODEC(T64, ZSTD),
+    mean UInt64 CODEC(T64, ZSTD),
+    p50 UInt64 CODEC(T64, ZSTD),
+    p90 UInt64 CODEC(T64, ZSTD),
+    p95 UInt64 CODEC(T64, ZSTD),
+    p99 UInt64 CODEC(T64, ZSTD),
+    p999 UInt64 MATERIALIZED ppingQuantile(0.999, (histogram.upper, histogram.samples), min, max) CODEC(T64, ZSTD),
+    max UInt64 CODEC(T64, ZSTD),
+    histogram Array(Tuple(upper UInt64, samples UInt64)) CODEC(ZSTD),
+    sent_packets UInt64 CODEC(T64, ZSTD),
+    sent_bytes UInt64 CODEC(T64, ZSTD),
+    rec_packets UInt64 CODEC(T64, ZSTD),
+    rec_bytes UInt64 CODEC(T64, ZSTD),
+    sent_retransmissions UInt64 CODEC(T64, ZSTD),
+    rec_retransmissions UInt64 CODEC(T64, ZSTD),
+    sent_ce_packets UInt64 CODEC(T64, ZSTD),
+    rec_ce_packets UInt64 CODEC(T64, ZSTD)
+)
+ENGINE = MergeTree
+PARTITION BY toMonday(timestamp)
+ORDER BY (group, method, timestamp, host, interface)
+TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_aggregates TO pping.aggregates AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interface, method, match_on_egress, group, prefix,
+    dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
+    sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets
+FROM pping.records
+WHERE interval > 0;
+
+-- The same by the hour, the histograms added up, kept for three years. Read pping.hours: rows here may still have to be merged.
+CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
+(
+    hour DateTime CODEC(Delta, ZSTD),
+    group String CODEC(ZSTD),
+    method LowCardinality(String),
+    host LowCardinality(String),
+    interface LowCardinality(String),
+    -- 'ingress', 'egress', or nothing if a capture had no directions.
+    matched LowCardinality(String),
+    -- Of intervals with samples.
+    shortest SimpleAggregateFunction(min, UInt64) CODEC(T64, ZSTD),
+    longest SimpleAggregateFunction(max, UInt64) CODEC(T64, ZSTD),
+    bins SimpleAggregateFunction(sumMap, Tuple(Array(UInt64), Array(UInt64))) CODEC(ZSTD),
+    sent_packets SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    sent_bytes SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    rec_packets SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    rec_bytes SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    sent_retransmissions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD),
+    rec_retransmissions SimpleAggregateFunction(sum, UInt64) CODEC(T64, ZSTD)
+)
+ENGINE = AggregatingMergeTree
+PARTITION BY toYYYYMM(hour)
+ORDER BY (group, method, hour, host, interface, matched)
+TTL hour + INTERVAL 3 YEAR;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_aggregates_hourly TO pping.aggregates_hourly AS
+SELECT
+    -- An interval that ends at 14:00 belongs to the hour before.
+    toStartOfHour(toDateTime(intDiv(timestamp - 1, 1000000000))) AS hour,
+    group, method, host, interface,
+    multiIf(match_on_egress IS NULL, '', match_on_egress, 'egress', 'ingress') AS matched,
+    -- The highest value stands for no samples, so that it is never the least.
+    min(if(records.count = 0, 18446744073709551615, records.min)) AS shortest,
+    max(records.max) AS longest,
+    sumMap(histogram.1, histogram.2) AS bins,
+    sum(records.sent_packets) AS sent_packets, sum(records.sent_bytes) AS sent_bytes,
+    sum(records.rec_packets) AS rec_packets, sum(records.rec_bytes) AS rec_bytes,
+    sum(records.sent_retransmissions) AS sent_retransmissions, sum(records.rec_retransmissions) AS rec_retransmissions
+FROM pping.records AS records
+WHERE interval > 0
+GROUP BY hour, group, method, host, interface, matched;
+
+-- Percentiles by the hour, of all boxes and interfaces together.
+CREATE VIEW IF NOT EXISTS pping.hours AS
+SELECT hour, group, method, matched, arraySum(bins.2) AS count,
+    ppingQuantile(0.5, bins, shortest, longest) AS p50, ppingQuantile(0.95, bins, shortest, longest) AS p95,
+    ppingQuantile(0.99, bins, shortest, longest) AS p99, shortest, longest, bins, sent_packets, sent_bytes, rec_packets,
+    rec_bytes, sent_retransmissions, rec_retransmissions
+FROM
+(
+    SELECT hour, group, method, matched, min(shortest) AS shortest, max(longest) AS longest, sumMap(bins) AS bins,
+        sum(sent_packets) AS sent_packets, sum(sent_bytes) AS sent_bytes, sum(rec_packets) AS rec_packets,
+        sum(rec_bytes) AS rec_bytes, sum(sent_retransmissions) AS sent_retransmissions,
+        sum(rec_retransmissions) AS rec_retransmissions
+    FROM pping.aggregates_hourly
+    GROUP BY hour, group, method, matched
+);
