@@ -7,6 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
+use super::receiver;
+
 const GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.0/24,servers\nfd00:11:1::/64,clients\n\
                       fd00:11:2::/64,servers-6\n10.12.0.0/16,dial\n";
 const OTHER_GROUPS: &str = "prefix,group\n10.11.1.0/24,clients\n10.11.2.2/32,server\n10.11.2.0/24,servers\n\
@@ -88,9 +90,11 @@ impl Files {
         format!(
             "interface = [\"lan0\", \"wan0\", \"dial*\"{more}]\nwait = true\ninclude-local = true\n\
              rate-limit = \"{rate_limit}\"\nlisten = \"{}\"\ngroups = \"{}\"\ngroup-timeout = \"1d\"\n\
-             verbose = {verbose}\nprometheus-groups = {labels}\n{output}{pin}",
+             verbose = {verbose}\nprometheus-groups = {labels}\notlp = \"http://{}\"\notlp-interval = \"1s\"\n\
+             {output}{pin}",
             self.listen,
             self.groups.display(),
+            receiver::ADDRESS,
         )
     }
 }

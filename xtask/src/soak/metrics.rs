@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Counters that belong to one process and not to what it measures, so a restart resets them.
-const OF_ONE_PROCESS: [&str; 4] = [
+const OF_ONE_PROCESS: [&str; 5] = [
     // The processor time of a process ends with it.
     "process_cpu_seconds_total",
     // The kernel counts runs of a program, and a restart loads another.
@@ -11,6 +11,8 @@ const OF_ONE_PROCESS: [&str; 4] = [
     "pping_bpf_run_seconds_total",
     // Lines that found no room in the memory of the process.
     "pping_events_lost_total{kind=\"output\"}",
+    // Requests to a receiver of this process.
+    "pping_otlp_",
 ];
 
 /// The suffixes of what only grows.

@@ -12,6 +12,7 @@ mod findings;
 mod load;
 mod metrics;
 mod plan;
+mod receiver;
 mod report;
 mod scrape;
 mod trouble;
@@ -40,6 +41,7 @@ use self::{
     files::{Files, Variant},
     findings::Findings,
     load::{Load, rest},
+    receiver::Receiver,
     report::{Look, Report},
     scrape::Scraper,
     workspace::Workspace,
@@ -67,6 +69,7 @@ struct Soak<'a> {
     lasting: &'a Agent<'a>,
     files: [Files; 2],
     scrapers: [Scraper; 2],
+    receiver: Receiver,
     load: Load,
     findings: &'a Findings,
     tallies: Tallies,
@@ -102,6 +105,7 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
             file(&lasting, None, None),
         ],
         scrapers: Default::default(),
+        receiver: Receiver::default(),
         load: Load::default(),
         findings: &findings,
         tallies: Tallies::default(),
@@ -140,6 +144,7 @@ impl Soak<'_> {
             self.load.start(scope, self.topology, self.findings);
             self.part(scope, "scrapes", || self.scrapers[0].run(self.mortal, self.findings));
             self.part(scope, "scrapes", || self.scrapers[1].run(self.lasting, self.findings));
+            self.part(scope, "receiver", || self.receiver.run(self.topology.router(), self.findings));
             self.part(scope, "reloads", || self.reload());
             self.part(scope, "restarts", || self.restart());
             self.part(scope, "interfaces", || {

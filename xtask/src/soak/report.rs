@@ -97,6 +97,15 @@ impl Report {
             ),
             ("restarts by SIGKILL, by SIGTERM", format!("{}, {}", get(&tallies.kills), get(&tallies.ends))),
             ("scrapes (unanswered during a restart)", format!("{scrapes} ({unanswered})")),
+            (
+                "requests of OTLP accepted, refused; times that the receiver went away",
+                format!(
+                    "{}, {}; {}",
+                    get(&soak.receiver.accepted),
+                    get(&soak.receiver.refused),
+                    get(&soak.receiver.outages)
+                ),
+            ),
             ("counters that never went back", format!("{counters}")),
             ("lines written", format!("{}", get(&tallies.lines))),
             ("packets that differ, restarted", format!("{}", mortal.packets)),
