@@ -16,9 +16,10 @@ use super::{findings::Findings, load::rest};
 /// Where it listens, in the router.
 pub(super) const ADDRESS: &str = "127.0.0.1:4318";
 
-/// How long it is there in each state of health, and how long it is away then.
-const THERE: Duration = Duration::from_secs(20);
-const AWAY: Duration = Duration::from_secs(10);
+/// How long it is there in each state of health, and how long it is away then. It was in all states within the first third of the
+/// shortest soak, whose memory that of the last third is compared with.
+const THERE: Duration = Duration::from_secs(7);
+const AWAY: Duration = Duration::from_secs(5);
 
 const TIME_OUT: Duration = Duration::from_secs(2);
 
