@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use pping_common::{abi::Direction, rtt::Method};
+use pping_common::{abi::Direction, hist, rtt::Method};
 use proptest::prelude::*;
 
 use super::*;
@@ -56,6 +56,9 @@ fn a_page_has_every_metric_of_a_group() {
     );
     let page = page(&mut groups, Format::Classic, now);
     let labels = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\",group=\"customer-7\"}";
+    // The two samples above the lower one, as far as their bins tell.
+    let [low, high] = [1_000_000, 51_000_000]
+        .map(|rtt| hist::middle(hist::bin(rtt)).clamp(1_000_000, 51_000_000) - 1_000_000);
     for line in [
         "# TYPE pping_rtt_seconds histogram".to_owned(),
         format!("pping_rtt_seconds_bucket{{le=\"9.5367431640625e-07\",{labels} 0"),
@@ -66,8 +69,8 @@ fn a_page_has_every_metric_of_a_group() {
         format!("pping_rtt_seconds_count{{{labels} 2"),
         format!("pping_min_rtt_seconds{{{labels} 0.001000000"),
         format!("pping_rtt_baseline_seconds{{{labels} 0.001000000"),
-        format!("pping_rtt_inflation_seconds{{percentile=\"50\",{labels} 0.000000000"),
-        format!("pping_rtt_inflation_seconds{{percentile=\"95\",{labels} 0.050000000"),
+        format!("pping_rtt_inflation_seconds{{percentile=\"50\",{labels} 0.{low:09}"),
+        format!("pping_rtt_inflation_seconds{{percentile=\"95\",{labels} 0.{high:09}"),
         "# TYPE pping_group_packets_total counter".to_owned(),
         format!("pping_group_packets_total{{sender=\"timed\",{labels} 5"),
         format!("pping_group_tcp_retransmissions_total{{sender=\"replying\",{labels} 0"),

@@ -11,7 +11,7 @@ use crate::command;
 const EDIT: &str = "# edited\n";
 
 /// What is there after an installation, beside the program.
-const FILES: [&str; 12] = [
+const FILES: [&str; 13] = [
     "/etc/logrotate.d/pping",
     "/etc/pping/pping.toml",
     "/usr/lib/systemd/system/pping.service",
@@ -23,6 +23,7 @@ const FILES: [&str; 12] = [
     "/usr/share/doc/pping/copyright",
     "/usr/share/fish/vendor_completions.d/pping.fish",
     "/usr/share/pping/grafana/pping.json",
+    "/usr/share/pping/grafana/pping.native.json",
     "/usr/share/zsh/vendor-completions/_pping",
 ];
 

@@ -17,7 +17,7 @@ const CONTENTS: [(&str, &[&str]); 8] = [
     ),
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),
-    ("deploy/grafana", &["deploy/grafana/pping.json"]),
+    ("deploy/grafana", &["deploy/grafana/pping.json", "deploy/grafana/pping.native.json"]),
     (
         "deploy/container",
         &["deploy/container/Containerfile", "deploy/container/README.md", "deploy/container/seccomp.json"],

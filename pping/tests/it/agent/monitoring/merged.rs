@@ -44,7 +44,7 @@ fn rtts(agent: usize) -> Vec<u64> {
 
 /// The bounds of the octave that an RTT lies in, in seconds.
 fn octave(rtt: f64) -> (f64, f64) {
-    let upper = (0..=24).map(|octave| f64::from(1 << octave) / 1e6).find(|bound| rtt <= *bound).unwrap();
+    let upper = (-20..=6).map(|octave| 2_f64.powi(octave)).find(|bound| rtt <= *bound).unwrap();
     (upper / 2.0, upper)
 }
 
