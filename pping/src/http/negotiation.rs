@@ -2,8 +2,11 @@
 
 use crate::metrics::{Encoding, Format};
 
+/// Parameters of a media type, and the values that they must have.
+type Parameters = &'static [(&'static str, &'static str)];
+
 /// Formats by their media type and the parameters that it must have, the preferred one first among those of equal quality.
-const FORMATS: [(Format, &str, &[(&str, &str)]); 3] = [
+const FORMATS: [(Format, &str, Parameters); 3] = [
     (
         Format::Protobuf,
         "application/vnd.google.protobuf",
@@ -28,7 +31,7 @@ pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (Format, Encodin
 }
 
 /// The quality value of `wanted` with these parameters in a header, in thousandths; `None` if the header does not list it.
-fn weight(header: &str, wanted: &str, parameters: &[(&str, &str)]) -> Option<u16> {
+fn weight(header: &str, wanted: &str, parameters: Parameters) -> Option<u16> {
     header
         .split(',')
         .filter_map(|item| {

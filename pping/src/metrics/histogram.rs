@@ -168,7 +168,9 @@ mod tests {
         // In two parts, as a second follows the other.
         for part in rtts.chunks(rtts.len().div_ceil(2)) {
             let mut tally = Tally::EMPTY;
-            part.iter().for_each(|&rtt| tally.sample(rtt));
+            for &rtt in part {
+                tally.sample(rtt);
+            }
             histogram.add(&tally);
         }
         histogram

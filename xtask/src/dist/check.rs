@@ -24,6 +24,7 @@ const FILES: [&str; 13] = [
     "/usr/share/fish/vendor_completions.d/pping.fish",
     "/usr/share/pping/clickhouse/schema.sql",
     "/usr/share/pping/grafana/pping.json",
+    "/usr/share/pping/grafana/pping.native.json",
     "/usr/share/zsh/vendor-completions/_pping",
 ];
 

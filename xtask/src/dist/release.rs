@@ -17,7 +17,7 @@ const CONTENTS: [(&str, &[&str]); 10] = [
     ),
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),
-    ("deploy/grafana", &["deploy/grafana/pping.json"]),
+    ("deploy/grafana", &["deploy/grafana/pping.json", "deploy/grafana/pping.native.json"]),
     ("deploy/syslog-ng", &["deploy/syslog-ng/pping.conf"]),
     (
         "deploy/clickhouse",
