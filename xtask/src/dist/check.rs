@@ -11,7 +11,7 @@ use crate::command;
 const EDIT: &str = "# edited\n";
 
 /// What is there after an installation, beside the program.
-const FILES: [&str; 13] = [
+const FILES: [&str; 14] = [
     "/etc/logrotate.d/pping",
     "/etc/pping/pping.toml",
     "/usr/lib/systemd/system/pping.service",
