@@ -80,12 +80,18 @@ impl Agent {
 
     /// Pushes metrics to this receiver from now on, whose files were read again, or to none.
     pub(super) fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
-        match (&self.exporter, &self.config.live.otlp, receiver) {
-            (Some(exporter), Some(settings), Some(receiver)) => exporter.reload(settings, receiver),
-            (None, Some(settings), Some(receiver)) => {
-                self.exporter = Some(Exporter::start(settings, receiver, self.metrics.clone())?);
+        let settings = self.config.live.otlp.clone();
+        match (&self.exporter, settings.zip(receiver)) {
+            (Some(exporter), Some((settings, receiver))) => exporter.reload(&settings, receiver),
+            (None, Some((settings, receiver))) => {
+                if self.pins.is_some() {
+                    // What was measured while no pping ran is none of what this one pushes.
+                    let tallies = self.rotate()?;
+                    self.commit(&tallies)?;
+                }
+                self.exporter = Some(Exporter::start(&settings, receiver, self.metrics.clone())?);
             }
-            _ => {
+            (_, None) => {
                 if let Some(old) = self.exporter.take() {
                     tokio::spawn(old.stop());
                 }

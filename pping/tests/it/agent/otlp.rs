@@ -5,6 +5,8 @@
 mod collected;
 mod delta;
 mod misbehaving;
+mod pinned;
+mod privileges;
 mod received;
 mod refused;
 mod restarted;

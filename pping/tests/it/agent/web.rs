@@ -4,7 +4,7 @@ pub(super) mod certificates;
 mod hostile;
 mod limits;
 mod passwords;
-mod privileges;
+pub(super) mod privileges;
 mod scraped;
 mod stop;
 mod tls;

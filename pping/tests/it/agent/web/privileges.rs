@@ -12,7 +12,7 @@ use crate::agent::{
 };
 
 /// The name of each thread, and its capability sets, except the bounding set.
-fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
+pub(in crate::agent) fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
     let of = |task: &Path| {
         let status = fs::read_to_string(task.join("status")).ok()?;
         let value = |name: &str| {
