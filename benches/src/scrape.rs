@@ -14,6 +14,7 @@ use pping::{
     groups::SeriesName,
     http::{Readiness, Server},
     metrics::{Encoding, Format, Metrics},
+    view::{self, View},
 };
 use pping_common::abi::Tally;
 use prometheus_client::{
@@ -61,7 +62,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         metrics.add(&slices, Instant::now());
     }
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = Server::start(anywhere, None, metrics.clone(), Readiness::default())?;
+    let server = Server::start(anywhere, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())?;
     let address = server.address();
     let mut worst = 0.0_f64;
     for (format, name, accept) in FORMATS {
