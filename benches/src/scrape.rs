@@ -62,7 +62,8 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         metrics.add(&slices, Instant::now());
     }
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = Server::start(anywhere, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())?;
+    let server =
+        Server::start(anywhere, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())?;
     let address = server.address();
     let mut worst = 0.0_f64;
     for (format, name, accept) in FORMATS {

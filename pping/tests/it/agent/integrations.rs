@@ -13,14 +13,15 @@ use super::{
 
 const PAGE: &str = "docs/integrations.md";
 
-/// What the blocks that a test runs contain. Those of `ClickHouse` are tried where its engine is.
-const TRIED: [&str; 6] = [
+/// What the blocks that a test runs contain. Those of `ClickHouse` and of OTLP are tried where those are.
+const TRIED: [&str; 7] = [
     "scrape_interval: 15s",
     "prometheus --config.file",
     "victoria-metrics -promscrape.config",
     "pping -i wan0 --aggregate",
     "pping -r trace.pcap",
     "UserParameter=",
+    "otlp-interval =",
 ];
 
 #[test]

@@ -5,6 +5,7 @@
 mod collected;
 mod delta;
 mod misbehaving;
+mod page;
 mod pinned;
 mod privileges;
 mod received;
