@@ -60,38 +60,44 @@ pub(crate) struct Engine<'a> {
     host: Option<&'a Namespace>,
     child: Child,
     port: u16,
-    _directory: TempDir,
+    /// Deleted on drop, if it is the engine's own.
+    directory: Option<TempDir>,
 }
 
 impl<'a> Engine<'a> {
-    /// Starts an engine without tables, in a network namespace at [`PORT`], or in that of the test at any port.
-    pub(crate) fn start(host: Option<&'a Namespace>) -> Self {
+    /// Starts an engine with what is in `data`, in a network namespace at [`PORT`], or in that of the test at any port.
+    pub(crate) fn open(host: Option<&'a Namespace>, data: &Path) -> Self {
         let python = python_with("chdb").unwrap_or_else(|| {
             panic!(
                 "neither PPING_PYTHON nor python3 is a Python with the package chdb; `cargo xtask setup --tests` gets it"
             )
         });
-        let directory = tempfile::tempdir().unwrap();
         let mut command = host.map_or_else(|| Command::new(&python), |host| host.command(&python));
-        command.arg(format!("{FOLDER}/server.py"));
-        command.arg(host.map_or(0, |_| PORT).to_string()).arg(directory.path());
+        command.arg(format!("{FOLDER}/server.py")).arg(host.map_or(0, |_| PORT).to_string()).arg(data);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().strip_prefix("listening on ").and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("the engine did not start: {line:?}"));
-        Self { host, child, port, _directory: directory }
+        Self { host, child, port, directory: None }
     }
 
-    /// Starts an engine with the tables of `schema.sql`, each statement of which is run twice.
+    /// Starts an engine with empty tables.
     pub(crate) fn with_tables(host: Option<&'a Namespace>) -> Self {
-        let engine = Self::start(host);
+        let directory = tempfile::tempdir().unwrap();
+        let mut engine = Self::open(host, directory.path());
+        engine.directory = Some(directory);
+        engine.make_tables();
+        engine
+    }
+
+    /// Runs each statement of `schema.sql`, twice.
+    pub(crate) fn make_tables(&self) {
         for _ in 0..2 {
             for statement in statements("schema.sql") {
-                engine.run(&statement, &Parameters::new());
+                self.run(&statement, &Parameters::new());
             }
         }
-        engine
     }
 
     fn request(&self, query: &[(&str, &str)], parameters: &Parameters<'_>, body: &[u8]) -> Output {

@@ -172,7 +172,7 @@ fn syslog_ng_accepts_its_configuration_and_refuses_a_wrong_one() {
 }
 
 #[test]
-fn syslog_ng_carries_a_file_to_clickhouse_that_comes_later() {
+fn syslog_ng_carries_a_file_to_a_clickhouse_that_comes_later() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
@@ -187,10 +187,12 @@ fn syslog_ng_carries_a_file_to_clickhouse_that_comes_later() {
             "time-reopen(1)",
         )
     };
+    let data = directory.path().join("data");
+    Engine::open(None, &data).make_tables();
     let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), faster)));
     traffic(&topology);
-    // What was written before the database was there arrives, and what comes later.
-    let engine = Engine::with_tables(Some(router));
+    // What was written while nothing answered arrives, and what comes later.
+    let engine = Engine::open(Some(router), &data);
     wait_until("the first records", || counts(&engine)[0] > 0);
     traffic(&topology);
     interrupt(pping);
