@@ -21,14 +21,14 @@ use super::{
     readers::{Reader, Readers},
     readiness::Readiness,
 };
-use crate::metrics::{Encoding, Format, Metrics};
+use crate::metrics::{Encoding, Metrics, PageFormat};
 
 /// The media type of a format.
-const fn content_type(format: Format) -> &'static str {
+const fn content_type(format: PageFormat) -> &'static str {
     match format {
-        Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        Format::Classic => "text/plain; version=0.0.4; charset=utf-8",
-        Format::Protobuf => {
+        PageFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        PageFormat::Classic => "text/plain; version=0.0.4; charset=utf-8",
+        PageFormat::Protobuf => {
             "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
         }
     }

@@ -9,7 +9,10 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::exposition::{Exposition, Kind, Labels, MetricFamily, Value};
+use super::{
+    exposition::{Exposition, Kind, MetricFamily, Value},
+    labels::Labels,
+};
 use crate::{
     records::{direction_name, method_name, untracked_name},
     snapshot::{ProgramRuns, Snapshot},

@@ -11,9 +11,10 @@ use indexmap::IndexMap;
 use pping_common::abi::{Tally, Traffic};
 
 use super::{
-    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    exposition::{Exposition, Kind, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
+    labels::Labels,
     ledger::Ledger,
     series::{Series, SeriesId},
 };

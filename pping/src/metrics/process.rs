@@ -1,6 +1,9 @@
 //! The standard `process_*` metrics.
 
-use super::exposition::{Exposition, Kind, Labels, MetricFamily, Value};
+use super::{
+    exposition::{Exposition, Kind, MetricFamily, Value},
+    labels::Labels,
+};
 
 /// Reads `/proc/self`, at every scrape.
 pub(super) fn write(page: &mut dyn Exposition) {

@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{exposition::Labels, histogram::RttHistogram, inflation::Inflation, ledger::EntryRef};
+use super::{histogram::RttHistogram, inflation::Inflation, labels::Labels, ledger::EntryRef};
 use crate::{
     fingerprint::fingerprint,
     groups::SeriesName,
