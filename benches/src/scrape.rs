@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
     http::{Readiness, Server},
-    metrics::{Encoding, Format, Metrics},
+    metrics::{Encoding, Metrics, PageFormat},
     view::{self, View},
 };
 use pping_common::abi::Tally;
@@ -35,11 +35,11 @@ const ROUNDS: usize = 9;
 const LIMIT: Duration = Duration::from_millis(200);
 
 /// The formats, and how a client asks for them.
-const FORMATS: [(Format, &str, &str); 3] = [
-    (Format::Classic, "classic", "text/plain"),
-    (Format::OpenMetrics, "OpenMetrics", "application/openmetrics-text"),
+const FORMATS: [(PageFormat, &str, &str); 3] = [
+    (PageFormat::Classic, "classic", "text/plain"),
+    (PageFormat::OpenMetrics, "OpenMetrics", "application/openmetrics-text"),
     (
-        Format::Protobuf,
+        PageFormat::Protobuf,
         "protobuf",
         "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited",
     ),
@@ -104,7 +104,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         );
         worst = worst.max(by_http).max(by_http_gzip);
     }
-    let text = metrics.page(Format::Classic, Encoding::Identity).text();
+    let text = metrics.page(PageFormat::Classic, Encoding::Identity).text();
     let copying = time(|| {
         black_box(text.as_bytes().to_vec());
         Ok(())

@@ -12,7 +12,7 @@ use pping::{
     capture::Packet,
     config::Format,
     groups::{GroupName, SeriesName},
-    metrics::{Encoding, Format, Metrics},
+    metrics::{Encoding, Metrics, PageFormat},
     records::{Record, RttRecord, Tuple, format},
     replay::{Engine, Settings},
 };
@@ -124,7 +124,7 @@ fn page() -> Case {
     Case::new("a page of metrics of 100 series", move || {
         // Without a change, the previous page would be served.
         metrics.add(&slices[..1], Instant::now());
-        black_box(metrics.page(Format::Classic, Encoding::Identity).bytes());
+        black_box(metrics.page(PageFormat::Classic, Encoding::Identity).bytes());
     })
 }
 

@@ -1,25 +1,25 @@
 //! Content negotiation (RFC 9110, 12): the format and the encoding that a client prefers.
 
-use crate::metrics::{Encoding, Format};
+use crate::metrics::{Encoding, PageFormat};
 
 /// Parameters of a media type, and the values that they must have.
 type Parameters = &'static [(&'static str, &'static str)];
 
 /// Formats by their media type and the parameters that it must have, the preferred one first among those of equal quality.
-const FORMATS: [(Format, &str, Parameters); 3] = [
+const FORMATS: [(PageFormat, &str, Parameters); 3] = [
     (
-        Format::Protobuf,
+        PageFormat::Protobuf,
         "application/vnd.google.protobuf",
         &[("proto", "io.prometheus.client.MetricFamily"), ("encoding", "delimited")],
     ),
-    (Format::OpenMetrics, "application/openmetrics-text", &[]),
-    (Format::Classic, "text/plain", &[]),
+    (PageFormat::OpenMetrics, "application/openmetrics-text", &[]),
+    (PageFormat::Classic, "text/plain", &[]),
 ];
 
 /// The preferred format and encoding, by the headers `Accept` and `Accept-Encoding`. A client that accepts no format gets the classic
 /// text.
-pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (Format, Encoding) {
-    let mut best = (0, Format::Classic);
+pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (PageFormat, Encoding) {
+    let mut best = (0, PageFormat::Classic);
     for (format, name, parameters) in FORMATS {
         let weight = weight(accept, name, parameters).unwrap_or(0);
         if weight > best.0 {
@@ -75,24 +75,27 @@ mod tests {
         const OPEN: &str = "application/openmetrics-text;version=1.0.0";
         for (accept, expected) in [
             // Prometheus 2.40 to 2.42 with native histograms, and a later one.
-            (format!("{PROTOBUF},{OPEN},text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), Format::Protobuf),
-            (format!("{PROTOBUF};q=0.6,{OPEN};q=0.5,text/plain;version=0.0.4;q=0.2"), Format::Protobuf),
-            (format!("{OPEN};q=0.6,{PROTOBUF};q=0.5,text/plain;version=0.0.4;q=0.2"), Format::OpenMetrics),
-            (format!("text/plain, {PROTOBUF};q=0.9"), Format::Classic),
-            (format!("{PROTOBUF};q=0,*/*"), Format::Classic),
+            (format!("{PROTOBUF},{OPEN},text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), PageFormat::Protobuf),
+            (format!("{PROTOBUF};q=0.6,{OPEN};q=0.5,text/plain;version=0.0.4;q=0.2"), PageFormat::Protobuf),
+            (
+                format!("{OPEN};q=0.6,{PROTOBUF};q=0.5,text/plain;version=0.0.4;q=0.2"),
+                PageFormat::OpenMetrics,
+            ),
+            (format!("text/plain, {PROTOBUF};q=0.9"), PageFormat::Classic),
+            (format!("{PROTOBUF};q=0,*/*"), PageFormat::Classic),
             // Other messages, and the same ones in other encodings, are not there.
-            ("application/vnd.google.protobuf".to_owned(), Format::Classic),
-            (PROTOBUF.replace("delimited", "text"), Format::Classic),
-            (PROTOBUF.replace("client", "model"), Format::Classic),
+            ("application/vnd.google.protobuf".to_owned(), PageFormat::Classic),
+            (PROTOBUF.replace("delimited", "text"), PageFormat::Classic),
+            (PROTOBUF.replace("client", "model"), PageFormat::Classic),
             (
                 PROTOBUF.replace(
                     "=io.prometheus.client.MetricFamily",
                     " = \"io.prometheus.client.MetricFamily\"",
                 ),
-                Format::Protobuf,
+                PageFormat::Protobuf,
             ),
-            ("*/*".to_owned(), Format::Classic),
-            (String::new(), Format::Classic),
+            ("*/*".to_owned(), PageFormat::Classic),
+            (String::new(), PageFormat::Classic),
         ] {
             assert_eq!(preferred(&accept, "").0, expected, "{accept}");
         }

@@ -23,16 +23,16 @@ use super::{
     readiness::Readiness,
 };
 use crate::{
-    metrics::{Encoding, Format, Metrics},
+    metrics::{Encoding, Metrics, PageFormat},
     view::View,
 };
 
 /// The media type of a format.
-const fn content_type(format: Format) -> &'static str {
+const fn content_type(format: PageFormat) -> &'static str {
     match format {
-        Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-        Format::Classic => "text/plain; version=0.0.4; charset=utf-8",
-        Format::Protobuf => {
+        PageFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        PageFormat::Classic => "text/plain; version=0.0.4; charset=utf-8",
+        PageFormat::Protobuf => {
             "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
         }
     }

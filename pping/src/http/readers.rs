@@ -48,7 +48,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::metrics::{Encoding, Format, Metrics};
+    use crate::metrics::{Encoding, Metrics, PageFormat};
 
     #[test]
     fn readers_of_the_oldest_page_are_notified_if_there_are_too_many() {
@@ -62,7 +62,7 @@ mod tests {
         let metrics = Metrics::new(1, Duration::from_secs(1));
         let another = || {
             metrics.add(&[], Instant::now());
-            metrics.page(Format::Classic, Encoding::Identity)
+            metrics.page(PageFormat::Classic, Encoding::Identity)
         };
         let pages: Vec<Arc<Page>> = (0..=MAX_PAGES).map(|_| another()).collect();
         let first: Vec<Reader> = [&pages[0], &pages[0]].map(add).into();

@@ -10,8 +10,9 @@ use pping_common::{
 };
 
 use super::{
-    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    exposition::{Exposition, Kind, MetricFamily, Value},
     family::IntegerFamily,
+    labels::Labels,
     process::Process,
 };
 use crate::{

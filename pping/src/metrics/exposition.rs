@@ -4,7 +4,7 @@
 //! for it, since a page of many groups takes it several times as long, and its protobuf a dozen times the memory of the page (see
 //! docs/scale.md).
 
-use super::{histogram::RttHistogram, page::Page, protobuf, text};
+use super::{histogram::RttHistogram, labels::Labels, page::Page};
 
 /// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +33,6 @@ pub(super) enum Value {
     /// A time, which is exposed in seconds.
     Nanoseconds(u128),
     Float(f64),
-}
-
-/// The labels of a series, formatted once for each format.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Labels {
-    pub(super) text: Box<str>,
-    pub(super) protobuf: Box<[u8]>,
-}
-
-impl Labels {
-    /// The labels with these names and values.
-    pub(super) fn new(labels: &[(&str, &str)]) -> Self {
-        Self { text: text::labels(labels).into(), protobuf: protobuf::labels(labels).into() }
-    }
 }
 
 /// What precedes the labels of a series: the same in each series of a family.

@@ -12,9 +12,10 @@ use pping_common::abi::{Tally, Traffic};
 
 use super::{
     export::{Attributes, Exports, Family, Point, Points, Pushed},
-    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    exposition::{Exposition, Kind, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
+    labels::Labels,
     ledger::Ledger,
     series::{Series, SeriesId},
 };

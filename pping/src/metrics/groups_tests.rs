@@ -4,7 +4,7 @@ use pping_common::{abi::Direction, hist, rtt::Method};
 use proptest::prelude::*;
 
 use super::*;
-use crate::metrics::{Encoding, Format, Metrics, ledger::in_memory, protobuf::Protobuf, text::Text};
+use crate::metrics::{Encoding, Metrics, PageFormat, ledger::in_memory, protobuf::Protobuf, text::Text};
 
 const BASELINE: Duration = Duration::from_mins(10);
 
@@ -25,8 +25,8 @@ fn tally(samples: u64) -> Tally {
     tally
 }
 
-fn page(groups: &mut Groups, format: Format, now: Instant) -> String {
-    let mut page = Box::new(Text::new(format == Format::OpenMetrics, Encoding::Identity));
+fn page(groups: &mut Groups, format: PageFormat, now: Instant) -> String {
+    let mut page = Box::new(Text::new(format == PageFormat::OpenMetrics, Encoding::Identity));
     groups.write(&mut *page, now);
     page.finish().text()
 }
@@ -54,7 +54,7 @@ fn a_page_has_every_metric_of_a_group() {
         &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
         now,
     );
-    let page = page(&mut groups, Format::Classic, now);
+    let page = page(&mut groups, PageFormat::Classic, now);
     let labels = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\",group=\"customer-7\"}";
     // The two samples above the lower one, as far as their bins tell.
     let [low, high] = [1_000_000, 51_000_000]
@@ -88,7 +88,7 @@ fn the_columns_of_a_group_may_change() {
     let mut groups = Groups::new(9, BASELINE, now);
     groups.add(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
     groups.add(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
-    let page = page(&mut groups, Format::OpenMetrics, now);
+    let page = page(&mut groups, PageFormat::OpenMetrics, now);
     assert!(page.contains("\n# TYPE pping_group info\n"), "{page}");
     assert!(
         page.contains("\npping_group_info{group=\"a\",site=\"Hamburg\"} 1\n") && !page.contains("Berlin")
@@ -101,7 +101,7 @@ fn a_series_without_samples_has_traffic_only() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
     groups.add(&[(name("all", &[]), tally(0))], now);
-    let page = page(&mut groups, Format::Classic, now);
+    let page = page(&mut groups, PageFormat::Classic, now);
     assert_eq!(counters(&page).len(), 6, "{page}");
     assert!(
         !page.lines().any(|line| line.starts_with("pping_rtt") || line.starts_with("pping_min")),
@@ -114,7 +114,7 @@ fn other_has_no_baseline() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
     groups.add(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
-    let page = page(&mut groups, Format::Classic, now);
+    let page = page(&mut groups, PageFormat::Classic, now);
     assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
     let of_other = |start: &str| page.lines().any(|it| it.starts_with(start) && it.contains("\"other\""));
     assert!(of_other("pping_min_rtt_seconds{"));
@@ -130,25 +130,25 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
     groups.add(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
     groups.forget(&a);
     groups.add(&[(b.clone(), tally(1))], now);
-    assert_eq!(labels(&page(&mut groups, Format::Classic, now)), BTreeSet::from(["a", "other"]));
+    assert_eq!(labels(&page(&mut groups, PageFormat::Classic, now)), BTreeSet::from(["a", "other"]));
     groups.forget(&more);
     groups.forget(&b);
     groups.add(&[(b, tally(1))], now);
-    assert_eq!(labels(&page(&mut groups, Format::Classic, now)), BTreeSet::from(["b", "other"]));
+    assert_eq!(labels(&page(&mut groups, PageFormat::Classic, now)), BTreeSet::from(["b", "other"]));
     groups.forget(&name(OTHER, &[]));
-    assert!(labels(&page(&mut groups, Format::Classic, now)).contains("other"), "its label is reserved");
+    assert!(labels(&page(&mut groups, PageFormat::Classic, now)).contains("other"), "its label is reserved");
 }
 
 #[test]
 fn concurrent_requests_share_a_page() {
     let metrics = Metrics::new(1, BASELINE);
     let get = |format, encoding| metrics.page(format, encoding);
-    let one = get(Format::Classic, Encoding::Identity);
-    assert!(Arc::ptr_eq(&one, &get(Format::Classic, Encoding::Identity)));
-    assert!(!Arc::ptr_eq(&one, &get(Format::OpenMetrics, Encoding::Identity)));
-    assert!(!Arc::ptr_eq(&one, &get(Format::Classic, Encoding::Gzip)));
+    let one = get(PageFormat::Classic, Encoding::Identity);
+    assert!(Arc::ptr_eq(&one, &get(PageFormat::Classic, Encoding::Identity)));
+    assert!(!Arc::ptr_eq(&one, &get(PageFormat::OpenMetrics, Encoding::Identity)));
+    assert!(!Arc::ptr_eq(&one, &get(PageFormat::Classic, Encoding::Gzip)));
     metrics.add(&[(name("a", &[]), tally(1))], Instant::now());
-    let two = get(Format::Classic, Encoding::Identity);
+    let two = get(PageFormat::Classic, Encoding::Identity);
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
 
@@ -198,7 +198,7 @@ proptest! {
                 }
                 Step::Pause(seconds) => now += Duration::from_secs(seconds),
             }
-            let page = page(&mut groups, Format::Classic, now);
+            let page = page(&mut groups, PageFormat::Classic, now);
             prop_assert!(labels(&page).len() <= limit as usize + 3, "{page}");
             let counters = counters(&page);
             let (mut new_samples, mut new_packets) = (0.0, 0.0);
@@ -235,22 +235,22 @@ fn the_next_run_continues_from_committed_epochs_only() {
     groups.commit(1);
     groups.add(&slices(2), now);
     groups.commit(2);
-    let exposed = page(&mut groups, Format::Classic, now);
+    let exposed = page(&mut groups, PageFormat::Classic, now);
     groups.add(&slices(100), now);
     groups.commit(3);
     // Killed: the third epoch was written, but never committed.
     let ledger = groups.ledger.take().unwrap();
     let mut next = new(ledger);
     next.resume(&names, 2, now);
-    assert_eq!(counters(&page(&mut next, Format::Classic, now)), counters(&exposed));
+    assert_eq!(counters(&page(&mut next, PageFormat::Classic, now)), counters(&exposed));
     assert_eq!(labels(&exposed), BTreeSet::from(["a", "other"]));
     // It takes that epoch again.
     next.add(&slices(100), now);
     next.commit(3);
-    let exposed = page(&mut next, Format::Classic, now);
+    let exposed = page(&mut next, PageFormat::Classic, now);
     let mut last = new(next.ledger.take().unwrap());
     last.resume(&names, 3, now);
-    assert_eq!(counters(&page(&mut last, Format::Classic, now)), counters(&exposed));
+    assert_eq!(counters(&page(&mut last, PageFormat::Classic, now)), counters(&exposed));
     let count =
         counters(&exposed).into_iter().find(|(name, _)| name.contains("_count") && name.contains("\"a\""));
     assert!((count.unwrap().1 - 105.0).abs() < 0.5);
@@ -258,7 +258,7 @@ fn the_next_run_continues_from_committed_epochs_only() {
     last.forget(&names[0]);
     let mut after = new(last.ledger.take().unwrap());
     after.resume(&names, 3, now);
-    assert_eq!(labels(&page(&mut after, Format::Classic, now)), BTreeSet::from(["other"]));
+    assert_eq!(labels(&page(&mut after, PageFormat::Classic, now)), BTreeSet::from(["other"]));
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn native_histograms_begin_with_the_run() {
     };
     // The bins of the three samples are not known.
     assert!(!histogram(&mut next));
-    assert!(page(&mut next, Format::Classic, now).contains("pping_rtt_seconds_count"));
+    assert!(page(&mut next, PageFormat::Classic, now).contains("pping_rtt_seconds_count"));
     next.add(&[(names[0].clone(), tally(2))], now);
     assert!(histogram(&mut next));
     let rtts = &next.series[0].rtts;

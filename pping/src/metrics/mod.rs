@@ -11,6 +11,7 @@ mod groups;
 mod histogram;
 mod inflation;
 mod labelled;
+mod labels;
 mod ledger;
 mod minimum;
 mod page;
@@ -30,10 +31,11 @@ use std::{
 pub use counters::{Dropped, Failed, Fill, Pushes};
 use export::Exports;
 pub use export::{Attributes, Distribution, Export, Family, Point, Points};
-use exposition::{Exposition, Kind, Labels, MetricFamily, Value};
+use exposition::{Exposition, Kind, MetricFamily, Value};
 use groups::Groups;
+use labels::Labels;
 pub use ledger::{Ledger, Storage};
-pub use page::{Encoding, Format, Page};
+pub use page::{Encoding, Page, PageFormat};
 use pping_common::abi::Tally;
 use protobuf::Protobuf;
 use text::Text;
@@ -63,8 +65,8 @@ struct Shared {
 /// The series of groups, and the pages that are being read.
 struct Pages {
     groups: Groups,
-    /// The last page by [`Format`] and [`Encoding`], while a client reads it, and its generation.
-    last: [[(u64, Weak<Page>); Encoding::COUNT]; Format::COUNT],
+    /// The last page by [`PageFormat`] and [`Encoding`], while a client reads it, and its generation.
+    last: [[(u64, Weak<Page>); Encoding::COUNT]; PageFormat::COUNT],
 }
 
 enum Message {
@@ -193,7 +195,7 @@ impl Metrics {
 
     /// Writes a page. With many groups this takes up to some tenths of a second, so it is not for a thread that must not
     /// block. Concurrent requests for the same page share it.
-    pub fn page(&self, format: Format, encoding: Encoding) -> Arc<Page> {
+    pub fn page(&self, format: PageFormat, encoding: Encoding) -> Arc<Page> {
         let mut pages = lock(&self.0.pages);
         // Read before the inbox: a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
@@ -204,9 +206,9 @@ impl Metrics {
         }
         self.empty_inbox(groups);
         let mut page: Box<dyn Exposition> = match format {
-            Format::OpenMetrics => Box::new(Text::new(true, encoding)),
-            Format::Classic => Box::new(Text::new(false, encoding)),
-            Format::Protobuf => Box::new(Protobuf::new(encoding)),
+            PageFormat::OpenMetrics => Box::new(Text::new(true, encoding)),
+            PageFormat::Classic => Box::new(Text::new(false, encoding)),
+            PageFormat::Protobuf => Box::new(Protobuf::new(encoding)),
         };
         build(&mut *page);
         counters::write(&mut *page, &self.0.latest);

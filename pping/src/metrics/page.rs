@@ -7,7 +7,7 @@ use flate2::{Compression, write::GzEncoder};
 
 /// The format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum PageFormat {
     /// `OpenMetrics` 1.0.
     OpenMetrics,
     /// The older text format of Prometheus, version 0.0.4.
@@ -16,7 +16,7 @@ pub enum Format {
     Protobuf,
 }
 
-impl Format {
+impl PageFormat {
     /// How many there are.
     pub(super) const COUNT: usize = 3;
 }

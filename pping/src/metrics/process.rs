@@ -1,8 +1,9 @@
 //! The standard metrics of processes: those of Prometheus on pages, those of OpenTelemetry in exports.
 
 use super::{
-    exposition::{Exposition, Kind, Labels, MetricFamily, Value},
+    exposition::{Exposition, Kind, MetricFamily, Value},
     family::IntegerFamily,
+    labels::Labels,
 };
 
 /// What `/proc/self` says.

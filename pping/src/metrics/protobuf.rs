@@ -12,8 +12,9 @@ use prost::{
 };
 
 use super::{
-    exposition::{Exposition, Kind, Labels, MetricFamily, Prefix, Value},
+    exposition::{Exposition, Kind, MetricFamily, Prefix, Value},
     histogram::{Counted, RttHistogram},
+    labels::{self, Labels},
     page::{Body, CHUNK, Encoding, Page},
 };
 
@@ -41,24 +42,15 @@ enum MetricType {
     Histogram = 4,
 }
 
+/// `Metric` without its labels, which are encoded already.
 #[derive(Clone, PartialEq, Message)]
 struct Metric {
-    #[prost(message, repeated, tag = "1")]
-    label: Vec<LabelPair>,
     #[prost(message, optional, tag = "2")]
     gauge: Option<Number>,
     #[prost(message, optional, tag = "3")]
     counter: Option<Number>,
     #[prost(message, optional, tag = "7")]
     histogram: Option<Histogram>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct LabelPair {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    value: String,
 }
 
 /// `Gauge`, and `Counter`, which begins like it.
@@ -189,7 +181,7 @@ impl Exposition for Protobuf {
     }
 
     fn prefix(&self, labels: &[(&str, &str)]) -> Prefix {
-        Prefix(self::labels(labels))
+        Prefix(labels::protobuf(labels))
     }
 
     fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value) {
@@ -221,12 +213,6 @@ impl Exposition for Protobuf {
         self.end_family();
         self.body.finish()
     }
-}
-
-/// Labels as they are inside a `Metric`.
-pub(super) fn labels(labels: &[(&str, &str)]) -> Vec<u8> {
-    let pair = |&(name, value): &(&str, &str)| LabelPair { name: name.to_owned(), value: value.to_owned() };
-    Metric { label: labels.iter().map(pair).collect(), ..Metric::default() }.encode_to_vec()
 }
 
 /// Replaces a histogram, in the memory that it has.

@@ -12,9 +12,9 @@ use pping_common::{
 
 use super::{
     export::{Attributes, Pushed},
-    exposition::Labels,
     histogram::RttHistogram,
     inflation::Inflation,
+    labels::Labels,
     ledger::EntryRef,
 };
 use crate::{

@@ -3,8 +3,9 @@
 use pping_common::{abi::BUCKETS, hist};
 
 use super::{
-    exposition::{Exposition, Kind, Labels, MetricFamily, Prefix, Value},
+    exposition::{Exposition, Kind, MetricFamily, Prefix, Value},
     histogram::RttHistogram,
+    labels::{Labels, label},
     page::{Body, Encoding, Page},
 };
 
@@ -108,33 +109,6 @@ impl Exposition for Text {
         }
         self.body.finish()
     }
-}
-
-/// Labels as text, without the braces around them.
-pub(super) fn labels(labels: &[(&str, &str)]) -> String {
-    let mut text = String::new();
-    for (index, (name, value)) in labels.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        label(&mut text, name, value);
-    }
-    text
-}
-
-/// Appends a label with its value escaped.
-fn label(text: &mut String, name: &str, value: &str) {
-    text.push_str(name);
-    text.push_str("=\"");
-    for character in value.chars() {
-        match character {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            other => text.push(other),
-        }
-    }
-    text.push('"');
 }
 
 /// The upper bound of a bucket, as in the label `le`.
