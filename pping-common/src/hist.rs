@@ -200,7 +200,7 @@ mod tests {
                 assert_eq!(super::bin(bound + offset), bin + 1, "{offset} ns above {bound}");
             }
         }
-        assert_eq!((super::bin(0), super::bin(u64::MAX)), (UNDERFLOW, OVERFLOW));
+        assert_eq!((bin(0), bin(u64::MAX)), (UNDERFLOW, OVERFLOW));
     }
 
     #[test]

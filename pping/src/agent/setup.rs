@@ -107,19 +107,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
-    if pins.is_none() {
-        let attached = Instant::now();
-        load::load_stages(&mut kernel, hooks, None)?;
-        tracing::info!(
-            "measuring round-trip times from now on, {} ms after packets were first counted",
-            attached.elapsed().as_millis()
-        );
-    } else {
-        tracing::info!("measuring round-trip times from now on");
-    }
-    if tracing::enabled!(tracing::Level::INFO) {
-        tracing::info!("{}", maps::describe());
-    }
+    begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     give_up_privileges();
 
     let mut agent = Box::new(Agent {
@@ -153,6 +141,24 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     agent.readiness.set();
     agent.notify.ready(&agent.status());
     Ok((agent, Inputs { netlink, ring, hangup, output_ended }))
+}
+
+/// Loads the stages, unless they are, with pins: packets are counted meanwhile.
+fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
+    if pins.is_none() {
+        let attached = Instant::now();
+        load::load_stages(kernel, hooks, None)?;
+        tracing::info!(
+            "measuring round-trip times from now on, {} ms after packets were first counted",
+            attached.elapsed().as_millis()
+        );
+    } else {
+        tracing::info!("measuring round-trip times from now on");
+    }
+    if tracing::enabled!(tracing::Level::INFO) {
+        tracing::info!("{}", maps::describe());
+    }
+    Ok(())
 }
 
 /// The load options for this configuration.

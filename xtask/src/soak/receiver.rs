@@ -65,7 +65,7 @@ impl Receiver {
                 // A client that was ended in the middle of a request is none of this.
                 Ok((stream, _)) => drop(self.serve(stream, answer)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    thread::sleep(Duration::from_millis(20))
+                    thread::sleep(Duration::from_millis(20));
                 }
                 Err(error) => return Err(error).context("the receiver cannot accept connections"),
             }
