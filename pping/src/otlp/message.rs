@@ -241,15 +241,19 @@ fn split(mut metric: Metric, most: usize) -> (Metric, Option<Metric>) {
     if len(&metric) <= most {
         return (metric, None);
     }
-    let mut rest = metric.clone();
-    match (&mut metric.data, &mut rest.data) {
-        (Some(Data::Gauge(it)), Some(Data::Gauge(rest))) => rest.data_points = it.data_points.split_off(most),
-        (Some(Data::Sum(it)), Some(Data::Sum(rest))) => rest.data_points = it.data_points.split_off(most),
-        (Some(Data::ExponentialHistogram(it)), Some(Data::ExponentialHistogram(rest))) => {
-            rest.data_points = it.data_points.split_off(most);
+    let data = match &mut metric.data {
+        Some(Data::Gauge(it)) => Data::Gauge(Gauge { data_points: it.data_points.split_off(most) }),
+        Some(Data::Sum(it)) => Data::Sum(Sum { data_points: it.data_points.split_off(most), ..*it }),
+        Some(Data::ExponentialHistogram(it)) => {
+            let data_points = it.data_points.split_off(most);
+            Data::ExponentialHistogram(ExponentialHistogram { data_points, ..*it })
         }
-        _ => {}
-    }
+        // Nothing else is made here.
+        _ => return (metric, None),
+    };
+    let Metric { name, description, unit, .. } = &metric;
+    let (name, description, unit) = (name.clone(), description.clone(), unit.clone());
+    let rest = Metric { name, description, unit, metadata: Vec::new(), data: Some(data) };
     (metric, Some(rest))
 }
 
