@@ -21,7 +21,7 @@ FROM
     GROUP BY group, matched
 )
 WHERE samples >= {least:UInt64}
-ORDER BY p95_ms DESC
+ORDER BY p95_ms DESC, group, matched
 LIMIT 20;
 
 -- What was this customer's month like, day by day? `customer` is the label of the group, `month` any day of the month.
@@ -68,7 +68,7 @@ FROM
     GROUP BY group, match_on_egress
 )
 WHERE samples_before >= {least:UInt64} AND samples_after >= {least:UInt64}
-ORDER BY p95_change_ms DESC;
+ORDER BY p95_change_ms DESC, group, match_on_egress;
 
 -- Which resolver fails? From {from} to {until}, for each group of hosts that answered queries: how many answers, how slow, the share
 -- of those that took more than a second, and the longest time without any. Longer silence than elsewhere, or slow answers, mean
@@ -84,7 +84,7 @@ SELECT
 FROM pping.aggregates
 WHERE method = 'dns' AND count > 0 AND timestamp > {from:DateTime} AND timestamp <= {until:DateTime}
 GROUP BY resolver
-ORDER BY longest_silence_s DESC, slow_percent DESC;
+ORDER BY longest_silence_s DESC, slow_percent DESC, resolver;
 
 -- Where does inflation start? From {from} to {until}: each box, interface, side and group whose median rose to {times} times its
 -- shortest round-trip time in an interval of at least {least} samples; the first to do so comes first.
@@ -100,4 +100,4 @@ FROM
 )
 WHERE count >= {least:UInt64} AND p50 >= {times:Float64} * baseline
 GROUP BY host, interface, match_on_egress, group, method
-ORDER BY since, highest_p50_ms DESC;
+ORDER BY since, highest_p50_ms DESC, host, interface, match_on_egress, group, method;

@@ -1,7 +1,10 @@
 # The answers to deploy/clickhouse/queries.sql, worked out from the records themselves: an array of them, by `jq --slurp`.
-# A function has the name of its question, and reads its parameters from $ask.
+# A function has the name of its question, and reads its parameters from $ask. Groups are sorted before they are sorted by value, and stay
+# so where values are equal.
 
-def ms: . / 1000 | round / 1000;
+def rounded: . * 1000 | round / 1000;
+
+def ms: . / 1e6 | rounded;
 
 # The middle of the bin with this highest round-trip time, ns.
 def middle:
@@ -36,7 +39,7 @@ def worst_prefixes($ask):
         | select(samples >= ($ask.least | tonumber))
         | {group: .[0].group, matched: (.[0] | side), samples: samples, baseline_ms: ($baseline | ms),
             p50_ms: quantile(0.5), p95_ms: quantile(0.95), p99_ms: quantile(0.99)}
-        | .inflation_ms = .p95_ms - .baseline_ms]
+        | .inflation_ms = (.p95_ms - .baseline_ms | rounded)]
     | sort_by(-.p95_ms);
 
 def month_of_customer($ask):
@@ -58,7 +61,7 @@ def before_and_after($ask):
             samples_after: ($after | samples), p50_before_ms: ($before | quantile(0.5)),
             p50_after_ms: ($after | quantile(0.5)), p95_before_ms: ($before | quantile(0.95)),
             p95_after_ms: ($after | quantile(0.95))}
-        | .p95_change_ms = .p95_after_ms - .p95_before_ms]
+        | .p95_change_ms = (.p95_after_ms - .p95_before_ms | rounded)]
     | sort_by(-.p95_change_ms);
 
 def within($ask): map(select(.count > 0 and .timestamp > ($ask.from | seconds) * 1e9 and .timestamp <= ($ask.until | seconds) * 1e9));
@@ -75,8 +78,8 @@ def start_of_inflation($ask):
     [aggregates | within($ask) | group_by([.interface, .match_on_egress, .group, .method])[] | shortest as $baseline
         | map(select(.count >= ($ask.least | tonumber) and .p50 >= ($ask.times | tonumber) * $baseline))
         | select(length > 0)
-        | {since: (map(.timestamp) | min / 1e9 | floor | strftime("%Y-%m-%d %H:%M:%S")), host: $ask.host,
+        | {at: (map(.timestamp) | min), since: (map(.timestamp) | min / 1e9 | floor | strftime("%Y-%m-%d %H:%M:%S")), host: $ask.host,
             interface: (.[0].interface // ""), match_on_egress: .[0].match_on_egress, group: .[0].group,
             method: .[0].method, intervals: length, baseline_ms: ($baseline | ms),
             highest_p50_ms: (map(.p50) | max | ms)}]
-    | sort_by(.since, -.highest_p50_ms);
+    | sort_by(.at, -.highest_p50_ms) | map(del(.at));
