@@ -1,6 +1,6 @@
 //! The commands of pping. The options are those of [`crate::config`].
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -21,6 +21,7 @@ Examples:
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
                                            nothing but metrics for Prometheus, by customer
   pping check -i eth0                      check that pping can run here, and list what limits its accuracy
+  pping top                                look at what a running pping with --listen measures
   pping config show                        show all values, and where each is set: by an option, a PPING_* variable or
                                            /etc/pping/pping.toml, which is read without -i and -r";
 
@@ -54,6 +55,11 @@ pub enum Command {
     /// `degraded`, `missing` or `unknown`, with what helps. Nothing is attached, changed or left behind.
     /// `--json` writes a JSON document instead. The exit status is 0 if pping can run, and 1 if it cannot.
     Check(Box<CheckArguments>),
+    /// Look at what a running pping measures
+    ///
+    /// It shows the interfaces and the groups of the last minute, with the slowest first, and asks once a second. `?` lists
+    /// the keys. The other pping needs `--listen`.
+    Top(TopArguments),
     /// Remove everything that --pin left behind, which ends its measuring
     Unpin {
         /// The directory that was given to --pin
@@ -88,6 +94,26 @@ pub struct CheckArguments {
     /// The options that pping would be given.
     #[command(flatten)]
     pub arguments: Arguments,
+}
+
+/// The options of `pping top`.
+#[derive(Clone, Debug, Args)]
+pub struct TopArguments {
+    /// The pping to ask, by the address of its --listen
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464")]
+    pub connect: String,
+    /// A name and a password of its --web-config
+    #[arg(short, long, value_name = "NAME:PASSWORD")]
+    pub user: Option<String>,
+    /// Trust the authorities in this file (PEM) and no others
+    #[arg(long, value_name = "FILE")]
+    pub cacert: Option<PathBuf>,
+    /// Ask once in this time
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
+    pub interval: Duration,
+    /// Write one screen as text, for a script or a ticket
+    #[arg(long)]
+    pub once: bool,
 }
 
 /// The commands of `pping config`.

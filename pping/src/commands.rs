@@ -10,7 +10,7 @@ use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::{
     Error, agent,
-    cli::{Cli, Command, ConfigCommand},
+    cli::{Cli, Command, ConfigCommand, TopArguments},
     config::{self, DEFAULT_FILE, Loaded, Loader},
     generate,
     groups::{self, Labels},
@@ -38,6 +38,7 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
             write(report.as_bytes())?;
             verdict
         }
+        Some(Command::Top(asked)) => top(asked),
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
@@ -62,6 +63,18 @@ fn measure(loader: Loader) -> Result<(), Error> {
     })?;
     say(&summary.to_string());
     summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
+}
+
+#[cfg(feature = "live")]
+fn top(asked: TopArguments) -> Result<(), Error> {
+    let TopArguments { connect, user, cacert, interval, once } = asked;
+    let source = crate::top::Source { url: connect, user, authorities: cacert };
+    Ok(crate::top::run(&crate::top::Settings { source, interval, is_once: once })?)
+}
+
+#[cfg(not(feature = "live"))]
+fn top(_: TopArguments) -> Result<(), Error> {
+    Err(Error::NotLive("top".to_owned()))
 }
 
 fn cleanup(interfaces: &[String]) -> Result<(), Error> {

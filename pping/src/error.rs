@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 #[cfg(feature = "live")]
-use crate::{capabilities, http, kernel, otlp};
+use crate::{capabilities, http, kernel, otlp, top};
 use crate::{capture, config, groups, output};
 
 /// Why pping stopped, or did not start.
@@ -37,6 +37,10 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Otlp(#[from] otlp::Error),
+    /// There is nothing to look at.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    Top(#[from] top::Error),
     /// `pping check` found that pping does not run here.
     #[cfg(feature = "live")]
     #[error("pping cannot run here: {}", missing.join(", "))]
@@ -78,7 +82,7 @@ impl Error {
             #[cfg(feature = "live")]
             Self::Otlp(error) => error.option(),
             #[cfg(feature = "live")]
-            Self::Capabilities(_) | Self::Unfit { .. } => None,
+            Self::Capabilities(_) | Self::Top(_) | Self::Unfit { .. } => None,
             #[cfg(not(feature = "live"))]
             Self::NotLive(_) => Some("interface"),
             Self::Config(_) | Self::SetBy { .. } | Self::Io(_) => None,
@@ -96,6 +100,8 @@ impl Error {
             Self::Capture(error) => !matches!(error, capture::FileError::Read { .. }),
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Kernel(kernel::Error::UnknownFeature { .. }) => true,
+            #[cfg(feature = "live")]
+            Self::Top(error) => error.is_usage(),
             Self::SetBy { error, .. } => error.is_usage(),
             error => error.option().is_some(),
         }

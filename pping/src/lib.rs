@@ -51,6 +51,8 @@ pub mod snapshot;
 mod summary;
 mod text;
 #[cfg(feature = "live")]
+pub mod top;
+#[cfg(feature = "live")]
 pub mod view;
 
 pub use error::Error;

@@ -1,15 +1,15 @@
 //! What the view says, as it goes out in JSON. docs/schema/api.json describes the same. Times are in ns, of the wall clock since 1970;
 //! rates are per second.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Everything at a glance.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Summary {
     /// The version of pping.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// Goes up with each change. A client that asks again and finds the same has missed nothing.
     pub sequence: u64,
     /// The time of the latest change.
@@ -23,14 +23,14 @@ pub struct Summary {
 }
 
 /// A watched interface.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Interface {
     /// Its name.
     pub interface: Arc<str>,
     /// Whether it exists at present.
     pub is_up: bool,
     /// The attach points of the programs, present or last.
-    pub attach_points: Vec<&'static str>,
+    pub attach_points: Vec<Cow<'static, str>>,
     /// The rates of the last second.
     #[serde(flatten)]
     pub rates: InterfaceRates,
@@ -39,7 +39,7 @@ pub struct Interface {
 }
 
 /// The rates of an interface.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct InterfaceRates {
     /// Coming in.
     pub ingress: Rate,
@@ -50,7 +50,7 @@ pub struct InterfaceRates {
 }
 
 /// The rates of a direction.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Rate {
     /// Packets.
     pub packets: f64,
@@ -61,10 +61,10 @@ pub struct Rate {
 }
 
 /// What went unmeasured since the start.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Losses {
     /// Packets by the reason why they were not tracked.
-    pub untracked: BTreeMap<&'static str, u64>,
+    pub untracked: BTreeMap<Cow<'static, str>, u64>,
     /// Packets that were not recorded because another CPU had their flow, all slots were taken, or the pool was empty.
     pub recordings_skipped: u64,
     /// Samples that are in no histogram.
@@ -74,14 +74,14 @@ pub struct Losses {
 }
 
 /// What a series measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SeriesAnswer {
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
     /// The method.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The direction in which echoes passed: `ingress` or `egress`.
-    pub matched: Option<&'static str>,
+    pub matched: Option<Cow<'static, str>>,
     /// The RTTs; absent where there are none.
     pub rtt: Option<RttAnswer>,
     /// Sent by the hosts whose packets are timed.
@@ -91,7 +91,7 @@ pub struct SeriesAnswer {
 }
 
 /// A distribution of RTTs, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RttAnswer {
     /// Samples.
     pub count: u64,
@@ -112,7 +112,7 @@ pub struct RttAnswer {
 }
 
 /// Traffic of one side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TrafficAnswer {
     /// Packets.
     pub packets: u64,
@@ -123,7 +123,7 @@ pub struct TrafficAnswer {
 }
 
 /// The recent past of an interface or a group.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct HistoryAnswer {
     /// As in [`Summary`].
     pub sequence: u64,
@@ -136,20 +136,20 @@ pub struct HistoryAnswer {
 }
 
 /// The cells of a series.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct SeriesHistory {
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
     /// The method.
-    pub method: &'static str,
+    pub method: Cow<'static, str>,
     /// The direction in which echoes passed.
-    pub matched: Option<&'static str>,
+    pub matched: Option<Cow<'static, str>>,
     /// Those in which something passed, the oldest first.
     pub cells: Vec<CellAnswer>,
 }
 
 /// What a series measured in a cell.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct CellAnswer {
     /// The start of the cell.
     pub time: u64,
@@ -164,7 +164,7 @@ pub struct CellAnswer {
 }
 
 /// Groups, in the order and the number that were asked for.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct GroupsAnswer {
     /// As in [`Summary`].
     pub sequence: u64,
@@ -179,7 +179,7 @@ pub struct GroupsAnswer {
 }
 
 /// A group in the last minute.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct GroupAnswer {
     /// The number by which `/api/v1/groups/{id}` finds it, in every run.
     pub id: String,
@@ -196,7 +196,7 @@ pub struct GroupAnswer {
 }
 
 /// A group, with its recent past.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct GroupDetail {
     /// The last minute.
     #[serde(flatten)]

@@ -254,7 +254,7 @@ impl Model {
     fn count(&mut self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
         self.rates.count(snapshot, at);
         let total = snapshot.total();
-        let untracked = |reason: Untracked| (untracked_name(reason), total.untracked[reason as usize]);
+        let untracked = |reason: Untracked| (untracked_name(reason).into(), total.untracked[reason as usize]);
         self.losses = Losses {
             untracked: Untracked::ALL
                 .into_iter()
@@ -291,14 +291,14 @@ impl Model {
         let interfaces = self.rates.interfaces().map(|(interface, rates)| Interface {
             interface: Arc::clone(&interface.name),
             is_up: interface.is_up,
-            attach_points: interface.attach_points.clone(),
+            attach_points: interface.attach_points.iter().map(|&point| point.into()).collect(),
             rates,
             series: self.series(
                 self.totals.iter().filter(|(key, _)| key.interface.as_ref() == Some(&interface.name)),
             ),
         });
         Summary {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").into(),
             sequence: self.sequence,
             time: self.time,
             interfaces: interfaces.collect(),
@@ -316,8 +316,8 @@ impl Model {
             let [sent, received] = recent.traffic.map(traffic);
             SeriesAnswer {
                 interface: key.interface.clone(),
-                method: method_name(key.method),
-                matched: key.matched.map(direction_name),
+                method: method_name(key.method).into(),
+                matched: key.matched.map(|direction| direction_name(direction).into()),
                 rtt: recent.rtts().map(rtt),
                 sent,
                 received,
@@ -331,8 +331,8 @@ impl Model {
         series.sort_unstable_by_key(|(key, _)| *key);
         let answer = |(key, history): (&Key, &History)| SeriesHistory {
             interface: key.interface.clone(),
-            method: method_name(key.method),
-            matched: key.matched.map(direction_name),
+            method: method_name(key.method).into(),
+            matched: key.matched.map(|direction| direction_name(direction).into()),
             cells: history.cells().map(cell).collect(),
         };
         HistoryAnswer {

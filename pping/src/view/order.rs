@@ -3,7 +3,7 @@
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
 
 /// What groups are sorted by. RTTs of a group are those of its worst series, traffic that of all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Column {
     /// The label.
@@ -30,7 +30,7 @@ pub enum Column {
 }
 
 /// The direction of the order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// The lowest first, labels by the alphabet.
@@ -41,7 +41,7 @@ pub enum Order {
 }
 
 /// Which groups, how many of them, and in what order.
-#[derive(Clone, Debug, serde::Deserialize)]
+#[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Query {
     /// The column.

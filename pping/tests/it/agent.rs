@@ -44,6 +44,7 @@ mod sandbox;
 mod schema;
 mod service;
 mod start;
+mod top;
 mod unit;
 mod usage;
 mod web;

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 23] = [
+const TOOLS: [Missing; 24] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -19,6 +19,7 @@ const TOOLS: [Missing; 23] = [
     tool("systemd-analyze", &["systemd"]),
     tool("curl", &["curl"]),
     tool("jq", &["jq"]),
+    tool("tmux", &["tmux"]),
     tool("python3", &["python3"]),
     tool("logrotate", &["logrotate"]),
     tool("runc", &["runc"]),

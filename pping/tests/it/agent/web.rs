@@ -3,7 +3,7 @@
 pub(super) mod certificates;
 mod hostile;
 mod limits;
-mod passwords;
+pub(super) mod passwords;
 pub(super) mod privileges;
 mod scraped;
 mod stop;

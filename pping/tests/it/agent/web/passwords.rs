@@ -11,7 +11,7 @@ use super::Served;
 use crate::agent::monitor::wait_until;
 
 /// `correct horse` and `zwei:Wörter`, hashed by another implementation.
-pub(super) const USERS: &str = "basic_auth_users:\n  \
+pub(in super::super) const USERS: &str = "basic_auth_users:\n  \
      alice: $2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n  \
      bob: \"$2y$05$ABCDEFGHIJKLMNOPQRSTUus4en9d1dsXBPW.lpgg2P6Z8c6pgZss6\"\n";
 

@@ -1,0 +1,258 @@
+//! Asking a running pping.
+
+use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{
+    HeaderValue, Request, StatusCode, Uri,
+    header::{AUTHORIZATION, HOST},
+    uri::Scheme,
+};
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper::{body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use serde::de::DeserializeOwned;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsConnector;
+
+/// How long an answer may take.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// The longest answer that is read, bytes: more than of all groups that there can be on a screen.
+const MAX_ANSWER: usize = 16 << 20;
+
+/// The pping to ask.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its URL, as it was given.
+    pub url: String,
+    /// A name and a password, with a colon between them.
+    pub user: Option<String>,
+    /// The file with the authorities to trust; those of the system without one.
+    pub authorities: Option<PathBuf>,
+}
+
+/// Why nothing can be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL cannot be.
+    #[error("--connect {url}: {reason}; give one like http://127.0.0.1:9464")]
+    Url {
+        /// The URL.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The authorities cannot be used.
+    #[error("--cacert {}: {reason}", path.display())]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Nothing answers.
+    #[error("--connect {url}: {reason}; is pping running with --listen?")]
+    Connect {
+        /// The URL.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A password is needed, or another one.
+    #[error("--connect {0}: this pping wants a password: give --user NAME:PASSWORD, of its --web-config")]
+    Password(String),
+    /// The page is not there.
+    #[error("--connect {0}: what answers has no /api/v1; it is no pping, or one before 0.2")]
+    TooOld(String),
+    /// The answer makes no sense.
+    #[error("the answer is not one of this version's: {0}")]
+    Answer(String),
+    /// There is nothing to draw on.
+    #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
+    NoTerminal,
+    /// The terminal or the system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Error {
+    /// Whether the mistake is in how pping top was called.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(self, Self::Url { .. } | Self::Authorities { .. } | Self::Password(_) | Self::NoTerminal)
+    }
+}
+
+/// Asks one pping.
+#[derive(Debug)]
+pub(super) struct Client {
+    url: String,
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+    authorization: Option<HeaderValue>,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+impl Client {
+    /// Reads what there is to read. Nothing is sent.
+    ///
+    /// # Errors
+    /// The mistake in the URL, the password or the file of authorities.
+    pub(super) fn new(source: &Source) -> Result<Self, Error> {
+        let wrong = |reason: &str| Error::Url { url: source.url.clone(), reason: reason.to_owned() };
+        let uri: Uri = source.url.parse().map_err(|error| wrong(&format!("this is not a URL ({error})")))?;
+        let is_tls = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => false,
+            Some(scheme) if *scheme == Scheme::HTTPS => true,
+            _ => return Err(wrong("it has to begin with http:// or https://")),
+        };
+        if uri.path() != "/" || uri.query().is_some() {
+            return Err(wrong("it has a path, which pping top knows itself"));
+        }
+        let authority = uri.authority().ok_or_else(|| wrong("there is no host in it"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("a password goes into --user NAME:PASSWORD"));
+        }
+        let host = authority.host().trim_matches(['[', ']']).to_owned();
+        if host.is_empty() {
+            return Err(wrong("there is no host in it"));
+        }
+        let tls = if is_tls {
+            let name = ServerName::try_from(host.clone()).map_err(|error| wrong(&error.to_string()))?;
+            Some((trust(source)?, name))
+        } else {
+            None
+        };
+        let authorization = source.user.as_ref().map(|user| {
+            HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
+                .map_err(|_| wrong("--user has characters that cannot be sent"))
+        });
+        Ok(Self {
+            url: source.url.clone(),
+            port: authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
+            authority: HeaderValue::from_str(authority.as_str())
+                .map_err(|error| wrong(&error.to_string()))?,
+            host,
+            authorization: authorization.transpose()?,
+            tls,
+        })
+    }
+
+    /// The URL, as it was given.
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// An answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        let body = timeout(TIME_OUT, self.fetch(path))
+            .await
+            .unwrap_or_else(|_| Err(self.failed(format!("no answer within {} s", TIME_OUT.as_secs()))))?;
+        serde_json::from_slice(&body).map_err(|error| Error::Answer(error.to_string()))
+    }
+
+    fn failed(&self, reason: impl Into<String>) -> Error {
+        Error::Connect { url: self.url.clone(), reason: reason.into() }
+    }
+
+    async fn fetch(&self, path: &str) -> Result<Bytes, Error> {
+        let stream = TcpStream::connect((&*self.host, self.port))
+            .await
+            .map_err(|error| self.failed(error.to_string()))?;
+        match &self.tls {
+            None => self.talk(stream, path).await,
+            Some((config, name)) => {
+                let connector = TlsConnector::from(Arc::clone(config));
+                let stream = connector.connect(name.clone(), stream).await;
+                self.talk(stream.map_err(|error| self.failed(format!("TLS: {error}")))?, path).await
+            }
+        }
+    }
+
+    async fn talk(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        path: &str,
+    ) -> Result<Bytes, Error> {
+        let failed = |error: hyper::Error| self.failed(error.to_string());
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        // Ends with this function, however that ends.
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let mut request = Request::get(path).header(HOST, &self.authority);
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.failed(error.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(failed)?;
+        match answer.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED => return Err(Error::Password(self.url.clone())),
+            StatusCode::NOT_FOUND => return Err(Error::TooOld(self.url.clone())),
+            status => return Err(self.failed(format!("it answered {status}"))),
+        }
+        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
+        Ok(body.map_err(|error| self.failed(error.to_string()))?.to_bytes())
+    }
+}
+
+/// Whom to trust.
+fn trust(source: &Source) -> Result<Arc<ClientConfig>, Error> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = &source.authorities {
+        let wrong = |reason: String| Error::Authorities { path: path.clone(), reason };
+        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        for certificate in CertificateDer::pem_slice_iter(&bytes) {
+            let certificate = certificate.map_err(|error| wrong(format!("this is not PEM: {error}")))?;
+            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(wrong("it contains no certificate in PEM".to_owned()));
+        }
+    } else {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(io::Error::other)?;
+    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(url: &str) -> Result<Client, Error> {
+        Client::new(&Source { url: url.to_owned(), user: None, authorities: None })
+    }
+
+    #[test]
+    fn what_cannot_be_a_url_is_refused_with_the_reason() {
+        for (url, reason) in [
+            ("127.0.0.1:9464", "http"),
+            ("gopher://gateway", "http://"),
+            ("http://gateway:9464/metrics", "path"),
+            ("http://me:secret@gateway", "--user"),
+            ("http://", "URL"),
+        ] {
+            let said = client(url).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("--connect {url}: ")) && said.contains(reason), "{said}");
+        }
+        assert_eq!(client("http://[::1]:9464").unwrap().host, "::1");
+        assert_eq!(client("http://gateway").unwrap().port, 80);
+    }
+}

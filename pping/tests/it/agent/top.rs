@@ -1,0 +1,199 @@
+//! `pping top` in a real terminal, looking at a real pping: tmux has the terminal, and tells what is on it.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::TcpListener,
+    process::Command,
+    thread,
+};
+
+use pping_lab::{Namespace, Process, Topology, run};
+
+use super::{
+    http::LISTEN,
+    monitor::{PPING, endless_ping, interrupt, ok, ping, pping, topology, wait_until, watch},
+    web::passwords::USERS,
+};
+
+const GROUPS: &str = "prefix,group\n10.11.2.0/24,customer-\u{202e}7\nfd00::/8,six\n";
+
+/// A terminal in tmux, with a shell in it.
+struct Terminal {
+    /// The name of its server, which no other test has.
+    name: String,
+}
+
+impl Terminal {
+    /// A shell in a terminal of this size, in a namespace.
+    fn new(host: &Namespace, size: (u16, u16)) -> Self {
+        let terminal = Self { name: format!("pping-{}", host.name()) };
+        let shell = format!("exec ip netns exec {} env PS1=ready- sh", host.name());
+        let (width, height) = (size.0.to_string(), size.1.to_string());
+        terminal.tmux(&["-f/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &shell]);
+        wait_until("a prompt", || terminal.screen().contains("ready-"));
+        terminal
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        ok(run(Command::new("tmux").args(["-L", &self.name]).args(arguments)))
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// Waits until the screen has this on it.
+    #[track_caller]
+    fn wait_for(&self, text: &str) -> String {
+        let mut screen = String::new();
+        wait_until(text, || {
+            screen = self.screen();
+            screen.contains(text)
+        });
+        screen
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        Command::new("tmux").args(["-L", &self.name, "kill-server"]).output().ok();
+    }
+}
+
+fn started(router: &Namespace, groups: &std::path::Path) -> Process {
+    watch(
+        router,
+        Topology::WAN,
+        &format!("{LISTEN} --rate-limit 0 --format none --groups {}", groups.display()),
+    )
+}
+
+/// The exit code of `pping top` with these arguments, and what it said.
+fn top(host: &Namespace, arguments: &str) -> (Option<i32>, String) {
+    let output = pping(host, &format!("top {arguments}")).output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    let groups = directory.path().join("groups.csv");
+    fs::write(&groups, GROUPS).unwrap();
+    let agent = started(router, &groups);
+    let _pings = [
+        endless_ping(topology.client(), Topology::SERVER_IPV4),
+        endless_ping(topology.client(), Topology::SERVER_IPV6),
+    ];
+    let terminal = Terminal::new(router, (120, 20));
+    terminal.keys(&[&format!("{PPING} top"), "Enter"]);
+    let screen = terminal.wait_for("customer-?7");
+    assert!(screen.contains("http://127.0.0.1:9464") && screen.contains("icmp-echo beyond"), "{screen}");
+    assert!(!screen.contains('\u{202e}'), "{screen}");
+    wait_until("round trips of ten milliseconds", || {
+        terminal.screen().lines().any(|it| it.contains("beyond") && it.contains("six") && it.contains("10."))
+    });
+    // A filter, a row of its own, and the help.
+    terminal.keys(&["/", "six", "Enter"]);
+    let screen = terminal.wait_for("1 of 2 groups with six");
+    assert!(!screen.contains("customer"), "{screen}");
+    terminal.keys(&["Enter"]);
+    let screen = terminal.wait_for("min ago, until now");
+    assert!(screen.contains("six icmp-echo") && screen.contains('█'), "{screen}");
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("1 of 2 groups with six");
+    terminal.keys(&["?"]);
+    terminal.wait_for("this help");
+    terminal.keys(&["q"]);
+    // Frozen, it stays as it is.
+    terminal.keys(&["Space"]);
+    terminal.wait_for("frozen");
+    terminal.keys(&["Space"]);
+
+    interrupt(agent);
+    terminal.wait_for("no answer for");
+    let agent = started(router, &groups);
+    wait_until("another answer", || !terminal.screen().contains("no answer for"));
+    terminal.keys(&["q"]);
+    let screen = terminal.wait_for("ready-");
+    assert!(!screen.contains("icmp-echo"), "the screen is as it was before: {screen}");
+    terminal.keys(&["stty -a", "Enter"]);
+    let state = terminal.wait_for("echo");
+    assert!(state.contains(" icanon") && state.contains(" echo "), "{state}");
+    interrupt(agent);
+}
+
+#[test]
+fn top_writes_one_screen_as_text_for_a_ticket() {
+    let topology = topology();
+    let router = topology.router();
+    let agent = watch(router, Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
+    ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.05");
+    let mut said = String::new();
+    wait_until("all samples", || {
+        let (code, text) = top(router, "--once");
+        assert_eq!(code, Some(0), "{text}");
+        said = text;
+        said.lines()
+            .any(|line| line.starts_with("icmp-echo beyond") && line.split_whitespace().nth(3) == Some("5"))
+    });
+    assert!(said.starts_with(&format!("{}: in ", Topology::WAN)), "{said}");
+    assert!(said.contains("\n1 of 1 groups in the last minute\n"), "{said}");
+    interrupt(agent);
+}
+
+#[test]
+fn top_says_what_is_wrong_and_leaves_the_terminal_alone() {
+    let topology = topology();
+    let router = topology.router();
+    let (code, said) = top(router, "--once");
+    assert!(code == Some(1) && said.contains("refused") && said.contains("--listen"), "{code:?} {said}");
+    for (arguments, reason) in [
+        ("--connect 127.0.0.1:9464", "http://"),
+        ("--connect http://127.0.0.1:9464/metrics", "path"),
+        ("--connect https://127.0.0.1 --cacert /nowhere", "--cacert /nowhere"),
+        ("--interval soon", "--interval"),
+    ] {
+        let (code, said) = top(router, arguments);
+        assert!(code == Some(2) && said.contains(reason), "{arguments}: {code:?} {said}");
+    }
+
+    let directory = tempfile::tempdir().unwrap();
+    let web = directory.path().join("web.yml");
+    fs::write(&web, USERS).unwrap();
+    let agent = watch(router, Topology::WAN, &format!("{LISTEN} --web-config {}", web.display()));
+    let (code, said) = top(router, "--once --user bob:zwei:Wörter");
+    assert!(code == Some(0) && said.contains("groups in the last minute"), "{code:?} {said}");
+    for user in ["", "--user bob:wrong"] {
+        let (code, said) = top(router, &format!("--once {user}"));
+        assert!(code == Some(2) && said.contains("--user NAME:PASSWORD"), "{code:?} {said}");
+    }
+    // No terminal, or one that can do nothing.
+    interrupt(agent);
+    let agent = watch(router, Topology::WAN, LISTEN);
+    let (code, said) = top(router, "");
+    assert!(code == Some(2) && said.contains("--once"), "{code:?} {said}");
+    let terminal = Terminal::new(router, (80, 24));
+    terminal.keys(&[&format!("TERM=dumb {PPING} top; echo code $?"), "Enter"]);
+    let screen = terminal.wait_for("code 2");
+    assert!(screen.contains("needs a terminal"), "{screen}");
+    interrupt(agent);
+
+    // Something else that listens there.
+    let other = ok(router.enter(|| TcpListener::bind("127.0.0.1:9464"))).unwrap();
+    let answers = thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let (code, said) = top(router, "--once");
+    assert!(code == Some(1) && said.contains("no /api/v1"), "{code:?} {said}");
+    answers.join().unwrap();
+}
