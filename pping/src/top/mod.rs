@@ -1,7 +1,8 @@
 //! `pping top`: what a running pping measures, in a terminal. It knows nothing but what that says at `/api/v1`.
 //!
-//! [`client`] asks, [`state`] is what is on the screen and what keys do to it, without drawing, and [`draw`] and [`past`] draw it.
+//! [`ask`] asks through [`client`], [`state`] is what is on the screen and what keys do to it, without drawing, and [`draw`] and [`past`] draw it.
 
+mod ask;
 mod client;
 mod draw;
 mod past;
@@ -17,8 +18,6 @@ use std::{
 use client::Client;
 pub use client::{Error, Source};
 use state::State;
-
-use crate::view::{GroupDetail, GroupsAnswer, Summary};
 
 /// How `pping top` was called.
 #[derive(Clone, Debug)]
@@ -40,32 +39,18 @@ pub fn run(settings: &Settings) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut state = State::default();
-        let (summary, groups) = ask(&client, &state).await?;
+        let (summary, groups) = ask::latest(&client, state.query()).await?;
         state.take(summary, groups);
         if settings.is_once {
-            return write(&table::text(&state));
+            return write(
+                &state.latest().map(|(summary, groups)| table::text(summary, groups)).unwrap_or_default(),
+            );
         }
         if !io::stdout().is_terminal() || std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
             return Err(Error::NoTerminal);
         }
         screen::run(&client, &mut state, settings.interval).await
     })
-}
-
-/// The past of a group; `None` if there is none any more.
-async fn ask_past(client: &Client, id: &str) -> Result<Option<GroupDetail>, Error> {
-    match client.get(&format!("/api/v1/groups/{id}")).await {
-        Err(Error::TooOld(_)) => Ok(None),
-        answer => answer.map(Some),
-    }
-}
-
-/// What the screen shows.
-async fn ask(client: &Client, state: &State) -> Result<(Summary, GroupsAnswer), Error> {
-    let summary = client.get("/api/v1/summary").await?;
-    let query =
-        serde_urlencoded::to_string(state.query()).map_err(|error| Error::Answer(error.to_string()))?;
-    Ok((summary, client.get(&format!("/api/v1/groups?{query}")).await?))
 }
 
 /// Writes text to standard output. A reader that closes it is not an error.

@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use super::{
-    Error, ask, ask_past,
-    client::Client,
+    ask,
+    client::{Client, Error},
     draw,
     state::{Effect, State},
 };
@@ -79,10 +79,10 @@ async fn update(client: &Client, state: &mut State) {
 }
 
 async fn try_update(client: &Client, state: &mut State) -> Result<(), Error> {
-    let (summary, groups) = ask(client, state).await?;
+    let (summary, groups) = ask::latest(client, state.query()).await?;
     state.take(summary, groups);
     if let Some((row, _)) = state.open() {
-        let past = ask_past(client, &row.id.clone()).await?;
+        let past = ask::past(client, &row.id.clone()).await?;
         state.take_past(past);
     }
     Ok(())

@@ -4,8 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use unicode_width::UnicodeWidthChar as _;
 
-use super::state::State;
-use crate::view::{Column, GroupAnswer, Interface, RttAnswer, SeriesAnswer, Summary};
+use crate::view::{Column, GroupAnswer, GroupsAnswer, Interface, RttAnswer, SeriesAnswer, Summary};
 
 /// The columns of the table of groups: the title, the width, and what it is sorted by.
 pub(super) const COLUMNS: [(&str, u16, Column); 8] = [
@@ -158,9 +157,8 @@ pub(super) fn padded(text: &str, width: usize) -> String {
 }
 
 /// The whole screen as text.
-pub(super) fn text(state: &State) -> String {
+pub(super) fn text(summary: &Summary, groups: &GroupsAnswer) -> String {
     let mut text = String::new();
-    let Some((summary, groups)) = state.latest() else { return text };
     for line in head(summary) {
         // Writing to memory does not fail.
         writeln!(text, "{line}").ok();
