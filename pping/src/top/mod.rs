@@ -1,6 +1,7 @@
 //! `pping top`: what a running pping measures, in a terminal. It knows nothing but what that says at `/api/v1`.
 //!
-//! [`ask`] asks through [`client`], [`state`] is what is on the screen and what keys do to it, without drawing, and [`draw`] and [`past`] draw it.
+//! [`ask`] asks through [`client`]. [`state`] is what is on the screen, and what keys do to it, without drawing. [`draw`] and [`past`]
+//! draw it.
 
 mod ask;
 mod client;
@@ -40,12 +41,10 @@ pub fn run(settings: &Settings) -> Result<(), Error> {
     runtime.block_on(async {
         let mut state = State::default();
         let (summary, groups) = ask::latest(&client, state.query()).await?;
-        state.take(summary, groups);
         if settings.is_once {
-            return write(
-                &state.latest().map(|(summary, groups)| table::text(summary, groups)).unwrap_or_default(),
-            );
+            return write(&table::text(&summary, &groups));
         }
+        state.take(summary, groups);
         if !io::stdout().is_terminal() || std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
             return Err(Error::NoTerminal);
         }
