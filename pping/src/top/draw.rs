@@ -158,8 +158,7 @@ mod tests {
 
     fn state(groups: &[(&str, u64)]) -> State {
         let mut state = State::default();
-        let (summary, groups) = answers(groups);
-        state.take(summary, groups);
+        state.take(answers(groups));
         state
     }
 

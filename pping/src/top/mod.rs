@@ -13,6 +13,7 @@ mod table;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
+    sync::Arc,
     time::Duration,
 };
 
@@ -36,15 +37,15 @@ pub struct Settings {
 /// # Errors
 /// When the other pping does not answer at first, or there is no terminal.
 pub fn run(settings: &Settings) -> Result<(), Error> {
-    let client = Client::new(&settings.source)?;
+    let client = Arc::new(Client::new(&settings.source)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut state = State::default();
-        let (summary, groups) = ask::latest(&client, state.query()).await?;
+        let answers = ask::all(Arc::clone(&client), state.question()).await?;
         if settings.is_once {
-            return write(&table::text(&summary, &groups));
+            return write(&table::text(&answers.summary, &answers.groups));
         }
-        state.take(summary, groups);
+        state.take(answers);
         if !io::stdout().is_terminal() || std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
             return Err(Error::NoTerminal);
         }

@@ -1,7 +1,8 @@
 //! The loop of the screen: keys, answers, and signals.
 
 use std::{
-    io, thread,
+    sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -9,6 +10,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
+    task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
 
@@ -23,28 +25,23 @@ use super::{
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Shows the state until a key or a signal ends it. The terminal is as it was then, whatever happens.
-pub(super) async fn run(client: &Client, state: &mut State, every: Duration) -> Result<(), Error> {
-    let mut end = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt()].map(signal);
+pub(super) async fn run(client: &Arc<Client>, state: &mut State, every: Duration) -> Result<(), Error> {
     let mut terminal = ratatui::try_init()?;
-    let shown = show(client, state, every, &mut terminal, &mut end).await;
+    let shown = show(client, state, every, &mut terminal).await;
     ratatui::restore();
     shown
 }
 
 async fn show(
-    client: &Client,
+    client: &Arc<Client>,
     state: &mut State,
     every: Duration,
     terminal: &mut ratatui::DefaultTerminal,
-    end: &mut [io::Result<tokio::signal::unix::Signal>; 3],
 ) -> Result<(), Error> {
-    let [terminated, hung_up, interrupted] = end;
-    let (terminated, hung_up, interrupted) = (
-        terminated.as_mut().map_err(again)?,
-        hung_up.as_mut().map_err(again)?,
-        interrupted.as_mut().map_err(again)?,
-    );
-    let mut keys = keys();
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let (mut keys, mut asking) = (keys(), JoinSet::<Result<ask::Answers, Error>>::new());
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
@@ -53,12 +50,22 @@ async fn show(
             _ = terminated.recv() => return Ok(()),
             _ = hung_up.recv() => return Ok(()),
             _ = interrupted.recv() => return Ok(()),
+            Some(asked) = asking.join_next() => match asked {
+                Ok(Ok(answers)) => state.take(answers),
+                // A pping that does not answer may be restarting: the screen says so, and goes on when it is back.
+                Ok(Err(error)) => state.fail(error.to_string(), Instant::now()),
+                // One that was not waited for.
+                Err(_) => {}
+            },
             event = keys.recv() => match event {
                 Some(Event::Key(key)) if key.kind == KeyEventKind::Press => {
                     let height = terminal.size()?.height;
                     match state.key(key, draw::page(height, state)) {
                         Effect::Quit => return Ok(()),
-                        Effect::Ask => update(client, state).await,
+                        Effect::Ask => {
+                            asking.abort_all();
+                            asking.spawn(ask::all(Arc::clone(client), state.question()));
+                        }
                         Effect::Draw => {}
                     }
                 }
@@ -66,26 +73,12 @@ async fn show(
                 // The terminal is gone.
                 None => return Ok(()),
             },
-            _ = ticks.tick() => update(client, state).await,
+            // Beside the screen, which stays with its user however long an answer takes.
+            _ = ticks.tick() => if asking.is_empty() {
+                asking.spawn(ask::all(Arc::clone(client), state.question()));
+            },
         }
     }
-}
-
-/// Asks again. A pping that does not answer may be restarting: the screen says so, and goes on when it is back.
-async fn update(client: &Client, state: &mut State) {
-    if let Err(error) = try_update(client, state).await {
-        state.fail(error.to_string(), Instant::now());
-    }
-}
-
-async fn try_update(client: &Client, state: &mut State) -> Result<(), Error> {
-    let (summary, groups) = ask::latest(client, state.query()).await?;
-    state.take(summary, groups);
-    if let Some((row, _)) = state.open() {
-        let past = ask::past(client, &row.id.clone()).await?;
-        state.take_past(past);
-    }
-    Ok(())
 }
 
 /// What is typed, read by a thread of its own, as the terminal has no other way to wait.
@@ -105,8 +98,4 @@ fn keys() -> mpsc::Receiver<Event> {
         }
     });
     receiver
-}
-
-fn again(error: &mut io::Error) -> io::Error {
-    io::Error::new(error.kind(), error.to_string())
 }

@@ -4,7 +4,10 @@ use std::time::Instant;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::table::{self, COLUMNS, Row};
+use super::{
+    ask::{Answers, Question},
+    table::{self, COLUMNS, Row},
+};
 use crate::view::{GroupDetail, GroupsAnswer, Order, Query, Summary};
 
 /// The groups that are asked for: more than on any screen.
@@ -57,6 +60,12 @@ impl Default for State {
 
 impl State {
     /// What is to be asked.
+    pub(super) fn question(&self) -> Question {
+        let past = self.open.as_ref().map(|(row, _)| row.id.clone());
+        Question { groups: self.query.clone(), past }
+    }
+
+    /// Which groups are asked for.
     pub(super) fn query(&self) -> &Query {
         &self.query
     }
@@ -72,10 +81,16 @@ impl State {
     }
 
     /// Takes answers.
-    pub(super) fn take(&mut self, summary: Summary, groups: GroupsAnswer) {
+    pub(super) fn take(&mut self, Answers { summary, groups, past }: Answers) {
         self.failure = None;
         if self.is_frozen {
             return;
+        }
+        if let Some((row, known)) = &mut self.open {
+            // An answer from before the row was opened has none.
+            if past.as_ref().is_none_or(|past| past.group.id == row.id) {
+                *known = past;
+            }
         }
         self.rows = table::rows(&groups.groups);
         self.latest = Some((summary, groups));
@@ -85,13 +100,6 @@ impl State {
     /// The row that is looked at alone.
     pub(super) fn open(&self) -> Option<&(Row, Option<GroupDetail>)> {
         self.open.as_ref()
-    }
-
-    /// Takes the past of the group that is looked at, or that there is none any more.
-    pub(super) fn take_past(&mut self, past: Option<GroupDetail>) {
-        if let (Some((_, known)), false) = (&mut self.open, self.is_frozen) {
-            *known = past;
-        }
     }
 
     /// Takes note that there was no answer.
@@ -207,7 +215,7 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn answers(groups: &[(&str, u64)]) -> (Summary, GroupsAnswer) {
+    pub(in super::super) fn answers(groups: &[(&str, u64)]) -> Answers {
         let rate = Rate { packets: 1234.0, bits: 9_876_543.0, retransmissions: 1.0 };
         let interface = Interface {
             interface: "wan0".into(),
@@ -235,13 +243,13 @@ pub(super) mod tests {
         };
         let groups: Vec<GroupAnswer> = groups.iter().map(group).collect();
         let (known, found) = (groups.len(), groups.len());
-        (summary, GroupsAnswer { sequence: 1, time: 0, known, found, groups })
+        let groups = GroupsAnswer { sequence: 1, time: 0, known, found, groups };
+        Answers { summary, groups, past: None }
     }
 
     fn state() -> State {
         let mut state = State::default();
-        let (summary, groups) = answers(&[("a", 9_000_000), ("b", 8_000_000), ("c", 7_000_000)]);
-        state.take(summary, groups);
+        state.take(answers(&[("a", 9_000_000), ("b", 8_000_000), ("c", 7_000_000)]));
         state
     }
 
@@ -267,8 +275,7 @@ pub(super) mod tests {
             assert_eq!(state.selected, selected, "{code:?}");
         }
         // Fewer rows than before.
-        let (summary, groups) = answers(&[("a", 1)]);
-        state.take(summary, groups);
+        state.take(answers(&[("a", 1)]));
         assert_eq!(state.selected, 0);
     }
 
@@ -311,8 +318,7 @@ pub(super) mod tests {
     fn a_frozen_screen_stays_as_it_is() {
         let mut state = state();
         assert_eq!(press(&mut state, KeyCode::Char(' ')), Effect::Draw);
-        let (summary, groups) = answers(&[("z", 1)]);
-        state.take(summary, groups);
+        state.take(answers(&[("z", 1)]));
         assert_eq!(state.rows().len(), 3);
         assert_eq!(press(&mut state, KeyCode::Char(' ')), Effect::Ask);
     }
@@ -337,8 +343,7 @@ pub(super) mod tests {
         state.fail("gone".to_owned(), now);
         state.fail("still gone".to_owned(), now + std::time::Duration::from_secs(5));
         assert_eq!(state.failure, Some((now, "still gone".to_owned())));
-        let (summary, groups) = answers(&[]);
-        state.take(summary, groups);
+        state.take(answers(&[]));
         assert_eq!(state.failure, None);
     }
 

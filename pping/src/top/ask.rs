@@ -1,0 +1,41 @@
+//! The questions to a running pping.
+
+use std::sync::Arc;
+
+use super::client::{Client, Error};
+use crate::view::{GroupDetail, GroupsAnswer, Query, Summary};
+
+/// What is wanted for a screen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Question {
+    /// Which groups.
+    pub(super) groups: Query,
+    /// The id of the group whose past is shown.
+    pub(super) past: Option<String>,
+}
+
+/// What there is for a screen.
+#[derive(Debug)]
+pub(super) struct Answers {
+    pub(super) summary: Summary,
+    pub(super) groups: GroupsAnswer,
+    /// The past of a group, if it was asked for and is still there.
+    pub(super) past: Option<GroupDetail>,
+}
+
+/// All that a screen shows.
+pub(super) async fn all(client: Arc<Client>, question: Question) -> Result<Answers, Error> {
+    let summary = client.get("/api/v1/summary").await?;
+    let query =
+        serde_urlencoded::to_string(&question.groups).map_err(|error| Error::Answer(error.to_string()))?;
+    let groups = client.get(&format!("/api/v1/groups?{query}")).await?;
+    let past = match &question.past {
+        None => None,
+        Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
+            // There is none any more.
+            Err(Error::TooOld(_)) => None,
+            answer => Some(answer?),
+        },
+    };
+    Ok(Answers { summary, groups, past })
+}
