@@ -188,7 +188,12 @@ impl Client {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &str,
     ) -> Result<Bytes, Error> {
-        let failed = |error: hyper::Error| self.failed(error.to_string());
+        let failed = |error: hyper::Error| {
+            // The outer error only says that there is an inner one.
+            let cause =
+                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            self.failed(format!("{error}{cause}"))
+        };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // Ends with this function, however that ends.
         let mut driver = JoinSet::new();
@@ -198,6 +203,7 @@ impl Client {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.failed(error.to_string()))?;
+        sender.ready().await.map_err(failed)?;
         let answer = sender.send_request(request).await.map_err(failed)?;
         match answer.status() {
             StatusCode::OK => {}

@@ -1,18 +1,12 @@
 //! `pping top` in a real terminal, looking at a real pping: tmux has the terminal, and tells what is on it.
 
-use std::{
-    fs,
-    io::{Read as _, Write as _},
-    net::TcpListener,
-    process::Command,
-    thread,
-};
+use std::{fs, process::Command};
 
 use pping_lab::{Namespace, Process, Topology, run};
 
 use super::{
     http::LISTEN,
-    monitor::{PPING, endless_ping, interrupt, ok, ping, pping, topology, wait_until, watch},
+    monitor::{PATIENCE, PPING, endless_ping, interrupt, ok, ping, pping, topology, wait_until, watch},
     web::passwords::USERS,
 };
 
@@ -187,13 +181,12 @@ fn top_says_what_is_wrong_and_leaves_the_terminal_alone() {
     interrupt(agent);
 
     // Something else that listens there.
-    let other = ok(router.enter(|| TcpListener::bind("127.0.0.1:9464"))).unwrap();
-    let answers = thread::spawn(move || {
-        let (mut stream, _) = other.accept().unwrap();
-        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").unwrap();
-    });
+    let mut python = router.command("python3");
+    python
+        .args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "9464", "--directory"])
+        .arg(directory.path());
+    let mut other = ok(Process::spawn(python));
+    ok(other.wait_for_output("Serving HTTP", PATIENCE));
     let (code, said) = top(router, "--once");
     assert!(code == Some(1) && said.contains("no /api/v1"), "{code:?} {said}");
-    answers.join().unwrap();
 }
