@@ -21,8 +21,9 @@ use super::{
 
 /// How long an agent may go on writing to the old records, before their lines are counted.
 const SETTLING: Duration = Duration::from_millis(500);
-/// How long a reload may take, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reload may take, on a busy machine: an agent that is just asking for interfaces waits as long as the kernel's lock of all
+/// networks is held for others, 15 s where many namespaces go at once.
+const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 impl Soak<'_> {
