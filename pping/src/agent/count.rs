@@ -22,7 +22,7 @@ impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
         let snapshot = self.hand_over_counters();
-        // Without a server nobody can look.
+        // The view is seen through the server only.
         if self.server.is_some() {
             self.view.count(&snapshot, self.output.lines_lost(), clock::wall()?);
         }

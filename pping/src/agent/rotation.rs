@@ -37,7 +37,7 @@ impl Agent {
             reporter.take(name, tally);
         }
         metrics.add(tallies, Instant::now());
-        // Without a server nobody can look.
+        // The view is seen through the server only.
         if self.server.is_some() {
             view.add(tallies, clock::wall()?);
         }

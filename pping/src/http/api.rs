@@ -60,7 +60,7 @@ async fn group(State(view): State<View>, Path(id): Path<String>, headers: Header
     answer(view, headers, move |view| view.group(&id)).await
 }
 
-/// The answer as JSON. A client that has the latest gets none; one that asks for what is not there is told so.
+/// The answer as JSON. A client that has the latest gets 304, and a group that is not there is 404.
 async fn answer<T: Serialize>(
     view: View,
     headers: HeaderMap,

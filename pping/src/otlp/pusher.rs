@@ -72,7 +72,7 @@ impl Pusher {
         }
     }
 
-    /// Pushes until it is told to stop.
+    /// Pushes until [`Command::Stop`].
     pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<Command>) {
         let mut ticks = ticks(&self.settings);
         // The request that is being sent.
