@@ -73,7 +73,9 @@ pub enum Error {
     #[error("--connect {0}: this pping wants a password: give --user NAME:PASSWORD, of its --web-config")]
     Password(String),
     /// The page is not there.
-    #[error("--connect {0}: what answers has no /api/v1; it is no pping, or an older one: upgrade it, or give another URL")]
+    #[error(
+        "--connect {0}: what answers has no /api/v1; it is no pping, or an older one: upgrade it, or give another URL"
+    )]
     TooOld(String),
     /// The answer makes no sense.
     #[error("the answer is not one of this version's: {0}")]
