@@ -237,11 +237,13 @@ fn the_native_rules_are_the_classic_ones_with_other_expressions() {
         let text = fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
         text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with('#')).collect()
     }
+    let merged = "sum by (group, method, matched) (rate(pping_rtt_seconds[5m]))";
+    let recorded = "group_method_matched_le:pping_rtt_seconds_bucket:rate5m";
+    let record = format!("      - record: {recorded}\n        expr: {merged}\n\n");
     let mut expected = native(&rules("pping.rules.yml"));
-    for (from, to) in [
-        ("group_method_matched_le:pping_rtt_seconds_bucket:", "group_method_matched:pping_rtt_seconds:"),
-        ("- name: pping\n", "- name: pping.native\n"),
-    ] {
+    for (from, to) in
+        [(record.as_str(), ""), (recorded, merged), ("- name: pping\n", "- name: pping.native\n")]
+    {
         expected = stack::replace(&expected, from, to);
     }
     assert_eq!(rules("pping.native.rules.yml"), expected);
