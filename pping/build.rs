@@ -1,6 +1,9 @@
-//! Compiles the kernel programs, which the agent carries inside itself.
+//! Compiles the kernel programs, which the agent carries inside itself, and looks for what its page has from others.
 
-use std::{error::Error, process::Command};
+use std::{error::Error, path::Path, process::Command};
+
+/// What the page has from uPlot, as `cargo xtask setup` leaves it.
+const UPLOT: [&str; 3] = ["uPlot.iife.min.js", "uPlot.min.css", "LICENSE-uPlot"];
 
 #[cfg_attr(
     not(feature = "live"),
@@ -13,10 +16,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let revision = git(&["rev-parse", "--short=12", "HEAD"]);
     println!("cargo::rustc-env=PPING_REVISION={}", revision.unwrap_or_else(|| "unknown".into()));
+    find_uplot();
     // What only reads captures has no kernel programs, and needs no compiler for them.
     #[cfg(feature = "live")]
     pping_ebpf_build::compile(&pping_ebpf_build::Programs::PPING)?;
     Ok(())
+}
+
+/// Has the page draw lines if there is what draws them. A build without it works as well, and says what is missing.
+fn find_uplot() {
+    println!("cargo::rustc-check-cfg=cfg(has_uplot)");
+    println!("cargo::rerun-if-changed=page/vendor");
+    if UPLOT.iter().all(|file| Path::new("page/vendor").join(file).is_file()) {
+        println!("cargo::rustc-cfg=has_uplot");
+    } else if cfg!(feature = "live") {
+        println!("cargo::warning=the page of --listen will have no lines: `cargo xtask setup` fetches uPlot from npm, which they need");
+    }
 }
 
 /// What git says about the checkout that is being built, if it is one.

@@ -1,4 +1,4 @@
-//! The HTTP server: metrics, what is measured now, health, and an index page. It has no access to the kernel's maps.
+//! The HTTP server: metrics, what is measured now, health, and a page for people. It has no access to the kernel's maps.
 //!
 //! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
 //! reads the first byte from the network.
@@ -9,6 +9,7 @@ mod connection;
 mod connections;
 mod error;
 mod negotiation;
+mod page;
 mod pages;
 mod rate;
 mod readers;

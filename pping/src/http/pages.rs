@@ -10,7 +10,7 @@ use axum::{
         HeaderMap, HeaderValue, StatusCode,
         header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY},
     },
-    response::{Html, IntoResponse, Response},
+    response::{IntoResponse, Response},
     routing::get,
 };
 use futures_util::stream;
@@ -19,6 +19,7 @@ use tokio::task::spawn_blocking;
 use super::{
     api,
     negotiation::preferred,
+    page,
     readers::{Reader, Readers},
     readiness::Readiness,
 };
@@ -45,7 +46,7 @@ pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Rout
         .route("/metrics", get(exposition).with_state((metrics, Arc::default())))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))
-        .route("/", get(|| async { Html(include_str!("index.html")) }))
+        .merge(page::router())
         .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such page; see /\n") })
 }
 

@@ -1,0 +1,61 @@
+// What the page shows, as it stands behind the # of its address: a link shows the same to somebody else.
+
+const DEFAULTS = { sort: "p95", order: "desc", filter: "", interface: "", side: "", method: "" };
+
+/** How many groups are shown unless more are asked for. */
+const LIMIT = 100;
+
+const MATCHED = { beyond: "ingress", behind: "egress" };
+
+/** The state that an address describes. What is not known in it is left out. */
+export function parse(hash) {
+    const [path, query] = hash.replace(/^#/, "").split("?", 2);
+    const given = new URLSearchParams(query);
+    const state = { group: /^\/groups\/([0-9a-f]+)$/.exec(path)?.[1] ?? null, limit: LIMIT };
+    for (const [name, value] of Object.entries(DEFAULTS)) state[name] = given.get(name) ?? value;
+    if (!(state.side in MATCHED)) state.side = "";
+    const limit = Number(given.get("limit"));
+    if (Number.isInteger(limit) && limit > LIMIT) state.limit = limit;
+    return state;
+}
+
+/** The address of a state: what is as usual is left out. */
+export function format(state) {
+    const given = new URLSearchParams();
+    for (const [name, value] of Object.entries(DEFAULTS)) {
+        if (state[name] !== value) given.set(name, state[name]);
+    }
+    if (state.limit > LIMIT) given.set("limit", state.limit);
+    const query = given.toString();
+    return `#/${state.group ? `groups/${state.group}` : ""}${query && `?${query}`}`;
+}
+
+/** An URL below the one that this page is at, without the password that may stand in it. */
+export function below(path) {
+    return new URL(path, location.origin + location.pathname);
+}
+
+/** The question for the groups of a state. */
+export function groupsUrl(state) {
+    const url = below("api/v1/groups");
+    for (const name of ["sort", "order", "limit"]) url.searchParams.set(name, state[name]);
+    if (state.filter) url.searchParams.set("filter", state.filter);
+    return narrowed(url, state, state.method);
+}
+
+/** The question for a group and its last 15 minutes. */
+export function groupUrl(state) {
+    return below(`api/v1/groups/${state.group}`);
+}
+
+/** The question for the last 15 minutes of the interfaces, by one method. */
+export function historyUrl(state, method) {
+    return narrowed(below("api/v1/history"), state, method);
+}
+
+function narrowed(url, state, method) {
+    if (state.interface) url.searchParams.set("interface", state.interface);
+    if (state.side) url.searchParams.set("matched", MATCHED[state.side]);
+    if (method) url.searchParams.set("method", method);
+    return url;
+}

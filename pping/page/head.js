@@ -1,0 +1,89 @@
+// Above all: the interfaces with their rates, what went unmeasured, and whether pping answers.
+
+import { Keyed, el, mark, write } from "./dom.js";
+import { amount, clock, count, shown, side, time } from "./format.js";
+
+/** Without anything heard for so long, the page says so, ms. */
+const PATIENCE = 3000;
+
+const LOSSES = [
+    ["recordings_skipped", "packets not recorded"],
+    ["unaggregated", "samples in no histogram"],
+    ["events_lost", "records lost"],
+];
+
+/** A line of figures: what they are of, and for each its name or unit. */
+function line(term, names) {
+    const figures = names.map(() => el("b", { textContent: "-" }));
+    const element = el("div", {}, el("dt", { textContent: term }));
+    names.forEach(([before, after], index) => element.append(el("dd", {}, before, figures[index], after)));
+    return { element, figures };
+}
+
+/** An interface: a line for each direction of its packets, and one for each side that RTTs are of. */
+function card(name) {
+    const state = el("span", { className: "state" });
+    const title = el("h2", {}, el("bdi", { textContent: shown(name) }));
+    const rates = ["in", "out"].map((term) => line(term, [["", " packets/s"], ["", "bit/s"]]));
+    const sides = el("dl", { className: "sides" });
+    const lines = new Keyed(sides, (term) => line(term, [["p50 ", ""], ["p95 ", ""]]));
+    const element = el(
+        "article",
+        { className: "card" },
+        el("header", {}, title, state),
+        el("dl", { className: "rates" }, ...rates.map((it) => it.element)),
+        sides,
+    );
+    const update = (answer, method) => {
+        mark(element, "data-state", answer.is_up ? "up" : "gone");
+        write(state, answer.is_up ? `${amount(answer.samples)} samples/s` : "is gone");
+        [answer.ingress, answer.egress].forEach(({ packets, bits }, index) => {
+            write(rates[index].figures[0], amount(packets));
+            write(rates[index].figures[1], `${amount(bits)} `);
+        });
+        const series = answer.series.filter((it) => it.method === method && it.rtt);
+        lines.update(series.map((it) => side(it.matched))).forEach(({ figures }, index) => {
+            write(figures[0], time(series[index].rtt.p50));
+            write(figures[1], time(series[index].rtt.p95));
+        });
+    };
+    return { element, update };
+}
+
+/** The head of the page. */
+export class Head {
+    #cards = new Keyed(document.getElementById("interfaces"), card);
+    #losses = document.getElementById("losses");
+    #state = document.getElementById("state");
+    #trouble = document.getElementById("trouble");
+    #troubleText = document.getElementById("trouble-text");
+    #since = document.getElementById("since");
+    #version = null;
+
+    /** Shows a summary, with the RTTs of one method. */
+    update(summary, method) {
+        this.#cards.update(summary.interfaces.map((it) => it.interface)).forEach((card, index) => {
+            card.update(summary.interfaces[index], method);
+        });
+        const lost = LOSSES.filter(([name]) => summary.losses[name] > 0);
+        write(this.#losses, lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", "));
+        this.#losses.parentElement.hidden = lost.length === 0;
+        document.getElementById("version").textContent = summary.version;
+        this.#version ??= summary.version;
+        document.getElementById("upgraded").hidden = this.#version === summary.version;
+    }
+
+    /** Shows whether pping answers, and whether the screen moves. */
+    tell({ heard, reason }, isFrozen) {
+        const silence = Date.now() - heard;
+        const isLost = silence > PATIENCE;
+        const state = isLost ? "lost" : isFrozen ? "frozen" : "live";
+        mark(document.documentElement, "data-state", state);
+        write(this.#state, { lost: "no answer", frozen: "frozen", live: "live" }[state]);
+        this.#trouble.hidden = !isLost;
+        if (!isLost) return;
+        // What is read aloud changes once; the seconds beside it are only seen.
+        write(this.#troubleText, `No answer from pping${reason ? `: ${reason}` : ""}. Figures are of ${clock(heard / 1000)}; this page goes on when it is back.`);
+        write(this.#since, `no answer for ${Math.floor(silence / 1000)} s`);
+    }
+}

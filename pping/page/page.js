@@ -1,0 +1,215 @@
+// The page of a running pping. It knows nothing but what /api/v1 says.
+
+import { below, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
+import { el, mark, write } from "./dom.js";
+import { Feed, Question } from "./feed.js";
+import { count, cut, shown } from "./format.js";
+import { Head } from "./head.js";
+import { Panels } from "./panels.js";
+import { ALL, ONE, Table, rowsOf } from "./table.js";
+
+/** How often groups and the last 15 minutes are asked for at most, ms. Summaries come once a second. */
+const PACE = 1000;
+const PACE_OF_PAST = 5000;
+
+/** How long after the last key a filter counts, ms. */
+const TYPING = 200;
+
+const byId = (id) => document.getElementById(id);
+const CHOICES = ["interface", "side", "method"];
+
+let state = parse(location.hash);
+let summary = null;
+let isFrozen = false;
+/** Where a group's page leads back to. */
+let list = format({ ...state, group: null });
+/** A pping that says "sequence" so far has been shown. */
+let asked = 0;
+
+const head = new Head();
+const groups = new Table(byId("groups"), ALL, (sort, order) => change({ sort, order }));
+const series = new Table(byId("series"), ONE);
+const panels = new Panels(byId("panels"), byId("panels-note"));
+
+const ofGroups = new Question(PACE, (status, answer) => answer && !isFrozen && showGroups(answer));
+const ofGroup = new Question(PACE, (status, answer) => !isFrozen && showGroup(status, answer));
+const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && !isFrozen && panels.update(answer));
+const feed = new Feed((answer) => {
+    asked = answer.sequence;
+    if (!isFrozen) show(answer);
+});
+
+/** The method of the most samples in the last minute: that of panels, unless another is chosen. */
+function busiest() {
+    const samples = new Map();
+    for (const { method, rtt } of summary.interfaces.flatMap((it) => it.series)) {
+        samples.set(method, (samples.get(method) ?? 0) + (rtt?.count ?? 0));
+    }
+    return [...samples].sort(([, one], [, other]) => other - one)[0]?.[0] ?? "";
+}
+
+/** Shows a summary, and asks for what goes with it. */
+function show(answer) {
+    summary = answer;
+    const method = state.method || busiest();
+    head.update(summary, method);
+    write(byId("known"), count(summary.groups));
+    offer("interface", summary.interfaces.map((it) => it.interface));
+    offer("method", [...new Set(summary.interfaces.flatMap((it) => it.series.map((of) => of.method)))]);
+    ask(method);
+}
+
+function ask(method) {
+    if (state.group) {
+        ofGroup.want(groupUrl(state));
+        return;
+    }
+    ofGroups.want(groupsUrl(state));
+    ofPast.want(historyUrl(state, method));
+    write(byId("panels-method"), method ? shown(method) : "");
+}
+
+function showGroups(answer) {
+    groups.update(rowsOf(answer.groups), state);
+    const found = answer.found === answer.known ? "" : `${count(answer.found)} of `;
+    const part = answer.groups.length < answer.found ? `${count(answer.groups.length)} of ` : "";
+    write(byId("found"), `${part}${found}${count(answer.known)} groups in the last minute`);
+    byId("none").hidden = answer.groups.length > 0;
+    write(byId("none"), answer.known === 0 ? "No group has been seen in the last 15 minutes." : "No group is like this.");
+    byId("more").hidden = answer.groups.length >= answer.found;
+    document.body.dataset.sequence = answer.sequence;
+}
+
+function showGroup(status, answer) {
+    const isGone = answer === null;
+    byId("gone").hidden = !isGone;
+    byId("group").hidden = isGone;
+    if (isGone) {
+        panels.clear();
+        write(byId("gone"), status === 404
+            ? "There is no such group, or it has sent nothing for 15 minutes. It appears here when it does."
+            : `pping answered ${status}.`);
+        return;
+    }
+    const label = shown(answer.group);
+    write(byId("label"), label);
+    document.title = `${cut(label, 60)} - pping`;
+    const facts = [["prefix", answer.prefix], ["DSCP", answer.dscp], ...Object.entries(answer.labels)];
+    const known = facts.filter(([, value]) => value !== null);
+    const texts = known.flatMap(([name, value]) => [shown(name), shown(value)]);
+    if (byId("facts").dataset.texts !== JSON.stringify(texts)) {
+        byId("facts").dataset.texts = JSON.stringify(texts);
+        byId("facts").replaceChildren(...known.map(([name, value]) =>
+            el("div", {}, el("dt", {}, el("bdi", { textContent: shown(name) })), el("dd", {}, el("bdi", { textContent: shown(value) })))));
+    }
+    const narrow = (of) => of.filter((it) =>
+        (!state.interface || it.interface === state.interface) &&
+        (!state.method || it.method === state.method) &&
+        (!state.side || { beyond: "ingress", behind: "egress" }[state.side] === it.matched));
+    series.update(rowsOf([{ ...answer, series: narrow(answer.series) }]));
+    panels.update({ ...answer.history, series: narrow(answer.history.series) });
+    document.body.dataset.sequence = answer.history.sequence;
+}
+
+/** Has a choice offer some values, and the present one in any case. */
+function offer(name, values) {
+    const choice = byId(name);
+    const all = [...values, ...(state[name] && !values.includes(state[name]) ? [state[name]] : [])];
+    const present = [...choice.options].slice(1).map((option) => option.value);
+    if (all.join("\0") !== present.join("\0")) {
+        const options = all.map((value) => el("option", { value, textContent: cut(shown(value), 40) }));
+        choice.replaceChildren(choice.options[0], ...options);
+    }
+    choice.value = state[name];
+}
+
+/** Changes what is shown, and with it the address. */
+function change(some) {
+    state = { ...state, ...some };
+    history.replaceState(null, "", format(state));
+    arrange();
+}
+
+/** Shows what the address says. */
+function arrange() {
+    const isGroup = state.group !== null;
+    if (!isGroup) list = format(state);
+    document.body.dataset.view = isGroup ? "group" : "groups";
+    byId("of-groups").hidden = isGroup;
+    byId("of-group").hidden = !isGroup;
+    for (const each of document.querySelectorAll(".only-groups")) each.hidden = isGroup;
+    mark(byId("back"), "href", list);
+    if (isGroup) {
+        ofGroups.stop();
+        ofPast.stop();
+    } else {
+        ofGroup.stop();
+        document.title = `pping ${location.host}`;
+    }
+    if (document.activeElement !== byId("filter")) byId("filter").value = state.filter;
+    for (const name of CHOICES) {
+        if (![...byId(name).options].some((option) => option.value === state[name])) offer(name, [state[name]]);
+        byId(name).value = state[name];
+    }
+    byId("clear").hidden = !["filter", ...CHOICES].some((name) => state[name]);
+    if (summary) ask(state.method || busiest());
+}
+
+function freeze() {
+    isFrozen = !isFrozen;
+    mark(byId("freeze"), "aria-pressed", isFrozen);
+    head.tell(feed, isFrozen);
+}
+
+function listen() {
+    let typing = null;
+    byId("filter").addEventListener("input", () => {
+        clearTimeout(typing);
+        typing = setTimeout(() => change({ filter: byId("filter").value }), TYPING);
+    });
+    for (const name of CHOICES) byId(name).addEventListener("change", () => change({ [name]: byId(name).value }));
+    const clear = () => {
+        clearTimeout(typing);
+        byId("filter").value = "";
+        change({ filter: "", interface: "", side: "", method: "" });
+    };
+    byId("clear").addEventListener("click", () => {
+        clear();
+        byId("filter").focus();
+    });
+    byId("more").addEventListener("click", () => change({ limit: state.limit + 100 }));
+    byId("freeze").addEventListener("click", freeze);
+    byId("controls").addEventListener("submit", (event) => event.preventDefault());
+    addEventListener("hashchange", () => {
+        const before = state.group;
+        state = parse(location.hash);
+        if (before !== state.group) {
+            panels.clear();
+            byId("group").hidden = true;
+            byId("gone").hidden = true;
+            scrollTo(0, 0);
+            arrange();
+            // Who uses no mouse begins at the top of the other page.
+            byId(state.group ? "back" : "filter").focus({ preventScroll: true });
+        } else {
+            arrange();
+        }
+    });
+    addEventListener("keydown", (event) => {
+        if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+        if (event.key === "Escape") {
+            if (state.group) location.hash = list;
+            else clear();
+        } else if (event.key === "/" && !event.target.matches("input, select")) {
+            event.preventDefault();
+            byId("filter").focus();
+        }
+    });
+}
+
+write(byId("host"), location.host);
+byId("without").hidden = Boolean(globalThis.uPlot);
+listen();
+arrange();
+feed.start();
+setInterval(() => head.tell(feed, isFrozen), 500);

@@ -1,0 +1,129 @@
+//! The page for people, at `/`, and the files that it consists of. They are in the binary, so nothing is read or requested from
+//! elsewhere; docs/page.md says how uPlot gets into it.
+
+use axum::{
+    Router,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+            X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    response::{IntoResponse, Response},
+    routing::get,
+};
+
+use crate::fingerprint::fingerprint;
+
+/// What the page may do: nothing but run, style and show what this server has, and ask it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// A file of `pping/page`.
+macro_rules! file {
+    ($name:literal) => {
+        include_str!(concat!("../../page/", $name))
+    };
+}
+
+/// Each file: its path, its type, and what is in it.
+const FILES: [(&str, &str, &str); 15] = [
+    ("/", HTML, file!("index.html")),
+    ("/assets/pping.css", CSS, file!("pping.css")),
+    ("/assets/icon.svg", SVG, file!("icon.svg")),
+    ("/assets/page.js", SCRIPT, file!("page.js")),
+    ("/assets/address.js", SCRIPT, file!("address.js")),
+    ("/assets/dom.js", SCRIPT, file!("dom.js")),
+    ("/assets/feed.js", SCRIPT, file!("feed.js")),
+    ("/assets/format.js", SCRIPT, file!("format.js")),
+    ("/assets/head.js", SCRIPT, file!("head.js")),
+    ("/assets/heatmap.js", SCRIPT, file!("heatmap.js")),
+    ("/assets/panels.js", SCRIPT, file!("panels.js")),
+    ("/assets/table.js", SCRIPT, file!("table.js")),
+    ("/assets/uplot.js", SCRIPT, UPLOT.script),
+    ("/assets/uplot.css", CSS, UPLOT.style),
+    ("/assets/uplot.txt", TEXT, UPLOT.licence),
+];
+
+/// The library that draws lines.
+struct Library {
+    script: &'static str,
+    style: &'static str,
+    licence: &'static str,
+}
+
+#[cfg(has_uplot)]
+const UPLOT: Library = Library {
+    script: file!("vendor/uPlot.iife.min.js"),
+    style: file!("vendor/uPlot.min.css"),
+    licence: file!("vendor/LICENSE-uPlot"),
+};
+
+/// The page finds that it is not there, and says so.
+#[cfg(not(has_uplot))]
+const UPLOT: Library = Library {
+    script: "",
+    style: "",
+    licence: "This pping was built without uPlot: `cargo xtask setup` fetches it.\n",
+};
+
+/// All files of the page.
+pub(super) fn router() -> Router {
+    FILES.into_iter().fold(Router::new(), |router, (path, content_type, text)| {
+        let tag = format!("\"{:032x}\"", fingerprint(&[text]));
+        router.route(path, get(async move |headers: HeaderMap| serve(content_type, text, &tag, &headers)))
+    })
+}
+
+/// A file, unless the client has it.
+fn serve(content_type: &'static str, text: &'static str, tag: &str, headers: &HeaderMap) -> Response {
+    let head = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        // The next version of pping may have another page at the same address.
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    let tagged = HeaderValue::from_str(tag).map(|tag| [(ETAG, tag)]).ok();
+    if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
+        return (StatusCode::NOT_MODIFIED, head, tagged).into_response();
+    }
+    (head, tagged, [(CONTENT_TYPE, content_type)], text).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_that_is_imported_is_served() {
+        let served = |name: &str| FILES.iter().any(|(path, ..)| path.strip_prefix("/assets/") == Some(name));
+        let mut imports = 0;
+        for (path, _, text) in FILES.iter().filter(|(path, ..)| *path != "/assets/uplot.js") {
+            for quoted in text.split(['"', '\'']).filter_map(|it| it.strip_prefix("./")) {
+                assert!(served(quoted), "{path} imports {quoted}");
+                imports += 1;
+            }
+            for linked in text.split('"').filter_map(|it| it.strip_prefix("assets/")) {
+                assert!(served(linked), "{path} links {linked}");
+            }
+        }
+        assert!(imports > 5, "{imports}");
+    }
+
+    #[test]
+    fn nothing_is_inline_and_no_text_becomes_markup() {
+        for (path, _, text) in FILES.iter().filter(|(path, ..)| !path.starts_with("/assets/uplot")) {
+            for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="] {
+                assert!(!text.contains(forbidden), "{forbidden} in {path}");
+            }
+        }
+    }
+}
