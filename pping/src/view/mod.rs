@@ -19,6 +19,7 @@ use pping_common::{
     parse::Untracked,
     rtt::Method,
 };
+use tokio::sync::watch;
 
 pub use self::{
     answers::{
@@ -51,6 +52,8 @@ struct Shared {
     model: Mutex<Model>,
     /// What arrived while an answer was being made.
     inbox: Mutex<Vec<Message>>,
+    /// The times of the seconds that are over.
+    seconds: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -100,7 +103,8 @@ impl View {
             rates: Rates::default(),
             losses: Losses::default(),
         };
-        Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default() }))
+        let seconds = watch::Sender::new(0);
+        Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default(), seconds }))
     }
 
     /// Adds what series measured in the second before `at`, ns. Does not wait for an answer that is being made.
@@ -111,12 +115,14 @@ impl View {
         }
     }
 
-    /// Takes the counters of interfaces, and the lines that were lost so far.
+    /// Takes the counters of interfaces, and the lines that were lost so far. That comes last in a second, whose end is
+    /// announced.
     pub fn count(&self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
         match self.try_model() {
             Some(mut model) => model.count(snapshot, lines_lost, at),
             None => self.later(Message::Count(snapshot.clone(), lines_lost, at)),
         }
+        self.0.seconds.send_replace(at);
     }
 
     /// Forgets a series whose group expired.
@@ -125,6 +131,11 @@ impl View {
             Some(mut model) => model.forget(series),
             None => self.later(Message::Forget(series.clone())),
         }
+    }
+
+    /// Changes as soon as a second is over.
+    pub fn seconds(&self) -> watch::Receiver<u64> {
+        self.0.seconds.subscribe()
     }
 
     /// The number of changes so far.
