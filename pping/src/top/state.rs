@@ -191,7 +191,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::view::{
-        Column, GroupAnswer, Interface, InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer, TrafficAnswer,
+        Column, Cost, GroupAnswer, Interface, InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer,
+        TrafficAnswer,
     };
 
     fn series(p95: u64) -> SeriesAnswer {
@@ -232,6 +233,7 @@ pub(super) mod tests {
             interfaces: vec![interface],
             groups: groups.len(),
             losses,
+            cost: Cost::default(),
         };
         let group = |&(label, p95): &(&str, u64)| GroupAnswer {
             id: "0".repeat(32),

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 
 pub use self::{
     answers::{
-        CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates, Losses,
-        Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        CellAnswer, Cost, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates,
+        Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
     cells::{CELL, CELLS},
     order::{Column, Order, Query},
@@ -37,7 +37,7 @@ use crate::{
     fingerprint::fingerprint,
     groups::{GroupName, SeriesName},
     records::{direction_name, method_name, untracked_name},
-    snapshot::Snapshot,
+    snapshot::{Snapshot, Usage},
 };
 
 /// Memory for the past of groups unless set otherwise, bytes.
@@ -59,8 +59,19 @@ struct Shared {
 #[derive(Debug)]
 enum Message {
     Add(Vec<(SeriesName, Tally)>, u64),
-    Count(Snapshot, u64, u64),
+    Count(Reading, u64),
     Forget(SeriesName),
+}
+
+/// What is read once a second.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The counters of interfaces.
+    pub snapshot: Snapshot,
+    /// Lines of output that were lost so far.
+    pub lines_lost: u64,
+    /// What pping took so far.
+    pub usage: Usage,
 }
 
 /// What a series is known by beside its group.
@@ -115,12 +126,11 @@ impl View {
         }
     }
 
-    /// Takes the counters of interfaces, and the lines that were lost so far. That comes last in a second, whose end is
-    /// announced.
-    pub fn count(&self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
+    /// Takes what was read at the end of a second, at `at`, ns. It comes last in that second, whose end is announced.
+    pub fn count(&self, reading: Reading, at: u64) {
         match self.try_model() {
-            Some(mut model) => model.count(snapshot, lines_lost, at),
-            None => self.later(Message::Count(snapshot.clone(), lines_lost, at)),
+            Some(mut model) => model.count(reading, at),
+            None => self.later(Message::Count(reading, at)),
         }
         self.0.seconds.send_replace(at);
     }
@@ -188,7 +198,7 @@ impl View {
         for message in std::mem::take(&mut *lock(&self.0.inbox)) {
             match message {
                 Message::Add(slices, at) => model.add(&slices, at),
-                Message::Count(snapshot, lines_lost, at) => model.count(&snapshot, lines_lost, at),
+                Message::Count(reading, at) => model.count(reading, at),
                 Message::Forget(series) => model.forget(&series),
             }
         }
@@ -262,9 +272,8 @@ impl Model {
         }
     }
 
-    fn count(&mut self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
-        self.rates.count(snapshot, at);
-        let total = snapshot.total();
+    fn count(&mut self, reading: Reading, at: u64) {
+        let total = reading.snapshot.total();
         let untracked = |reason: Untracked| (untracked_name(reason).into(), total.untracked[reason as usize]);
         self.losses = Losses {
             untracked: Untracked::ALL
@@ -274,8 +283,9 @@ impl Model {
                 .collect(),
             recordings_skipped: total.contended + total.pending_full + total.no_pending,
             unaggregated: total.unaggregated,
-            events_lost: total.lost.iter().sum::<u64>() + lines_lost,
+            events_lost: total.lost.iter().sum::<u64>() + reading.lines_lost,
         };
+        self.rates.count(reading, at);
         self.changed(at);
     }
 
@@ -315,6 +325,7 @@ impl Model {
             interfaces: interfaces.collect(),
             groups: self.groups.len(),
             losses: self.losses.clone(),
+            cost: self.rates.cost(),
         }
     }
 

@@ -82,6 +82,9 @@ fn the_api_says_what_the_metrics_say() {
     assert_eq!((&interface["interface"], &interface["is_up"]), (&json!(Topology::WAN), &json!(true)));
     let echo = series(interface, "ingress");
     let metrics = scrape(router);
+    let resident = metrics.sum("process_resident_memory_bytes", &[]).unwrap();
+    let shown = summary["cost"]["memory"].as_f64().unwrap();
+    assert!((shown / resident - 1.0).abs() < 0.2, "{shown} of {resident} bytes");
     let labels = [("method", "icmp-echo"), ("matched", "ingress")];
     assert_eq!(metrics.sum("pping_rtt_seconds_count", &labels), Some(2.0 * PINGS as f64));
     let sum = metrics.sum("pping_rtt_seconds_sum", &labels).unwrap();
