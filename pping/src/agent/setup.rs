@@ -40,7 +40,7 @@ use crate::{
     otlp::Receiver,
     output::{OnFailure, Output},
     records::{Reporter, format},
-    view::{self, View},
+    view::View,
 };
 
 /// Loads and attaches the programs, opens the output, and begins to serve.
@@ -60,7 +60,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     let mut options = load_options(&config)?;
     let pins = take_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
-    let view = View::new(view::MEMORY);
+    let view = View::new(live.history_memory);
     let readiness = Readiness::default();
     let serve = |address| {
         let (metrics, view, readiness) = (metrics.clone(), view.clone(), readiness.clone());

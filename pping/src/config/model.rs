@@ -131,6 +131,8 @@ pub struct Live {
     pub prometheus_groups: u32,
     /// The time whose lowest RTT is the baseline of inflation.
     pub baseline: Duration,
+    /// The memory for the last 15 minutes of groups, bytes.
+    pub history_memory: usize,
     /// The receiver that metrics are pushed to.
     pub otlp: Option<Otlp>,
     /// Whether the kernel programs log what they do.

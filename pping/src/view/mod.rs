@@ -61,6 +61,7 @@ enum Message {
     Add(Vec<(SeriesName, Tally)>, u64),
     Count(Reading, u64),
     Forget(SeriesName),
+    Limit(usize),
 }
 
 /// What is read once a second.
@@ -135,6 +136,14 @@ impl View {
         self.0.seconds.send_replace(at);
     }
 
+    /// Changes how many bytes the past of groups may take, from the next cell on.
+    pub fn limit(&self, memory: usize) {
+        match self.try_model() {
+            Some(mut model) => model.memory = memory,
+            None => self.later(Message::Limit(memory)),
+        }
+    }
+
     /// Forgets a series whose group expired.
     pub fn forget(&self, series: &SeriesName) {
         match self.try_model() {
@@ -200,6 +209,7 @@ impl View {
                 Message::Add(slices, at) => model.add(&slices, at),
                 Message::Count(reading, at) => model.count(reading, at),
                 Message::Forget(series) => model.forget(&series),
+                Message::Limit(memory) => model.memory = memory,
             }
         }
     }

@@ -179,6 +179,10 @@ fn the_least_busy_groups_leave_first() {
     let size: usize = model.groups.values().map(Group::size).sum();
     assert!(size <= FEW && size > FEW / 2, "{size}");
     assert!(model.groups.contains_key("199") && !model.groups.contains_key("3"));
+    drop(model);
+    view.limit(0);
+    view.add(&[], START + 70 * SECOND);
+    assert_eq!(view.summary().groups, 0, "the limit changes while it runs");
 }
 
 #[test]
