@@ -24,8 +24,7 @@ impl Agent {
     pub(super) fn count(&mut self) -> Result<(), Error> {
         let (snapshot, runs) = self.hand_over_counters();
         let total = snapshot.total();
-        // The view is seen through the server only.
-        if self.server.is_some() {
+        if self.is_viewed() {
             let usage = Usage::read(&runs);
             self.view
                 .count(Reading { snapshot, lines_lost: self.output.lines_lost(), usage }, clock::wall()?);

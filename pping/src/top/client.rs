@@ -80,6 +80,9 @@ pub enum Error {
     /// The answer makes no sense.
     #[error("the answer is not one of this version's: {0}")]
     Answer(String),
+    /// What is wrong with the capture that was looked at.
+    #[error("{0}")]
+    Capture(String),
     /// There is nothing to draw on.
     #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
     NoTerminal,
@@ -149,11 +152,6 @@ impl Client {
             authorization: authorization.transpose()?,
             tls,
         })
-    }
-
-    /// The URL, as it was given.
-    pub(super) fn url(&self) -> &str {
-        &self.url
     }
 
     /// An answer.

@@ -70,6 +70,11 @@ impl State {
         &self.query
     }
 
+    /// Whether letters are text rather than commands.
+    pub(super) fn takes_text(&self) -> bool {
+        self.typed.is_some()
+    }
+
     /// The latest answers.
     pub(super) fn latest(&self) -> Option<&(Summary, GroupsAnswer)> {
         self.latest.as_ref()

@@ -106,15 +106,7 @@ struct Group {
 impl View {
     /// Nothing yet; the past of groups may take this many bytes.
     pub fn new(memory: usize) -> Self {
-        let model = Model {
-            memory,
-            sequence: 0,
-            time: 0,
-            totals: HashMap::default(),
-            groups: HashMap::default(),
-            rates: Rates::default(),
-            losses: Losses::default(),
-        };
+        let model = Model::new(memory);
         let seconds = watch::Sender::new(0);
         Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default(), seconds }))
     }
@@ -142,6 +134,13 @@ impl View {
             Some(mut model) => model.memory = memory,
             None => self.later(Message::Limit(memory)),
         }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let mut model = self.model();
+        let (memory, sequence) = (model.memory, model.sequence + 1);
+        *model = Model { sequence, ..Model::new(memory) };
     }
 
     /// Forgets a series whose group expired.
@@ -235,6 +234,18 @@ impl Key {
 }
 
 impl Model {
+    fn new(memory: usize) -> Self {
+        Self {
+            memory,
+            sequence: 0,
+            time: 0,
+            totals: HashMap::default(),
+            groups: HashMap::default(),
+            rates: Rates::default(),
+            losses: Losses::default(),
+        }
+    }
+
     fn add(&mut self, slices: &[(SeriesName, Tally)], at: u64) {
         let number = at / CELL;
         if number > self.time / CELL {
