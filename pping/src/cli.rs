@@ -130,12 +130,20 @@ pub struct TopArguments {
     /// The pping to ask, by the address of its --listen
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", conflicts_with = "source")]
     pub connect: String,
-    /// A name and a password of its --web-config
-    #[arg(short, long, value_name = "NAME:PASSWORD")]
+    /// A name of its --web-config, and the password, which is asked for if it is not given
+    ///
+    /// Others on this machine can see a password that is given here.
+    #[arg(short, long, value_name = "NAME[:PASSWORD]")]
     pub user: Option<String>,
     /// Trust the authorities in this file (PEM) and no others
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
+    /// Show this certificate (PEM) to a pping that wants one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// The key of that certificate (PEM), unless it is in the same file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
     /// Ask once in this time; with -i and --once, measure for this time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     pub interval: Duration,

@@ -69,11 +69,17 @@ fn measure(loader: Loader) -> Result<(), Error> {
 fn top(matches: &ArgMatches, asked: TopArguments) -> Result<(), Error> {
     use crate::top::{Origin, Settings, Source, run};
 
-    let TopArguments { connect, user, cacert, interval, once, arguments } = asked;
+    let TopArguments { connect, user, cacert, cert, key, interval, once, arguments } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
     refuse_for_top(matches, is_service)?;
     let origin = if is_service {
-        Origin::Service(Source { url: connect, user, authorities: cacert })
+        Origin::Service(Source {
+            url: connect,
+            user: user.map(with_password).transpose()?,
+            authorities: cacert,
+            certificate: cert,
+            key,
+        })
     } else {
         let loader = loader(matches);
         let config = Box::new(loader.load()?.config.looked_at());
@@ -83,6 +89,16 @@ fn top(matches: &ArgMatches, asked: TopArguments) -> Result<(), Error> {
         }
     };
     run(Settings { origin, interval, is_once: once })
+}
+
+/// A name with its password, which is asked for on the terminal if it has none.
+#[cfg(feature = "live")]
+fn with_password(user: String) -> Result<String, Error> {
+    if user.contains(':') {
+        return Ok(user);
+    }
+    let password = rpassword::prompt_password(format!("password of {user}: "))?;
+    Ok(format!("{user}:{password}"))
 }
 
 /// Refuses options that would have no effect.
