@@ -32,9 +32,9 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 }
 
 fn one(groups: u32, report: &mut Report) -> Result<()> {
+    let kinds: Vec<_> = (0..10).map(|second| slices(groups, second)).collect();
     let before = Resident::of(process::id())?.own;
     let view = View::new(MEMORY);
-    let kinds: Vec<_> = (0..10).map(|second| slices(groups, second)).collect();
     let mut second = 0;
     let mut pass = || {
         let begin = Instant::now();
