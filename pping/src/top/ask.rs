@@ -1,9 +1,7 @@
-//! The questions to a running pping.
-
-use std::sync::Arc;
+//! What a screen asks, and the answers.
 
 use super::client::{Client, Error};
-use crate::view::{GroupDetail, GroupsAnswer, Query, Summary};
+use crate::view::{GroupDetail, GroupsAnswer, Query, Summary, View};
 
 /// What is wanted for a screen.
 #[derive(Clone, Debug, Default)]
@@ -23,19 +21,33 @@ pub(super) struct Answers {
     pub(super) past: Option<GroupDetail>,
 }
 
-/// All that a screen shows.
-pub(super) async fn all(client: Arc<Client>, question: Question) -> Result<Answers, Error> {
-    let summary = client.get("/api/v1/summary").await?;
-    let query =
-        serde_urlencoded::to_string(&question.groups).map_err(|error| Error::Answer(error.to_string()))?;
-    let groups = client.get(&format!("/api/v1/groups?{query}")).await?;
-    let past = match &question.past {
-        None => None,
-        Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
-            // There is none any more.
-            Err(Error::TooOld(_)) => None,
-            answer => Some(answer?),
-        },
-    };
-    Ok(Answers { summary, groups, past })
+impl Answers {
+    /// Asks another pping.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
+        let summary = client.get("/api/v1/summary").await?;
+        let query = serde_urlencoded::to_string(&question.groups)
+            .map_err(|error| Error::Answer(error.to_string()))?;
+        let groups = client.get(&format!("/api/v1/groups?{query}")).await?;
+        let past = match &question.past {
+            None => None,
+            Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
+                // There is none any more.
+                Err(Error::TooOld(_)) => None,
+                answer => Some(answer?),
+            },
+        };
+        Ok(Self { summary, groups, past })
+    }
+
+    /// Asks what this pping measures.
+    pub(super) fn of_view(view: &View, question: &Question) -> Self {
+        Self {
+            summary: view.summary(),
+            groups: view.groups(&question.groups),
+            past: question.past.as_ref().and_then(|id| view.group(id)),
+        }
+    }
 }

@@ -70,6 +70,11 @@ impl State {
         &self.query
     }
 
+    /// Whether letters are text rather than commands.
+    pub(super) fn takes_text(&self) -> bool {
+        self.typed.is_some()
+    }
+
     /// The latest answers.
     pub(super) fn latest(&self) -> Option<&(Summary, GroupsAnswer)> {
         self.latest.as_ref()
@@ -191,7 +196,8 @@ pub(super) mod tests {
 
     use super::*;
     use crate::view::{
-        Column, GroupAnswer, Interface, InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer, TrafficAnswer,
+        Column, Cost, GroupAnswer, Interface, InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer,
+        TrafficAnswer,
     };
 
     fn series(p95: u64) -> SeriesAnswer {
@@ -232,6 +238,7 @@ pub(super) mod tests {
             interfaces: vec![interface],
             groups: groups.len(),
             losses,
+            cost: Cost::default(),
         };
         let group = |&(label, p95): &(&str, u64)| GroupAnswer {
             id: "0".repeat(32),

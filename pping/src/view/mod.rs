@@ -19,11 +19,12 @@ use pping_common::{
     parse::Untracked,
     rtt::Method,
 };
+use tokio::sync::watch;
 
 pub use self::{
     answers::{
-        CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates, Losses,
-        Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        CellAnswer, Cost, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates,
+        Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
     cells::{CELL, CELLS},
     order::{Column, Order, Query},
@@ -36,7 +37,7 @@ use crate::{
     fingerprint::fingerprint,
     groups::{GroupName, SeriesName},
     records::{direction_name, method_name, untracked_name},
-    snapshot::Snapshot,
+    snapshot::{Snapshot, Usage},
 };
 
 /// Memory for the past of groups unless set otherwise, bytes.
@@ -51,13 +52,27 @@ struct Shared {
     model: Mutex<Model>,
     /// What arrived while an answer was being made.
     inbox: Mutex<Vec<Message>>,
+    /// The times of the seconds that are over.
+    seconds: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 enum Message {
     Add(Vec<(SeriesName, Tally)>, u64),
-    Count(Snapshot, u64, u64),
+    Count(Reading, u64),
     Forget(SeriesName),
+    Limit(usize),
+}
+
+/// What is read once a second.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The counters of interfaces.
+    pub snapshot: Snapshot,
+    /// Lines of output that were lost so far.
+    pub lines_lost: u64,
+    /// What pping took so far.
+    pub usage: Usage,
 }
 
 /// What a series is known by beside its group.
@@ -91,16 +106,9 @@ struct Group {
 impl View {
     /// Nothing yet; the past of groups may take this many bytes.
     pub fn new(memory: usize) -> Self {
-        let model = Model {
-            memory,
-            sequence: 0,
-            time: 0,
-            totals: HashMap::default(),
-            groups: HashMap::default(),
-            rates: Rates::default(),
-            losses: Losses::default(),
-        };
-        Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default() }))
+        let model = Model::new(memory);
+        let seconds = watch::Sender::new(0);
+        Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default(), seconds }))
     }
 
     /// Adds what series measured in the second before `at`, ns. Does not wait for an answer that is being made.
@@ -111,12 +119,28 @@ impl View {
         }
     }
 
-    /// Takes the counters of interfaces, and the lines that were lost so far.
-    pub fn count(&self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
+    /// Takes what was read at the end of a second, at `at`, ns. It comes last in that second, whose end is announced.
+    pub fn count(&self, reading: Reading, at: u64) {
         match self.try_model() {
-            Some(mut model) => model.count(snapshot, lines_lost, at),
-            None => self.later(Message::Count(snapshot.clone(), lines_lost, at)),
+            Some(mut model) => model.count(reading, at),
+            None => self.later(Message::Count(reading, at)),
         }
+        self.0.seconds.send_replace(at);
+    }
+
+    /// Changes how many bytes the past of groups may take, from the next cell on.
+    pub fn limit(&self, memory: usize) {
+        match self.try_model() {
+            Some(mut model) => model.memory = memory,
+            None => self.later(Message::Limit(memory)),
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        let mut model = self.model();
+        let (memory, sequence) = (model.memory, model.sequence + 1);
+        *model = Model { sequence, ..Model::new(memory) };
     }
 
     /// Forgets a series whose group expired.
@@ -125,6 +149,11 @@ impl View {
             Some(mut model) => model.forget(series),
             None => self.later(Message::Forget(series.clone())),
         }
+    }
+
+    /// Changes as soon as a second is over.
+    pub fn seconds(&self) -> watch::Receiver<u64> {
+        self.0.seconds.subscribe()
     }
 
     /// The number of changes so far.
@@ -177,8 +206,9 @@ impl View {
         for message in std::mem::take(&mut *lock(&self.0.inbox)) {
             match message {
                 Message::Add(slices, at) => model.add(&slices, at),
-                Message::Count(snapshot, lines_lost, at) => model.count(&snapshot, lines_lost, at),
+                Message::Count(reading, at) => model.count(reading, at),
                 Message::Forget(series) => model.forget(&series),
+                Message::Limit(memory) => model.memory = memory,
             }
         }
     }
@@ -204,6 +234,18 @@ impl Key {
 }
 
 impl Model {
+    fn new(memory: usize) -> Self {
+        Self {
+            memory,
+            sequence: 0,
+            time: 0,
+            totals: HashMap::default(),
+            groups: HashMap::default(),
+            rates: Rates::default(),
+            losses: Losses::default(),
+        }
+    }
+
     fn add(&mut self, slices: &[(SeriesName, Tally)], at: u64) {
         let number = at / CELL;
         if number > self.time / CELL {
@@ -251,9 +293,8 @@ impl Model {
         }
     }
 
-    fn count(&mut self, snapshot: &Snapshot, lines_lost: u64, at: u64) {
-        self.rates.count(snapshot, at);
-        let total = snapshot.total();
+    fn count(&mut self, reading: Reading, at: u64) {
+        let total = reading.snapshot.total();
         let untracked = |reason: Untracked| (untracked_name(reason).into(), total.untracked[reason as usize]);
         self.losses = Losses {
             untracked: Untracked::ALL
@@ -263,8 +304,9 @@ impl Model {
                 .collect(),
             recordings_skipped: total.contended + total.pending_full + total.no_pending,
             unaggregated: total.unaggregated,
-            events_lost: total.lost.iter().sum::<u64>() + lines_lost,
+            events_lost: total.lost.iter().sum::<u64>() + reading.lines_lost,
         };
+        self.rates.count(reading, at);
         self.changed(at);
     }
 
@@ -304,6 +346,7 @@ impl Model {
             interfaces: interfaces.collect(),
             groups: self.groups.len(),
             losses: self.losses.clone(),
+            cost: self.rates.cost(),
         }
     }
 

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use pping_common::abi::Counters;
 use proptest::prelude::*;
 
@@ -36,7 +38,7 @@ fn labels(answer: &GroupsAnswer) -> Vec<&str> {
     answer.groups.iter().map(|group| &*group.group).collect()
 }
 
-fn snapshot(packets: u64, samples: u64) -> Snapshot {
+fn reading(packets: u64, samples: u64) -> Reading {
     let mut counters = Counters::ZERO;
     for _ in 0..packets {
         counters.packet(Direction::Ingress, 0, 125, 0);
@@ -46,16 +48,21 @@ fn snapshot(packets: u64, samples: u64) -> Snapshot {
     counters.lost[0] = 2;
     let interface =
         InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
-    Snapshot { interfaces: vec![interface] }
+    let usage = Usage {
+        cpu: Duration::from_millis(packets),
+        memory: 20 << 20,
+        programs: Some(Duration::from_millis(samples)),
+    };
+    Reading { snapshot: Snapshot { interfaces: vec![interface] }, lines_lost: 0, usage }
 }
 
 #[test]
 fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     let view = View::new(MEMORY);
-    view.count(&snapshot(100, 7), 0, START);
+    view.count(reading(100, 7), START);
     view.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
     assert!(view.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
-    view.count(&snapshot(300, 17), 4, START + 2 * SECOND);
+    view.count(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
     let summary = view.summary();
     let [interface] = &summary.interfaces[..] else { panic!("{summary:?}") };
     assert_eq!((interface.rates.ingress.packets, interface.rates.ingress.bits), (100.0, 100_000.0));
@@ -64,8 +71,10 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     assert_eq!((interface.series.len(), rtt.count, rtt.min, rtt.max), (1, 3, 5 * MS, 90 * MS));
     assert_eq!((summary.losses.recordings_skipped, summary.losses.events_lost), (3, 6));
     assert_eq!((summary.groups, summary.time), (2, START + 2 * SECOND));
+    let Cost { cpu, memory, programs } = summary.cost;
+    assert_eq!((cpu, memory, programs), (0.1, 20 << 20, Some(0.005)));
     // Later there is nothing of the last minute any more.
-    view.count(&snapshot(300, 17), 4, START + 90 * SECOND);
+    view.count(reading(300, 17), START + 90 * SECOND);
     assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
 }
 
@@ -170,6 +179,10 @@ fn the_least_busy_groups_leave_first() {
     let size: usize = model.groups.values().map(Group::size).sum();
     assert!(size <= FEW && size > FEW / 2, "{size}");
     assert!(model.groups.contains_key("199") && !model.groups.contains_key("3"));
+    drop(model);
+    view.limit(0);
+    view.add(&[], START + 70 * SECOND);
+    assert_eq!(view.summary().groups, 0, "the limit changes while it runs");
 }
 
 #[test]
@@ -177,7 +190,7 @@ fn what_comes_while_an_answer_is_made_is_added_later() {
     let view = View::new(MEMORY);
     let busy = view.model();
     view.add(&[slice("a", [MS])], START);
-    view.count(&snapshot(1, 1), 0, START);
+    view.count(reading(1, 1), START);
     view.forget(&slice("b", []).0);
     drop(busy);
     let summary = view.summary();
