@@ -1,7 +1,7 @@
 // Above all: the interfaces with their rates, what went unmeasured, and whether pping answers.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { amount, clock, count, shown, side, time } from "./format.js";
+import { amount, clock, count, share, shown, side, time } from "./format.js";
 
 /** Without anything heard for so long, the page says so, ms. */
 const PATIENCE = 3000;
@@ -50,10 +50,17 @@ function card(name) {
     return { element, update };
 }
 
+/** What pping itself takes, in words. */
+function cost({ cpu, memory, programs }) {
+    const kernel = programs === null ? "" : `, its kernel programs ${share(programs)}`;
+    return `pping takes ${share(cpu)} of a core and ${amount(memory)}B of memory${kernel}`;
+}
+
 /** The head of the page. */
 export class Head {
     #cards = new Keyed(document.getElementById("interfaces"), card);
     #losses = document.getElementById("losses");
+    #cost = document.getElementById("cost");
     #state = document.getElementById("state");
     #trouble = document.getElementById("trouble");
     #troubleText = document.getElementById("trouble-text");
@@ -66,8 +73,9 @@ export class Head {
             card.update(summary.interfaces[index], method);
         });
         const lost = LOSSES.filter(([name]) => summary.losses[name] > 0);
-        write(this.#losses, lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", "));
-        this.#losses.parentElement.hidden = lost.length === 0;
+        write(this.#losses, `since the start: ${lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", ")}`);
+        this.#losses.hidden = lost.length === 0;
+        write(this.#cost, cost(summary.cost));
         document.getElementById("version").textContent = summary.version;
         this.#version ??= summary.version;
         document.getElementById("upgraded").hidden = this.#version === summary.version;

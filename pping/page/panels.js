@@ -137,7 +137,7 @@ class Panel {
 
     #key(event) {
         const { first, last } = this.#window;
-        const now = this.#cursor ?? last;
+        const now = this.#cursor ?? this.#cells.at(-1)?.number ?? last;
         const to = {
             ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1,
             PageUp: now + 6, PageDown: now - 6, Home: first, End: last, Escape: last,
@@ -205,6 +205,7 @@ class Panel {
         const at = number ?? this.#cells.at(-1)?.number ?? last;
         const rtt = this.#byNumber.get(at)?.rtt;
         write(this.#at, clock(at * cell));
+        mark(this.#at, "data-value", at);
         for (const name of VALUES) {
             const value = rtt?.[name] ?? (name === "count" ? 0 : null);
             write(this.#values[name], value === null ? "-" : name === "count" ? count(value) : time(value));
@@ -250,9 +251,9 @@ function options(width, window, onPoint) {
         axes: [
             { ...axis, size: 22, gap: 3, space: 70, values: (plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
             {
-                ...axis, size: GUTTER, gap: 6, space: 18,
+                ...axis, size: GUTTER, gap: 6, space: 18, grid: { ...axis.grid, filter: labelled },
                 values: (plot, splits) => splits.map((value) => (value === null ? "" : tick(value))),
-                filter: (plot, splits) => labelled(plot, splits),
+                filter: labelled,
             },
         ],
         series: [
@@ -273,7 +274,7 @@ function options(width, window, onPoint) {
     };
 }
 
-/** Splits of a logarithmic axis that get a label: 1, 2 and 5 of each power of ten. */
+/** Splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten. */
 function labelled(plot, splits) {
     return splits.map((value) => {
         const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));

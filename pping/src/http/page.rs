@@ -4,7 +4,7 @@
 use axum::{
     Router,
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderMap, StatusCode,
         header::{
             CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
             X_CONTENT_TYPE_OPTIONS,
@@ -91,7 +91,7 @@ fn serve(content_type: &'static str, text: &'static str, tag: &str, headers: &He
         // The next version of pping may have another page at the same address.
         (CACHE_CONTROL, "no-cache"),
     ];
-    let tagged = HeaderValue::from_str(tag).map(|tag| [(ETAG, tag)]).ok();
+    let tagged = [(ETAG, tag.to_owned())];
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return (StatusCode::NOT_MODIFIED, head, tagged).into_response();
     }

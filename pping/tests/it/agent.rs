@@ -36,6 +36,7 @@ mod monitor;
 mod monitoring;
 mod neighbours;
 mod otlp;
+mod page;
 mod pins;
 mod privileges;
 mod reloading;

@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: what a fresh machine lacks, installed where that can be done, else said.
 //!
-//! On Debian everything comes from its packages, except the linker for BPF, which cargo builds. A machine
+//! On Debian everything comes from its packages, except the linker for BPF, which cargo builds, and what the page has from npm. A machine
 //! that can compile for BPF already, with rustup's nightly for instance, is left as it is.
 
 mod apt;
@@ -10,6 +10,7 @@ mod fuzzing;
 mod lints;
 mod machines;
 mod packaging;
+mod page;
 mod python;
 mod tools;
 
@@ -55,9 +56,19 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         missing.extend(tools::missing());
         missing.extend(python::missing());
     }
+    // Who only builds needs no page with lines.
+    let has_lines = scope.tests || report == Report::All;
+    if has_lines {
+        missing.extend(page::missing());
+    }
     apt::install(&missing)?;
 
     compiler::complete()?;
+    if has_lines {
+        page::complete()?;
+    } else {
+        page::complete_if_possible();
+    }
     if scope.lints {
         lints::complete()?;
     }
@@ -67,6 +78,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
     }
     if report == Report::All {
         let mut found = compiler::found();
+        found.extend(page::found());
         if scope.lints {
             found.extend(lints::found());
         }
@@ -105,6 +117,9 @@ pub(crate) fn for_machines() -> Result<()> {
 /// missing.
 pub(crate) fn for_packaging(tries: bool) -> Result<()> {
     run(Scope::default(), Report::Changes)?;
-    apt::install(&packaging::missing(tries))?;
+    let mut missing = packaging::missing(tries);
+    missing.extend(page::missing());
+    apt::install(&missing)?;
+    page::complete()?;
     packaging::complete()
 }

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 24] = [
+const TOOLS: [Missing; 26] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -20,6 +20,8 @@ const TOOLS: [Missing; 24] = [
     tool("curl", &["curl"]),
     tool("jq", &["jq"]),
     tool("tmux", &["tmux"]),
+    tool("chromium", &["chromium"]),
+    tool("chromedriver", &["chromium-driver"]),
     tool("python3", &["python3"]),
     tool("logrotate", &["logrotate"]),
     tool("runc", &["runc"]),

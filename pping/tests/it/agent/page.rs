@@ -1,0 +1,308 @@
+//! The page at `/` in a real browser: Chromium, driven by its driver, over real packets and over made-up ones.
+
+mod browser;
+mod fed;
+
+use std::{
+    fs, thread,
+    time::{Duration, Instant},
+};
+
+use pping::view::CELL;
+use pping_lab::{Namespace, Topology};
+use serde_json::{Value, json};
+
+use self::{
+    browser::{Browser, DOWN, ENTER, ESCAPE, LEFT, TAB},
+    fed::{Fed, HOSTILE},
+};
+use super::{
+    http::{LISTEN, PORT, get},
+    monitor::{interrupt, ok, ping, repository, topology, wait_until, watch},
+};
+
+const PAGE: &str = "http://127.0.0.1:9464/";
+
+/// What an update may take from the answer of the API to the page.
+const PROMPT: Duration = Duration::from_secs(2);
+
+/// The figures of each row of the table, as they came: of the API in `data-value`.
+const ROWS: &str = "[...document.querySelectorAll('#groups tbody tr')].map((row) => \
+                    [row.querySelector('a').textContent, ...[...row.querySelectorAll('td')].map((cell) => cell.dataset.value ?? null)])";
+
+fn api(host: &Namespace, path: &str) -> Value {
+    let answer = get(host, PORT, &format!("/api/v1{path}"), "*/*").expect("pping listens");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+/// The rows that the API has for the table, with all that is a number as text.
+fn expected(groups: &Value) -> Value {
+    let rows = groups["groups"].as_array().unwrap().iter().flat_map(|group| {
+        group["series"].as_array().unwrap().iter().map(move |series| {
+            let rtt = |name: &str| series["rtt"][name].as_u64().map(|it| it.to_string());
+            let sum = |name: &str| series["sent"][name].as_u64().unwrap() + series["received"][name].as_u64().unwrap();
+            let side = if series["matched"] == "ingress" { "beyond" } else { "behind" };
+            let again = (sum("packets") > 0)
+                .then(|| (sum("retransmissions") as f64 / sum("packets") as f64).to_string());
+            json!([
+                group["group"],
+                series["interface"],
+                series["method"],
+                side,
+                rtt("count"),
+                rtt("min"),
+                rtt("p50"),
+                rtt("p95"),
+                rtt("p99"),
+                null,
+                sum("packets").to_string(),
+                again
+            ])
+        })
+    });
+    rows.collect()
+}
+
+#[test]
+fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
+    let topology = topology();
+    let router = topology.router();
+    let pping = watch(router, Topology::WAN, &format!("{LISTEN} --rate-limit 0 --format none"));
+    let browser = Browser::start(router);
+    browser.open(PAGE);
+    browser.wait_for("document.documentElement.dataset.state === 'live'");
+    ping(topology.client(), Topology::SERVER_IPV4, "-c7 -i0.05");
+    let is_complete = |groups: usize, count: u64| {
+        let answer = api(router, "/groups");
+        let counts = |group: &Value| group["series"].as_array().unwrap().iter().any(|it| it["rtt"]["count"] == count);
+        answer["groups"].as_array().unwrap().iter().filter(|it| counts(it)).count() == groups
+    };
+    wait_until("all samples are in the API", || is_complete(1, 7));
+    let shown = Instant::now();
+    browser.wait_for("[...document.querySelectorAll('#groups .c-count')].some((cell) => cell.dataset.value === '7')");
+    assert!(shown.elapsed() < PROMPT, "{:?}", shown.elapsed());
+    // Another group, while the page is open.
+    ping(topology.client(), Topology::SERVER_IPV6, "-c7 -i0.05");
+    wait_until("all samples are in the API", || is_complete(2, 7));
+    let shown = Instant::now();
+    browser.wait_for(
+        "[...document.querySelectorAll('#groups .c-count')].filter((cell) => cell.dataset.value === '7').length >= 2",
+    );
+    assert!(shown.elapsed() < PROMPT, "{:?}", shown.elapsed());
+    wait_until("the same figures", || browser.value(ROWS) == expected(&api(router, "/groups")));
+    browser.wait_for("document.querySelector('.panel .heat') !== null");
+    assert!(browser.text(".card").contains(Topology::WAN), "{}", browser.text(".card"));
+    let (rows, groups) = (browser.value(ROWS), api(router, "/groups"));
+    assert!(rows.as_array().unwrap().len() >= 2, "{rows:#}");
+    // One in words: what a round trip of 10 ms is said to be.
+    let p50 = groups["groups"][0]["series"].as_array().unwrap().iter().find(|it| it["matched"] == "ingress").unwrap();
+    let p50 = p50["rtt"]["p50"].as_f64().unwrap();
+    let text = if p50 < 1e7 { format!("{:.2} ms", p50 / 1e6) } else { format!("{:.1} ms", p50 / 1e6) };
+    let cells = browser.value("[...document.querySelectorAll('#groups td.c-p50')].map((cell) => cell.textContent)");
+    assert!(cells.as_array().unwrap().contains(&json!(text)), "{text} in {cells}");
+    assert_eq!(browser.console(), [""; 0]);
+
+    // The service ends, and comes again.
+    interrupt(pping);
+    browser.wait_for("document.documentElement.dataset.state === 'lost'");
+    let said = browser.text("#trouble");
+    assert!(said.contains("No answer from pping") && said.contains("no answer for"), "{said}");
+    assert_eq!(browser.value("document.getElementById('trouble').hidden"), false);
+    let pping = watch(router, Topology::WAN, &format!("{LISTEN} --rate-limit 0 --format none"));
+    browser.wait_for("document.documentElement.dataset.state === 'live' && document.getElementById('trouble').hidden");
+    ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
+    browser.wait_for("[...document.querySelectorAll('#groups .c-count')].some((cell) => cell.dataset.value === '3')");
+    interrupt(pping);
+}
+
+#[test]
+fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
+    let host = ok(Namespace::new("page"));
+    let fed = Fed::start(&host, 20);
+    let browser = Browser::start(&host);
+    browser.open(PAGE);
+    let first = "document.querySelector('#groups tbody a')?.textContent";
+    let count = "new Set([...document.querySelectorAll('#groups tbody a')].map((it) => it.textContent)).size";
+    browser.wait_for(&format!("{count} === 25"));
+    assert_eq!(browser.value(ROWS).as_array().unwrap().len(), 50, "both sides of each");
+    assert_eq!(browser.value("document.querySelector('#groups [aria-sort]').textContent"), "p95");
+
+    // By its columns, either way; all of it is in the address.
+    browser.click("#groups th.c-group button");
+    browser.wait_for(&format!("{first} === '\"><script>document.title=\\'owned\\'</script>' || {first}?.startsWith('?[2J')"));
+    browser.click("#groups th.c-group button");
+    browser.wait_for(&format!("{first}?.startsWith('long-')"));
+    assert_eq!(browser.value("location.hash"), "#/?sort=group");
+    browser.click("#groups th.c-p50 button");
+    browser.wait_for("document.querySelector('#groups [aria-sort=descending]').textContent === 'p50'");
+
+    // Only keys from here on: the filter, a group by its row, its past, and back.
+    browser.open(PAGE);
+    browser.wait_for(&format!("{count} === 25"));
+    browser.keys(&["/", "R", "-", "1", "3"]);
+    browser.wait_for(&format!("{count} === 1 && {first} === 'customer-13'"));
+    assert_eq!(browser.value("location.hash"), "#/?filter=R-13");
+    assert!(browser.text("#found").contains("1 of 25"), "{}", browser.text("#found"));
+    for _ in 0..60 {
+        if browser.value("document.activeElement.matches('#groups tbody a')") == true {
+            break;
+        }
+        browser.keys(&[TAB]);
+    }
+    let row = "[...document.querySelectorAll('#groups tbody a')].indexOf(document.activeElement)";
+    assert_eq!(browser.value(row), 0);
+    browser.keys(&[DOWN]);
+    assert_eq!(browser.value(row), 1);
+    // What arrives meanwhile takes no focus away.
+    fed.add("customer-13", &[5_000_000]);
+    browser.wait_for("document.querySelector('#groups td.c-min').dataset.value === '5000000'");
+    assert_eq!(browser.value(row), 1);
+    browser.keys(&[ENTER]);
+    browser.wait_for("document.getElementById('label').textContent === 'customer-13'");
+    browser.wait_for("document.querySelectorAll('.panel').length === 2");
+    assert_eq!(browser.value("document.title"), "customer-13 - pping");
+    let link = browser.value("location.href");
+    let at = "document.querySelector('.panel .at').textContent";
+    let latest = browser.value(at);
+    for _ in 0..60 {
+        if browser.value("document.activeElement.matches('.heat')") == true {
+            break;
+        }
+        browser.keys(&[TAB]);
+    }
+    browser.keys(&[LEFT; 4]);
+    browser.wait_for(&format!("{at} !== {latest}"));
+    let spoken = browser.value("document.activeElement.ariaValueText");
+    let shown = browser.value(at);
+    assert!(spoken.as_str().unwrap().starts_with(shown.as_str().unwrap()), "{spoken} at {shown}");
+    // The values at the cursor are those of the cell.
+    let id = link.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let detail = api(&host, &format!("/groups/{id}"));
+    let cells = detail["history"]["series"][0]["cells"].as_array().unwrap();
+    let number = browser.value("Number(document.querySelector('.panel .at').dataset.value)").as_u64().unwrap();
+    let cell = cells.iter().find(|cell| cell["time"] == number * CELL).unwrap_or_else(|| panic!("no cell {number}"));
+    let cell = &cell["rtt"];
+    for name in ["count", "min", "p50", "p95", "p99", "max"] {
+        let value = browser.value(&format!("document.querySelector('.panel .v-{name} b').dataset.value"));
+        assert_eq!(value, cell[name].to_string(), "{name} of {cell}");
+    }
+    // Escape first lets go of the cursor, then goes back to where one came from.
+    browser.keys(&[ESCAPE]);
+    browser.wait_for(&format!("{at} === {latest}"));
+    browser.keys(&[TAB, ESCAPE]);
+    browser.wait_for(&format!("document.body.dataset.view === 'groups' && {first} === 'customer-13'"));
+    assert_eq!(browser.value("location.hash"), "#/?filter=R-13");
+    browser.keys(&[ESCAPE]);
+    browser.wait_for(&format!("{count} === 25"));
+
+    // The link shows the same to somebody else, and one side of it.
+    browser.open(&format!("{}?side=behind", link.as_str().unwrap()));
+    browser.wait_for("document.querySelectorAll('.panel').length === 1");
+    assert_eq!(browser.text("#label"), "customer-13");
+    assert!(browser.text(".panel h3").contains("behind"), "{}", browser.text(".panel h3"));
+    browser.open(&format!("{PAGE}#/groups/00000000000000000000000000000000"));
+    browser.wait_for("document.getElementById('gone').textContent.startsWith('There is no such group')");
+    let refused: Vec<String> = browser.console().into_iter().filter(|it| !it.contains("status of 404")).collect();
+    assert_eq!(refused, [""; 0]);
+}
+
+#[test]
+fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing() {
+    let host = ok(Namespace::new("page"));
+    let _fed = Fed::start(&host, 5);
+    let browser = Browser::start(&host);
+    let axe = repository("pping/page/vendor/axe.min.js");
+    let axe = fs::read_to_string(axe).expect("`cargo xtask setup --tests` fetches axe-core");
+    let group = api(&host, "/groups?filter=onerror")["groups"][0]["id"].as_str().unwrap().to_owned();
+    let views = [(PAGE.to_owned(), "document.querySelectorAll('#groups tbody tr').length === 20"),
+        (format!("{PAGE}#/groups/{group}"), "document.querySelectorAll('#series tbody tr').length === 2")];
+    for (scheme, background) in [("light", "rgb(246, 246, 244)"), ("dark", "rgb(16, 19, 22)")] {
+        browser.prefer(scheme);
+        for (url, is_there) in &views {
+            for width in [360, 2560, 1280] {
+                browser.resize(width);
+                browser.open(url);
+                browser.wait_for(is_there);
+                browser.wait_for("document.querySelectorAll('.panel .lines .uplot').length === 2");
+                assert_eq!(browser.value("getComputedStyle(document.body).backgroundColor"), background);
+                let widths = browser.value("[document.documentElement.scrollWidth, innerWidth]");
+                assert_eq!(widths, json!([width, width]), "{url} is as wide as the screen");
+                assert!(paints(&browser), "{url} at {width}: the heatmap is empty");
+            }
+            let found = browser.run(
+                &axe,
+                "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map((it) => \
+                 `${it.impact} ${it.id}: ${it.nodes.map((node) => node.target.join(' ')).join(', ')}`))",
+            );
+            assert_eq!(found, json!([]), "{scheme} {url}");
+        }
+    }
+
+    // Text stays text, and nothing in it turns or hides what is around it.
+    assert_eq!(browser.text("#label"), HOSTILE[0]);
+    assert_eq!(browser.text("#facts dd"), "<b>Lund");
+    browser.open(PAGE);
+    browser.wait_for(views[0].1);
+    let page = browser.value("document.documentElement.textContent").as_str().unwrap().to_owned();
+    assert!(page.contains(HOSTILE[0]) && page.contains("?[2J?]0;owned?red") && page.contains("exe.?gpj.?x??"), "{page}");
+    assert!(!page.contains(['\u{1b}', '\u{202e}', '\u{2066}', '\u{200b}']), "{page}");
+    assert_eq!(browser.value("document.querySelectorAll('main img, main script').length"), 0);
+    assert!(browser.value("document.title").as_str().unwrap().starts_with("pping"));
+    let longest = "Math.max(...[...document.querySelectorAll('#groups tbody tr')].map((row) => row.getBoundingClientRect().height))";
+    assert!(browser.value(longest).as_f64().unwrap() < 40.0, "a label of 10 kB makes a row high");
+
+    // Nothing from elsewhere, and nothing that could be.
+    let elsewhere = browser.value(
+        "performance.getEntriesByType('resource').map((it) => it.name).filter((it) => !it.startsWith(location.origin + '/'))",
+    );
+    assert_eq!(elsewhere, json!([]));
+    let requested = browser.value("performance.getEntriesByType('resource').length").as_u64().unwrap();
+    assert!(requested > 8, "{requested}");
+    let policy = browser.run("", "fetch('/').then((answer) => answer.headers.get('Content-Security-Policy'))");
+    let policy = policy.as_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    assert_eq!(browser.console(), [""; 0]);
+}
+
+/// Whether any heatmap has a pixel in it that is a colour.
+fn paints(browser: &Browser<'_>) -> bool {
+    let colours = browser.value(
+        "[...document.querySelectorAll('.heat canvas')].map((canvas) => { \
+         const { data } = canvas.getContext('2d').getImageData(60, 0, canvas.width - 60, canvas.height); \
+         const colours = new Set(); \
+         for (let at = 0; at < data.length; at += 4) \
+         if (data[at + 3] > 0 && Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]) > 60) \
+         colours.add(`${data[at]} ${data[at + 1]} ${data[at + 2]}`); \
+         return colours.size; })",
+    );
+    colours.as_array().unwrap().iter().all(|colours| colours.as_u64().unwrap() > 1)
+}
+
+#[test]
+fn a_page_without_uplot_says_so_and_one_without_events_asks() {
+    let host = ok(Namespace::new("page"));
+    let fed = Fed::start(&host, 3);
+    let browser = Browser::start(&host);
+    browser.protocol("Network.enable", &json!({}));
+    let blocked = json!({"urls": ["*/assets/uplot.js", "*/api/v1/events"]});
+    browser.protocol("Network.setBlockedURLs", &blocked);
+    browser.open(PAGE);
+    browser.wait_for("document.querySelectorAll('#groups tbody tr').length === 16");
+    browser.wait_for("document.querySelectorAll('.panel').length === 2");
+    assert!(browser.value("document.getElementById('without').innerText").as_str().unwrap().contains("cargo xtask setup"));
+    assert!(paints(&browser), "heatmaps need no uPlot");
+    fed.add("customer-01", &[77_000]);
+    let begin = Instant::now();
+    browser.wait_for("[...document.querySelectorAll('#groups td.c-min')].some((cell) => cell.dataset.value === '77000')");
+    assert!(begin.elapsed() < PROMPT, "{:?}", begin.elapsed());
+    // Frozen, it stays as it is.
+    browser.click("#freeze");
+    fed.add("customer-01", &[66_000]);
+    thread::sleep(PROMPT);
+    assert_eq!(browser.text("#state"), "frozen");
+    assert_eq!(browser.value("[...document.querySelectorAll('#groups td.c-min')].some((cell) => cell.dataset.value === '66000')"), false);
+    browser.click("#freeze");
+    browser.wait_for("[...document.querySelectorAll('#groups td.c-min')].some((cell) => cell.dataset.value === '66000')");
+}

@@ -1,0 +1,206 @@
+//! Chromium, driven by its own driver (W3C `WebDriver`, and Chromium's protocol of debugging for what that lacks).
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use pping_lab::{Namespace, Process};
+use serde_json::{Value, json};
+
+use crate::agent::monitor::{PATIENCE, ok, wait_until};
+
+const PORT: u16 = 9515;
+
+/// How long the driver may take for an answer.
+const TIME_OUT: Duration = Duration::from_mins(1);
+
+/// Ends a script that awaits something: its last argument is what it has to call.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// The keys that are not letters, as `WebDriver` has them.
+pub(super) const TAB: &str = "\u{e004}";
+pub(super) const ENTER: &str = "\u{e007}";
+pub(super) const ESCAPE: &str = "\u{e00c}";
+pub(super) const LEFT: &str = "\u{e012}";
+pub(super) const DOWN: &str = "\u{e015}";
+
+/// A browser in a network namespace. It ends when dropped.
+pub(super) struct Browser<'a> {
+    host: &'a Namespace,
+    session: String,
+    _driver: Process,
+}
+
+impl<'a> Browser<'a> {
+    /// Starts one, without a window.
+    pub(super) fn start(host: &'a Namespace) -> Self {
+        let mut command = host.command("chromedriver");
+        command.arg(format!("--port={PORT}"));
+        let driver = Process::spawn(command)
+            .unwrap_or_else(|error| panic!("chromedriver, which `cargo xtask setup --tests` installs: {error}"));
+        let mut browser = Self { host, session: String::new(), _driver: driver };
+        wait_until("the driver of Chromium listens", || {
+            ok(host.enter(|| TcpStream::connect(address()))).is_ok()
+        });
+        let arguments = [
+            "--headless=new",
+            // The tests run as root, which Chromium's own sandbox is not for.
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            // What Chromium would ask of its maker has nothing to do with the page.
+            "--disable-background-networking",
+            "--no-first-run",
+        ];
+        let session = browser.request(
+            "POST",
+            "/session",
+            &json!({"capabilities": {"alwaysMatch": {
+                "browserName": "chrome",
+                "goog:loggingPrefs": {"browser": "ALL"},
+                "goog:chromeOptions": {"args": arguments},
+            }}}),
+        );
+        browser.session = format!("/session/{}", session["sessionId"].as_str().unwrap());
+        browser
+    }
+
+    /// A request to the driver, and the value that it answers with.
+    #[track_caller]
+    fn request(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = body.to_string();
+        let text = ok(self.host.enter(|| {
+            let mut stream = TcpStream::connect(address()).unwrap();
+            stream.set_read_timeout(Some(TIME_OUT)).unwrap();
+            write!(
+                stream,
+                "{method} {path} HTTP/1.1\r\nHost: localhost:{PORT}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+                 Content-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        }));
+        let (_, answer) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {text}"));
+        let answer: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{path}: {error}: {answer}"));
+        assert!(answer["value"]["error"].is_null(), "{path} {body:.200}: {answer:#}");
+        answer["value"].clone()
+    }
+
+    #[track_caller]
+    fn command(&self, path: &str, body: &Value) -> Value {
+        self.request("POST", &format!("{}{path}", self.session), body)
+    }
+
+    /// Loads a page.
+    pub(super) fn open(&self, url: &str) {
+        // A link to another place of the same page would not load it again.
+        self.command("/url", &json!({"url": "about:blank"}));
+        self.command("/url", &json!({"url": url}));
+    }
+
+    /// The value of an expression in the page.
+    #[track_caller]
+    pub(super) fn value(&self, expression: &str) -> Value {
+        self.command("/execute/sync", &json!({"script": format!("return {expression}"), "args": []}))
+    }
+
+    /// The text of the element that a selector finds first.
+    #[track_caller]
+    pub(super) fn text(&self, selector: &str) -> String {
+        let selector = json!(selector);
+        let text = self.value(&format!("document.querySelector({selector})?.textContent ?? null"));
+        text.as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Runs a script, and returns what the promise in it becomes.
+    #[track_caller]
+    pub(super) fn run(&self, script: &str, promise: &str) -> Value {
+        self.command("/execute/sync", &json!({"script": script, "args": []}));
+        let awaited = format!("const done = arguments[0]; {promise}.then(done, (error) => done(String(error)))");
+        self.command("/execute/async", &json!({"script": awaited, "args": []}))
+    }
+
+    /// Presses keys one after the other, wherever the focus is.
+    #[track_caller]
+    pub(super) fn keys(&self, keys: &[&str]) {
+        let press = |key: &str| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
+        let actions: Vec<Value> = keys.iter().flat_map(|key| press(key)).collect();
+        self.command("/actions", &json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}));
+    }
+
+    /// Clicks on the element that a selector finds first.
+    #[track_caller]
+    pub(super) fn click(&self, selector: &str) {
+        let found = self.command("/element", &json!({"using": "css selector", "value": selector}));
+        let id = found[ELEMENT].as_str().unwrap();
+        self.command(&format!("/element/{id}/click"), &json!({}));
+    }
+
+    /// Has the window so wide, and so high that a page of some length is in it.
+    pub(super) fn resize(&self, width: u32) {
+        let metrics = json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
+        self.protocol("Emulation.setDeviceMetricsOverride", &metrics);
+    }
+
+    /// Has the user prefer dark colours or light ones.
+    pub(super) fn prefer(&self, scheme: &str) {
+        let feature = json!({"name": "prefers-color-scheme", "value": scheme});
+        self.protocol("Emulation.setEmulatedMedia", &json!({"features": [feature]}));
+    }
+
+    /// A command of the protocol of debugging.
+    #[track_caller]
+    pub(super) fn protocol(&self, command: &str, parameters: &Value) -> Value {
+        self.command("/goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
+    }
+
+    /// What the console has had since this was asked last, but for what is only noted.
+    #[track_caller]
+    pub(super) fn console(&self) -> Vec<String> {
+        let log = self.command("/se/log", &json!({"type": "browser"}));
+        let entries = log.as_array().unwrap().iter();
+        let loud = entries.filter(|entry| ["SEVERE", "WARNING"].contains(&entry["level"].as_str().unwrap()));
+        loud.map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Waits until an expression in the page is true, and returns for how long.
+    #[track_caller]
+    pub(super) fn wait_for(&self, expression: &str) -> Duration {
+        let begin = Instant::now();
+        while self.value(&format!("Boolean({expression})")) != true {
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "not {expression}: {}\nconsole: {:#?}",
+                self.value("document.body.innerText"),
+                self.console()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        begin.elapsed()
+    }
+}
+
+impl Drop for Browser<'_> {
+    fn drop(&mut self) {
+        // Has the driver end the browser, whatever has failed before.
+        if !self.session.is_empty() {
+            let end = format!("DELETE {} HTTP/1.1\r\nHost: localhost:{PORT}\r\nConnection: close\r\n\r\n", self.session);
+            let ask = || {
+                let mut stream = TcpStream::connect(address())?;
+                stream.set_read_timeout(Some(TIME_OUT))?;
+                stream.write_all(end.as_bytes())?;
+                stream.read_to_string(&mut String::new())
+            };
+            self.host.enter(ask).ok();
+        }
+    }
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
+}

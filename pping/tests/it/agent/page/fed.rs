@@ -1,0 +1,138 @@
+//! A pping that serves made-up groups: those of a gateway, and hostile ones.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use pping::{
+    groups::{GroupName, SeriesName},
+    http::{Readiness, Server},
+    metrics::Metrics,
+    snapshot::{InterfaceCounters, Snapshot},
+    view::{self, CELL, CELLS, Reading, View},
+};
+use pping_common::{
+    abi::{Counters, Direction, Tally},
+    rtt::Method,
+};
+use pping_lab::Namespace;
+
+use crate::agent::{http::PORT, monitor::ok};
+
+/// Labels that would be markup, move a cursor, or turn the order of letters.
+pub(super) const HOSTILE: [&str; 4] = [
+    "<img src=x onerror=document.title='owned'>",
+    "\u{1b}[2J\u{1b}]0;owned\u{7}red",
+    "exe.\u{202e}gpj.\u{2066}x\u{2069}\u{200b}",
+    "\"><script>document.title='owned'</script>",
+];
+
+const INTERFACE: &str = "wan0";
+
+/// A server, which ends when dropped.
+pub(super) struct Fed {
+    view: View,
+    is_over: Arc<AtomicBool>,
+    counting: Option<JoinHandle<()>>,
+    _server: Server,
+}
+
+impl Fed {
+    /// Serves a quarter of an hour of `groups` groups, hostile ones and one with a label of 10 kB.
+    pub(super) fn start(host: &Namespace, groups: u64) -> Self {
+        let view = View::new(view::MEMORY);
+        let long = "long-".repeat(2000);
+        let labels: Vec<String> = (0..groups)
+            .map(|number| format!("customer-{number:02}"))
+            .chain(HOSTILE.map(ToOwned::to_owned))
+            .chain([long])
+            .collect();
+        let now = now();
+        for cell in (0..CELLS).rev() {
+            let slices: Vec<_> = labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
+            view.add(&slices, now - cell * CELL);
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+        let metrics = Metrics::new(100, Duration::from_mins(10));
+        let serve = || Server::start(address, None, metrics, view.clone(), Readiness::default());
+        let server = ok(host.enter(serve)).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (watched, counted) = (Arc::clone(&is_over), view.clone());
+        let counting = thread::spawn(move || {
+            let mut counters = Counters::ZERO;
+            while !watched.load(Ordering::Relaxed) {
+                count(&counted, &mut counters);
+                thread::sleep(Duration::from_secs(1));
+            }
+        });
+        Self { view, is_over, counting: Some(counting), _server: server }
+    }
+
+    /// Adds samples of a group now.
+    pub(super) fn add(&self, label: &str, rtts: &[u64]) {
+        self.view.add(&[slice(label, Direction::Ingress, rtts)], now());
+    }
+}
+
+impl Drop for Fed {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(counting) = self.counting.take() {
+            // A panic of that thread has been printed already.
+            counting.join().ok();
+        }
+    }
+}
+
+/// Ends a second, in which some packets passed.
+fn count(view: &View, counters: &mut Counters) {
+    for traffic in counters.traffic.iter_mut().flatten() {
+        traffic.by_ecn[0] += 250;
+        traffic.bytes += 900_000;
+    }
+    let interface = InterfaceCounters {
+        name: INTERFACE.into(),
+        attach_points: vec!["tcx"],
+        is_up: true,
+        counters: *counters,
+    };
+    view.count(Reading { snapshot: Snapshot { interfaces: vec![interface] }, ..Reading::default() }, now());
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// Both sides of a group in a cell. No two groups have the same RTTs.
+fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
+    let beyond = 1_000_000 * rank * (10 + cell % 7);
+    let spread = |first: u64| [first, first + first / 5, 2 * first, 3 * first];
+    [
+        slice(label, Direction::Ingress, &spread(beyond)),
+        slice(label, Direction::Egress, &spread(beyond / 50)),
+    ]
+}
+
+fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
+    let mut tally = Tally::EMPTY;
+    rtts.iter().for_each(|&rtt| tally.sample(rtt));
+    tally.sent.packets = 100;
+    tally.sent.bytes = 70_000;
+    tally.received.packets = 50;
+    tally.received.retransmissions = 3;
+    let group =
+        GroupName { label: label.into(), prefix: None, dscp: None, more: vec![("site".into(), "<b>Lund".into())] };
+    let name = SeriesName {
+        interface: Some(INTERFACE.into()),
+        method: Method::TcpTs,
+        matched: Some(matched),
+        group: group.into(),
+    };
+    (name, tally)
+}
