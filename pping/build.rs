@@ -30,7 +30,9 @@ fn find_uplot() {
     if UPLOT.iter().all(|file| Path::new("page/vendor").join(file).is_file()) {
         println!("cargo::rustc-cfg=has_uplot");
     } else if cfg!(feature = "live") {
-        println!("cargo::warning=the page of --listen will have no lines: `cargo xtask setup` fetches uPlot from npm, which they need");
+        println!(
+            "cargo::warning=the page of --listen will have no lines: `cargo xtask setup` fetches uPlot from npm, which they need"
+        );
     }
 }
 

@@ -169,7 +169,7 @@ class Panel {
         const most = draw(this.#canvas, this.#cells, {
             first, last, gutter: GUTTER, isDark: isDark(), ink: style("--muted"), rule: style("--rule"),
         });
-        write(this.#most, `${count(most)} samples`);
+        write(this.#most, `${count(most)} ${most === 1 ? "sample" : "samples"}`);
         this.#drawLines();
         this.point(this.#cursor);
     }

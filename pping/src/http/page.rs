@@ -121,7 +121,15 @@ mod tests {
     #[test]
     fn nothing_is_inline_and_no_text_becomes_markup() {
         for (path, _, text) in FILES.iter().filter(|(path, ..)| !path.starts_with("/assets/uplot")) {
-            for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=", "onclick="] {
+            for forbidden in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "style=",
+                "onclick=",
+            ] {
                 assert!(!text.contains(forbidden), "{forbidden} in {path}");
             }
         }

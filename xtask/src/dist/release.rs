@@ -9,14 +9,17 @@ use crate::{command, environment};
 
 /// What the archive has from the repository, and in which of its directories.
 const CONTENTS: [(&str, &[&str]); 10] = [
-    ("", &[
-        "README.md",
-        "CHANGELOG.md",
-        "LICENSE-APACHE",
-        "LICENSE-MIT",
-        "LICENSE-GPL-2.0",
-        "pping/page/vendor/LICENSE-uPlot",
-    ]),
+    (
+        "",
+        &[
+            "README.md",
+            "CHANGELOG.md",
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "LICENSE-GPL-2.0",
+            "pping/page/vendor/LICENSE-uPlot",
+        ],
+    ),
     ("deploy", &["deploy/README.md", "deploy/pping.toml", "deploy/web-config.example.yml"]),
     (
         "deploy/systemd",

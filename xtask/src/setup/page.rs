@@ -63,9 +63,15 @@ pub(super) fn complete_if_possible() {
     if is_complete() {
         return;
     }
-    let fetched = if has_npm() { complete().map_err(|error| format!("{error:#}")) } else { Err("there is no npm".to_owned()) };
+    let fetched = if has_npm() {
+        complete().map_err(|error| format!("{error:#}"))
+    } else {
+        Err("there is no npm".to_owned())
+    };
     if let Err(reason) = fetched {
-        eprintln!("the page of --listen will have no lines, for want of uPlot: {reason}; `cargo xtask setup` installs what is missing");
+        eprintln!(
+            "the page of --listen will have no lines, for want of uPlot: {reason}; `cargo xtask setup` installs what is missing"
+        );
     }
 }
 

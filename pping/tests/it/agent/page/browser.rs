@@ -1,7 +1,7 @@
 //! Chromium, driven by its own driver (W3C `WebDriver`, and Chromium's protocol of debugging for what that lacks).
 
 use std::{
-    io::{Read, Write},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     time::{Duration, Instant},
 };
@@ -38,8 +38,9 @@ impl<'a> Browser<'a> {
     pub(super) fn start(host: &'a Namespace) -> Self {
         let mut command = host.command("chromedriver");
         command.arg(format!("--port={PORT}"));
-        let driver = Process::spawn(command)
-            .unwrap_or_else(|error| panic!("chromedriver, which `cargo xtask setup --tests` installs: {error}"));
+        let driver = Process::spawn(command).unwrap_or_else(|error| {
+            panic!("chromedriver, which `cargo xtask setup --tests` installs: {error}")
+        });
         let mut browser = Self { host, session: String::new(), _driver: driver };
         wait_until("the driver of Chromium listens", || {
             ok(host.enter(|| TcpStream::connect(address()))).is_ok()
@@ -71,22 +72,10 @@ impl<'a> Browser<'a> {
     #[track_caller]
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = body.to_string();
-        let text = ok(self.host.enter(|| {
-            let mut stream = TcpStream::connect(address()).unwrap();
-            stream.set_read_timeout(Some(TIME_OUT)).unwrap();
-            write!(
-                stream,
-                "{method} {path} HTTP/1.1\r\nHost: localhost:{PORT}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-                 Content-Length: {}\r\n\r\n{body}",
-                body.len()
-            )
-            .unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            answer
-        }));
-        let (_, answer) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{path}: {text}"));
-        let answer: Value = serde_json::from_str(answer).unwrap_or_else(|error| panic!("{path}: {error}: {answer}"));
+        let answer = ok(self.host.enter(|| exchange(method, path, &body)));
+        let answer = answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let answer: Value =
+            serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{path}: {error}: {answer}"));
         assert!(answer["value"]["error"].is_null(), "{path} {body:.200}: {answer:#}");
         answer["value"].clone()
     }
@@ -121,16 +110,21 @@ impl<'a> Browser<'a> {
     #[track_caller]
     pub(super) fn run(&self, script: &str, promise: &str) -> Value {
         self.command("/execute/sync", &json!({"script": script, "args": []}));
-        let awaited = format!("const done = arguments[0]; {promise}.then(done, (error) => done(String(error)))");
+        let awaited =
+            format!("const done = arguments[0]; {promise}.then(done, (error) => done(String(error)))");
         self.command("/execute/async", &json!({"script": awaited, "args": []}))
     }
 
     /// Presses keys one after the other, wherever the focus is.
     #[track_caller]
     pub(super) fn keys(&self, keys: &[&str]) {
-        let press = |key: &str| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
+        let press =
+            |key: &str| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})];
         let actions: Vec<Value> = keys.iter().flat_map(|key| press(key)).collect();
-        self.command("/actions", &json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}));
+        self.command(
+            "/actions",
+            &json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}),
+        );
     }
 
     /// Clicks on the element that a selector finds first.
@@ -189,16 +183,33 @@ impl Drop for Browser<'_> {
     fn drop(&mut self) {
         // Has the driver end the browser, whatever has failed before.
         if !self.session.is_empty() {
-            let end = format!("DELETE {} HTTP/1.1\r\nHost: localhost:{PORT}\r\nConnection: close\r\n\r\n", self.session);
-            let ask = || {
-                let mut stream = TcpStream::connect(address())?;
-                stream.set_read_timeout(Some(TIME_OUT))?;
-                stream.write_all(end.as_bytes())?;
-                stream.read_to_string(&mut String::new())
-            };
-            self.host.enter(ask).ok();
+            self.host.enter(|| exchange("DELETE", &self.session, "")).ok();
         }
     }
+}
+
+/// A request to the driver, and what it answers. The driver keeps connections open, so the length has to be read.
+fn exchange(method: &str, path: &str, body: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address())?;
+    stream.set_read_timeout(Some(TIME_OUT))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost:{PORT}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line)? > 2 {
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+        line.clear();
+    }
+    let mut answer = vec![0; length];
+    reader.read_exact(&mut answer)?;
+    String::from_utf8(answer).map_err(io::Error::other)
 }
 
 fn address() -> SocketAddr {

@@ -55,7 +55,8 @@ impl Fed {
             .collect();
         let now = now();
         for cell in (0..CELLS).rev() {
-            let slices: Vec<_> = labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
+            let slices: Vec<_> =
+                labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
             view.add(&slices, now - cell * CELL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
@@ -113,10 +114,7 @@ fn now() -> u64 {
 fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
     let beyond = 1_000_000 * rank * (10 + cell % 7);
     let spread = |first: u64| [first, first + first / 5, 2 * first, 3 * first];
-    [
-        slice(label, Direction::Ingress, &spread(beyond)),
-        slice(label, Direction::Egress, &spread(beyond / 50)),
-    ]
+    [slice(label, Direction::Ingress, &spread(beyond)), slice(label, Direction::Egress, &spread(beyond / 50))]
 }
 
 fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
@@ -126,8 +124,12 @@ fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
     tally.sent.bytes = 70_000;
     tally.received.packets = 50;
     tally.received.retransmissions = 3;
-    let group =
-        GroupName { label: label.into(), prefix: None, dscp: None, more: vec![("site".into(), "<b>Lund".into())] };
+    let group = GroupName {
+        label: label.into(),
+        prefix: None,
+        dscp: None,
+        more: vec![("site".into(), "<b>Lund".into())],
+    };
     let name = SeriesName {
         interface: Some(INTERFACE.into()),
         method: Method::TcpTs,
