@@ -1,6 +1,6 @@
 // The page of a running pping. It knows nothing but what /api/v1 says.
 
-import { below, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
+import { format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
 import { count, cut, shown } from "./format.js";
@@ -23,19 +23,19 @@ let summary = null;
 let isFrozen = false;
 /** Where a group's page leads back to. */
 let list = format({ ...state, group: null });
-/** A pping that says "sequence" so far has been shown. */
-let asked = 0;
+/** The latest summary, shown or not. */
+let latest = null;
 
 const head = new Head();
 const groups = new Table(byId("groups"), ALL, (sort, order) => change({ sort, order }));
 const series = new Table(byId("series"), ONE);
 const panels = new Panels(byId("panels"), byId("panels-note"));
 
-const ofGroups = new Question(PACE, (status, answer) => answer && !isFrozen && showGroups(answer));
-const ofGroup = new Question(PACE, (status, answer) => !isFrozen && showGroup(status, answer));
-const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && !isFrozen && panels.update(answer));
+const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
+const ofGroup = new Question(PACE, showGroup);
+const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && panels.update(answer));
 const feed = new Feed((answer) => {
-    asked = answer.sequence;
+    latest = answer;
     if (!isFrozen) show(answer);
 });
 
@@ -157,6 +157,9 @@ function arrange() {
 
 function freeze() {
     isFrozen = !isFrozen;
+    // While it is frozen, only what its user asks for changes it.
+    if (isFrozen) [ofGroups, ofGroup, ofPast].forEach((question) => question.stop());
+    else if (latest) show(latest);
     mark(byId("freeze"), "aria-pressed", isFrozen);
     head.tell(feed, isFrozen);
 }

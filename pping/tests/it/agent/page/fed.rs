@@ -119,7 +119,9 @@ fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
 
 fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
     let mut tally = Tally::EMPTY;
-    rtts.iter().for_each(|&rtt| tally.sample(rtt));
+    for &rtt in rtts {
+        tally.sample(rtt);
+    }
     tally.sent.packets = 100;
     tally.sent.bytes = 70_000;
     tally.received.packets = 50;
