@@ -1,15 +1,21 @@
 //! `pping top`: what a running pping measures, in a terminal. It knows nothing but what that says at `/api/v1`.
 //!
-//! [`ask`] asks through [`client`]. [`state`] is what is on the screen, and what keys do to it, without drawing. [`draw`] and [`past`]
-//! draw it.
+//! [`ask`] asks through [`client`]. [`state`] is what is on the screen, and what keys and clicks do to it; each of the [`panes`] has its
+//! part of that, and draws it. [`draw`] draws what is around them, [`plot`] round-trip times over time.
 
 mod ask;
 mod client;
+mod colors;
 mod draw;
-mod past;
+mod header;
+mod help;
+mod panes;
+mod plot;
 mod screen;
 mod state;
 mod table;
+mod terminal;
+mod text;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -19,6 +25,7 @@ use std::{
 
 use client::Client;
 pub use client::{Error, Source};
+use colors::Colors;
 use state::State;
 
 /// How `pping top` was called.
@@ -40,7 +47,7 @@ pub fn run(settings: &Settings) -> Result<(), Error> {
     let client = Arc::new(Client::new(&settings.source)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut state = State::default();
+        let mut state = State::new(Colors::of_environment());
         let answers = ask::all(Arc::clone(&client), state.question()).await?;
         if settings.is_once {
             return write(&table::text(&answers.summary, &answers.groups));
@@ -61,3 +68,6 @@ fn write(text: &str) -> Result<(), Error> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::{
+    crossterm::event::{self, Event, KeyEventKind},
+    layout::{Position, Rect},
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -17,8 +20,10 @@ use tokio::{
 use super::{
     ask,
     client::{Client, Error},
-    draw,
-    state::{Effect, State},
+    draw::{self, Status},
+    panes::Effect,
+    state::State,
+    terminal::Terminal,
 };
 
 /// How long to wait for a key before it is looked at whether there is still a screen.
@@ -26,10 +31,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Shows the state until a key or a signal ends it. The terminal is as it was then, whatever happens.
 pub(super) async fn run(client: &Arc<Client>, state: &mut State, every: Duration) -> Result<(), Error> {
-    let mut terminal = ratatui::try_init()?;
-    let shown = show(client, state, every, &mut terminal).await;
-    ratatui::restore();
-    shown
+    let mut terminal = Terminal::new()?;
+    show(client, state, every, &mut terminal.0).await
 }
 
 async fn show(
@@ -45,7 +48,8 @@ async fn show(
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
-        terminal.draw(|frame| draw::draw(frame, state, client.url(), Instant::now()))?;
+        let status = Status { source: client.url(), note: "", now: Instant::now() };
+        terminal.draw(|frame| draw::draw(frame, state, &status))?;
         tokio::select! {
             _ = terminated.recv() => return Ok(()),
             _ = hung_up.recv() => return Ok(()),
@@ -58,9 +62,14 @@ async fn show(
                 Err(_) => {}
             },
             event = keys.recv() => match event {
-                Some(Event::Key(key)) if key.kind == KeyEventKind::Press => {
-                    let height = terminal.size()?.height;
-                    match state.key(key, draw::page(height, state)) {
+                Some(event) => {
+                    let screen = Rect::from((Position::ORIGIN, terminal.size()?));
+                    let effect = match event {
+                        Event::Key(key) if key.kind == KeyEventKind::Press => state.key(key, screen),
+                        Event::Mouse(event) => state.mouse(event, screen),
+                        _ => Effect::Draw,
+                    };
+                    match effect {
                         Effect::Quit => return Ok(()),
                         Effect::Ask => {
                             asking.abort_all();
@@ -69,7 +78,6 @@ async fn show(
                         Effect::Draw => {}
                     }
                 }
-                Some(_) => {}
                 // The terminal is gone.
                 None => return Ok(()),
             },
