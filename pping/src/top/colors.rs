@@ -13,7 +13,7 @@ const SCALE: [(u8, u8, u8); 6] =
     [(70, 72, 148), (50, 108, 160), (34, 144, 150), (56, 180, 116), (150, 212, 66), (253, 231, 37)];
 
 /// The same of the 256 colours of xterm, for each shade: what is before, and what is behind.
-const INDEXED: [(u8, u8); 5] = [(62, 17), (31, 23), (36, 29), (113, 64), (220, 178)];
+const INDEXED: [(u8, u8); 5] = [(62, 18), (31, 23), (36, 29), (113, 64), (220, 178)];
 
 /// What a terminal can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -108,10 +108,24 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, status: &Status<'_>) {
             Health::foot()
         }
     };
-    frame.render_widget(Line::raw(foot), areas.foot);
+    frame.render_widget(Line::raw(fitting(&foot, screen.width.into())), areas.foot);
     if state.has_help {
         help::draw(frame);
     }
+}
+
+/// As many of these hints as there is room for. None is cut but the first.
+fn fitting(hints: &[String], room: usize) -> String {
+    let (first, others) = hints.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
+    let mut line = first.to_owned();
+    for hint in others {
+        let longer = format!("{line}   {hint}");
+        if text::width(&longer) > room {
+            break;
+        }
+        line = longer;
+    }
+    line
 }
 
 /// What is looked at, and how it is.

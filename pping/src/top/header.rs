@@ -2,7 +2,7 @@
 
 use super::{
     table::side,
-    text::{amount, padded, right, shown, time, width},
+    text::{amount, counted, padded, right, shown, time, width},
 };
 use crate::view::{Interface, Losses, SeriesAnswer, Summary};
 
@@ -28,7 +28,7 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
     for (number, block) in blocks.iter().enumerate() {
         // The last line says how many there is no room for.
         if all > height && lines.len() + block.len() >= height {
-            lines.push(format!("{} more interfaces: see pane 3", blocks.len() - number));
+            lines.push(format!("{} more: see pane 3", counted(blocks.len() - number, "interface")));
             break;
         }
         lines.extend_from_slice(block);
@@ -141,7 +141,7 @@ mod tests {
         }
         let lines = fitting(&summary, (80, 6));
         assert!(
-            lines[4].starts_with("2 more interfaces") && lines[5].starts_with("since the start"),
+            lines[4].starts_with("2 interfaces more") && lines[5].starts_with("since the start"),
             "{lines:#?}"
         );
         assert_eq!(fitting(&summary, (80, 9)).len(), 9);

@@ -326,3 +326,17 @@ fn no_size_is_too_small_or_too_large() {
         assert_eq!(screen(&empty, width, height).lines().count(), usize::from(height));
     }
 }
+
+#[test]
+fn the_manual_has_the_screens_as_they_are() {
+    const MANUAL: &str = include_str!("../../../docs/top.md");
+    let view = network();
+    let filter: Vec<KeyCode> = "/10.11".chars().map(letter).chain([KeyCode::Enter]).collect();
+    let detail = [&filter[..], &[KeyCode::Enter]].concat();
+    for keys in [&filter[..], &detail, &[letter('2')]] {
+        let text = screen(&after(&view, keys), 80, 24);
+        let text: String =
+            text.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect();
+        assert!(MANUAL.contains(&text), "docs/top.md does not have:\n{text}");
+    }
+}

@@ -23,6 +23,11 @@ pub(super) fn amount(number: f64) -> String {
     if number < 99.95 { format!("{number:.1}{unit}") } else { format!("{number:.0}{unit}") }
 }
 
+/// A number of things, in words.
+pub(super) fn counted(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
 /// Text of others, fit for a terminal: what would move the cursor, or turn the order of letters, is shown as a question mark.
 pub(super) fn shown(text: &str) -> String {
     let is_harmless = |it: char| {

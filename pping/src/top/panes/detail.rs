@@ -134,8 +134,11 @@ impl Detail {
     }
 
     /// The last line.
-    pub(super) fn foot(&self) -> String {
-        let others = if self.choices().len() > 1 { "   j k other methods" } else { "" };
-        format!("Esc back   + - time range{others}   space freeze   ? help   q end")
+    pub(super) fn foot(&self) -> Vec<String> {
+        let mut hints = vec!["Esc back", "? help", "+ - time", "space freeze", "q end"];
+        if self.choices().len() > 1 {
+            hints.insert(2, "j k other methods");
+        }
+        hints.into_iter().map(str::to_owned).collect()
     }
 }

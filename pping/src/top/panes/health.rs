@@ -57,8 +57,8 @@ impl Health {
     }
 
     /// The last line.
-    pub(in crate::top) fn foot() -> String {
-        "j k scroll   space freeze   ? help   q end".to_owned()
+    pub(in crate::top) fn foot() -> Vec<String> {
+        ["? help", "j k scroll", "space freeze", "q end"].map(str::to_owned).to_vec()
     }
 }
 
@@ -115,7 +115,8 @@ fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
 fn age(latest: &Latest, now: Instant) -> Line<'static> {
     let seconds = now.saturating_duration_since(latest.since).as_secs();
     let age = if seconds == 0 { "less than a second".to_owned() } else { format!("{seconds} s") };
-    Line::raw(format!("the latest figures came {age} ago; {} groups are known", latest.summary.groups))
+    let groups = text::counted(latest.summary.groups, "group");
+    Line::raw(format!("the latest figures came {age} ago, of {groups}"))
 }
 
 fn title(what: &str, about: &str, width: usize) -> Line<'static> {

@@ -127,8 +127,8 @@ impl Heatmap {
     }
 
     /// The last line.
-    pub(in crate::top) fn foot() -> String {
-        "+ - time range   j k other series   space freeze   ? help   q end".to_owned()
+    pub(in crate::top) fn foot() -> Vec<String> {
+        ["? help", "j k other series", "+ - time", "space freeze", "q end"].map(str::to_owned).to_vec()
     }
 }
 

@@ -228,6 +228,9 @@ fn legend_line(most: u64, seconds: u64, colors: Colors) -> Line<'static> {
             Text::raw(format!(" {least}")),
         ]);
     }
+    if most > shown {
+        line.push(Text::raw(format!(" to {most}")));
+    }
     Line::from(line)
 }
 
@@ -254,6 +257,10 @@ mod tests {
             let text: String = legend.spans.iter().map(|it| it.content.as_ref()).collect();
             let mut words = text.split_whitespace().skip_while(|it| *it != "from").skip(1);
             while let (Some(shade), Some(least)) = (words.next(), words.next()) {
+                if shade == "to" {
+                    assert_eq!(least.parse(), Ok(most));
+                    break;
+                }
                 let (shade, least) = (shade.chars().next().unwrap(), least.parse().unwrap());
                 assert_eq!(Colors::None.heat(part(least, most)).0, shade, "{least} of {most}");
                 if least > 1 {

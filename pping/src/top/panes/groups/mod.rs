@@ -246,21 +246,25 @@ impl Groups {
     }
 
     /// The last line: the filter, how many groups there are, and the most important keys.
-    pub(in crate::top) fn foot(&self, shown_: &Shown) -> String {
+    pub(in crate::top) fn foot(&self, shown_: &Shown) -> Vec<String> {
         if let Some(typed) = &self.typed {
-            return format!("/{}_   Enter filters, Esc leaves it", shown(typed));
+            return [format!("/{}_", shown(typed)), "Enter filters".to_owned(), "Esc leaves it".to_owned()]
+                .to_vec();
         }
         if let Some(detail) = &self.open {
             return detail.foot();
         }
-        let Some(latest) = &shown_.latest else { return String::new() };
+        let Some(latest) = &shown_.latest else { return Vec::new() };
         let (groups, filter) = (&latest.groups, &self.query.filter);
-        let of = if filter.is_empty() {
-            format!("{} groups", groups.known)
-        } else {
-            format!("{} of {} groups with {}", groups.found, groups.known, shown(filter))
+        let known = text::counted(groups.known, "group");
+        let of = match &**filter {
+            "" => known,
+            filter => format!("{} of {known} with {}", groups.found, shown(filter)),
         };
-        format!("{of}   ? help   Enter open   s sort   / filter   space freeze   q end")
+        let escape = if filter.is_empty() { &[][..] } else { &["Esc all"] };
+        let hints = ["? help", "Enter open", "s sort", "/ filter", "space freeze", "q end"];
+        let hints = escape.iter().chain(&hints).map(|&hint| hint.to_owned());
+        [of].into_iter().chain(hints).collect()
     }
 }
 
