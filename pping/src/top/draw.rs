@@ -1,18 +1,18 @@
-//! Drawing the screen: what all panes have around them, and where it is.
+//! Drawing the screen: what all panes have around them.
 
 use std::time::Instant;
 
 use ratatui::{
     Frame,
-    layout::{Constraint, Layout, Position, Rect},
     style::{Modifier, Style},
     text::{Line, Span},
     widgets::Paragraph,
 };
 
 use super::{
-    header, help,
-    panes::{Latest, Pane, Shown, health::Health, heatmap::Heatmap},
+    help,
+    layout::{Areas, head, tab},
+    panes::{Latest, Pane, health::Health, heatmap::Heatmap},
     state::State,
     text,
 };
@@ -28,56 +28,6 @@ pub(super) struct Status<'a> {
     /// What else there is to say of that, if anything.
     pub(super) note: &'a str,
     pub(super) now: Instant,
-}
-
-/// Where what is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Areas {
-    status: Rect,
-    tabs: Rect,
-    head: Rect,
-    /// The pane.
-    pub(super) body: Rect,
-    foot: Rect,
-}
-
-impl Areas {
-    /// Those of a screen. On one with few lines, what is around the pane goes first.
-    pub(super) fn new(screen: Rect, shown: &Shown) -> Self {
-        let height = usize::from(screen.height);
-        let head = if height < 8 { 0 } else { head(shown, (screen.width.into(), height / 4)).len() as u16 };
-        // With lines to spare, empty ones set the pane off.
-        let gap = u16::from(height >= 30);
-        let [status, tabs, head, _, body, _, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(u16::from(height > 5)),
-            Constraint::Length(head),
-            Constraint::Length(gap),
-            Constraint::Min(0),
-            Constraint::Length(gap),
-            Constraint::Length(u16::from(height > 4)),
-        ])
-        .areas(screen);
-        Self { status, tabs, head, body, foot }
-    }
-
-    /// The pane whose name is there.
-    pub(super) fn tab(&self, at: Position) -> Option<Pane> {
-        if !self.tabs.contains(at) {
-            return None;
-        }
-        let x = usize::from(at.x - self.tabs.x);
-        let mut start = 0;
-        Pane::ALL.into_iter().find(|pane| {
-            let width = tab(*pane, Pane::Groups).len();
-            start += width;
-            (start - width..start).contains(&x)
-        })
-    }
-}
-
-fn head(shown: &Shown, room: (usize, usize)) -> Vec<String> {
-    shown.latest.as_ref().map(|it| header::fitting(&it.summary, room)).unwrap_or_default()
 }
 
 /// Draws the screen.
@@ -157,9 +107,4 @@ fn tabs(chosen: Pane) -> Line<'static> {
         Span::styled(tab(pane, chosen), Style::new().add_modifier(style))
     };
     Line::from_iter(Pane::ALL.map(span))
-}
-
-fn tab(pane: Pane, chosen: Pane) -> String {
-    let (number, title) = (pane as usize + 1, pane.title());
-    if pane == chosen { format!("[{number} {title}] ") } else { format!(" {number} {title}  ") }
 }

@@ -1,9 +1,6 @@
 //! What stands above every pane: each interface with its rates and how long round trips take on either side, and what was lost.
 
-use super::{
-    table::side,
-    text::{amount, counted, padded, right, shown, time, width},
-};
+use super::text::{amount, counted, padded, right, shown, side, time, width};
 use crate::view::{Interface, Losses, SeriesAnswer, Summary};
 
 /// The widest name of an interface that others are aligned with: Linux has none that are longer.

@@ -1,7 +1,7 @@
 //! `pping top`: what a running pping measures, in a terminal. It knows nothing but what that says at `/api/v1`.
 //!
 //! [`ask`] asks through [`client`]. [`state`] is what is on the screen, and what keys and clicks do to it; each of the [`panes`] has its
-//! part of that, and draws it. [`draw`] draws what is around them, [`plot`] round-trip times over time.
+//! part of that, and draws it. [`draw`] draws what is around them, in the places of [`layout`], [`plot`] round-trip times over time.
 
 mod ask;
 mod client;
@@ -9,6 +9,7 @@ mod colors;
 mod draw;
 mod header;
 mod help;
+mod layout;
 mod panes;
 mod plot;
 mod screen;

@@ -10,7 +10,7 @@ use ratatui::{
 use super::{
     ask::{Answers, Question},
     colors::Colors,
-    draw::Areas,
+    layout::Areas,
     panes::{Effect, Latest, Pane, Shown, groups::Groups, health::Health, heatmap::Heatmap},
 };
 

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::{
     header,
-    text::{padded, shown, time},
+    text::{padded, shown, side, time},
 };
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
@@ -81,15 +81,6 @@ impl Row {
     /// What it is known by: what it is of, and not where it stands.
     pub(super) fn key(&self) -> (&str, &SeriesKey) {
         (&self.id, &self.series)
-    }
-}
-
-/// The side of the box that a series is of.
-pub(super) fn side(matched: Option<&str>) -> &'static str {
-    match matched {
-        Some("ingress") => "beyond",
-        Some("egress") => "behind",
-        _ => "both",
     }
 }
 

@@ -23,6 +23,15 @@ pub(super) fn amount(number: f64) -> String {
     if number < 99.95 { format!("{number:.1}{unit}") } else { format!("{number:.0}{unit}") }
 }
 
+/// The side of the box that a series is of.
+pub(super) fn side(matched: Option<&str>) -> &'static str {
+    match matched {
+        Some("ingress") => "beyond",
+        Some("egress") => "behind",
+        _ => "both",
+    }
+}
+
 /// A number of things, in words.
 pub(super) fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }

@@ -14,8 +14,8 @@ use super::Shown;
 use crate::{
     top::{
         plot::{self, Plot},
-        table::{Row, side},
-        text::{shown, width},
+        table::Row,
+        text::{shown, side, width},
     },
     view::{GroupDetail, SeriesHistory},
 };

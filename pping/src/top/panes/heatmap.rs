@@ -13,8 +13,8 @@ use super::{Effect, Shown, scrolled};
 use crate::{
     top::{
         plot::{self, Plot},
-        table::{self, SeriesKey, side},
-        text::{padded, right, shown, time, width},
+        table::{self, SeriesKey},
+        text::{padded, right, shown, side, time, width},
     },
     view::{HistoryAnswer, Query, SeriesAnswer},
 };

@@ -1,10 +1,12 @@
 //! The columns of the table of groups, as many as there is room for.
 
-use super::super::super::{
-    table::{COLUMNS, Row},
-    text::{padded, right, width},
+use crate::{
+    top::{
+        table::{COLUMNS, Row},
+        text::{padded, right, width},
+    },
+    view::{Column, Order},
 };
-use crate::view::{Column, Order};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
