@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write as _},
-    panic,
+    panic, thread,
 };
 
 use ratatui::DefaultTerminal;
@@ -32,8 +32,11 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        write(MOUSE_OFF);
-        ratatui::restore();
+        // The hooks of a panic did so already, and a second time would put the cursor onto what they wrote.
+        if !thread::panicking() {
+            write(MOUSE_OFF);
+            ratatui::restore();
+        }
     }
 }
 

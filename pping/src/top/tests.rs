@@ -11,7 +11,9 @@ use pping_common::{
     parse::Untracked,
     rtt::Method,
 };
-use ratatui::{Terminal, backend::TestBackend, crossterm::event::KeyCode, layout::Rect};
+use ratatui::{
+    Terminal, backend::TestBackend, buffer::Buffer, crossterm::event::KeyCode, layout::Rect, style::Color,
+};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{
@@ -197,12 +199,16 @@ fn after(view: &View, keys: &[KeyCode]) -> State {
     state
 }
 
-/// The screen as text.
-pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
+fn drawn(state: &State, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     let status = Status { source: "http://gateway:9464", note: "", now: Instant::now() };
     terminal.draw(|frame| draw::draw(frame, state, &status)).unwrap();
-    let buffer = terminal.backend().buffer();
+    terminal.backend().buffer().clone()
+}
+
+/// The screen as text.
+pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
+    let buffer = drawn(state, width, height);
     let mut text = String::new();
     for y in 0..height {
         let mut line = String::new();
@@ -293,6 +299,25 @@ fn labels_of_others_are_harmless_on_every_pane() {
     }
     let text = screen(&after(&view, &evil), 80, 24);
     assert!(text.contains("?[2J?evil?label"), "{text}");
+}
+
+#[test]
+fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
+    let view = network();
+    for (colors, is_colour) in [
+        (Colors::None, (|color| color == Color::Reset) as fn(Color) -> bool),
+        (Colors::Indexed, |color| matches!(color, Color::Reset | Color::Indexed(_))),
+        (Colors::True, |color| matches!(color, Color::Reset | Color::Rgb(..))),
+    ] {
+        let mut state = State::new(colors);
+        state.take(asked(&view, &state.question()));
+        state.key(letter('2').into(), Rect::new(0, 0, 80, 24));
+        state.take(asked(&view, &state.question()));
+        let buffer = drawn(&state, 80, 24);
+        let found: Vec<Color> = buffer.content().iter().flat_map(|cell| [cell.fg, cell.bg]).collect();
+        assert!(found.iter().all(|color| is_colour(*color)), "{colors:?}");
+        assert_eq!(found.iter().all(|color| *color == Color::Reset), colors == Colors::None, "{colors:?}");
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Span {
         let cell = cell.max(1);
         let cells = (range.minutes() * 60_000_000_000 / cell).clamp(1, CELLS);
         let last = time / cell;
-        Self { cell, first: (last + 1).saturating_sub(cells), last }
+        Self { cell, first: last.saturating_sub(cells - 1), last }
     }
 
     fn cells(&self) -> usize {
@@ -231,6 +231,18 @@ mod tests {
                     (0..grid.counts.len()).rev().find(|line| grid.bound(*line).unwrap() >= rtt).unwrap();
                 assert!(grid.counts[line][5] > 0, "{rtt} in {lines} lines");
             }
+        }
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_drawn_as_well() {
+        for (time, length) in
+            [(0, 0), (0, CELL), (u64::MAX, 0), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)]
+        {
+            let span = Span::new(Range::QuarterHour, time, length);
+            assert!((1..=CELLS as usize).contains(&span.cells()), "{span:?}");
+            let samples = [cell(3, &[(u64::MAX, u32::MAX), (0, 1)])];
+            Grid::new(&samples, span, Columns::new(span, 9), 5);
         }
     }
 

@@ -57,7 +57,8 @@ pub(super) fn draw(
         frame.render_widget(Paragraph::new(it.lines(range, most, colors)), area);
     }
     if legend > 0 && most > 0 {
-        let seconds = drawn.first().map_or(1, |it| it.columns.cells as u64) * history.cell / 1_000_000_000;
+        let cells = drawn.first().map_or(1, |it| it.columns.cells as u64);
+        let seconds = cells.saturating_mul(history.cell) / 1_000_000_000;
         let area = Rect { y: area.bottom() - 1, height: 1, ..area };
         frame.render_widget(legend_line(most, seconds, colors), area);
     }

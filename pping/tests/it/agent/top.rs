@@ -158,13 +158,19 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     let state = terminal.wait_for("echo");
     assert!(state.contains(" icanon") && state.contains(" echo "), "{state}");
     // A signal leaves the terminal as it was, too.
-    for signal in ["TERM", "HUP"] {
-        terminal.keys(&[&format!("clear; {PPING} top; echo code $?"), "Enter"]);
-        terminal.wait_for("1 Groups");
+    for (signal, variables, has_colors) in
+        [("TERM", "COLORTERM=truecolor", true), ("HUP", "COLORTERM=truecolor NO_COLOR=1", false)]
+    {
+        terminal.keys(&[&format!("clear; {variables} {PPING} top; echo code $?"), "Enter"]);
+        terminal.wait_for("[1 Groups]");
+        terminal.keys(&["2"]);
+        terminal.wait_for("samples in 10 s from");
+        let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
+        assert_eq!(screen.contains("[38;2;"), has_colors, "{variables}: {screen:?}");
         wait_until("clicks", || terminal.has_mouse());
         ok(run(Command::new("kill").args(["-s", signal, &terminal.child()])));
         let screen = terminal.wait_for("code 0");
-        assert!(!screen.contains("1 Groups") && !terminal.has_mouse(), "{signal}: {screen}");
+        assert!(!screen.contains("2 Heatmap") && !terminal.has_mouse(), "{signal}: {screen}");
     }
     interrupt(agent);
 }
