@@ -1,10 +1,13 @@
 use std::time::Duration;
 
-use pping_common::abi::Counters;
+use pping_common::{
+    abi::{Counters, Direction},
+    rtt::Method,
+};
 use proptest::prelude::*;
 
-use super::*;
-use crate::snapshot::InterfaceCounters;
+use super::{model::Group, *};
+use crate::{groups::GroupName, snapshot::InterfaceCounters};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
