@@ -1,7 +1,8 @@
 //! What people look at: what is measured now, and the last 15 minutes of it, for the interfaces and the busiest groups.
 //!
 //! It takes what the agent has anyway once a second, owns nothing of the kernel and writes nothing. So it is tested with made-up
-//! input. The memory of its past is bounded: where there is too much, the least busy groups lose theirs first.
+//! input. The memory of its past is bounded: where there is too much, the least busy groups lose theirs first, all but
+//! the last minute.
 
 mod answers;
 mod cells;

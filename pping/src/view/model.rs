@@ -120,11 +120,22 @@ impl Model {
         let mut busy: Vec<(u64, Arc<str>)> =
             self.groups.iter().map(|(label, group)| (group.count(), Arc::clone(label))).collect();
         busy.sort_unstable();
-        for (_, label) in busy {
+        // Their past goes before themselves.
+        for (_, label) in &busy {
             if size <= self.memory {
-                break;
+                return;
             }
-            size -= self.groups.remove(&label).map_or(0, |group| group.size());
+            if let Some(group) = self.groups.get_mut(label) {
+                size -= group.size();
+                group.series.values_mut().for_each(|history| history.keep_recent(number));
+                size += group.size();
+            }
+        }
+        for (_, label) in &busy {
+            if size <= self.memory {
+                return;
+            }
+            size -= self.groups.remove(label).map_or(0, |group| group.size());
         }
     }
 
