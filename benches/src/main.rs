@@ -19,6 +19,7 @@ mod scrape;
 mod serve;
 mod stalls;
 mod sweep;
+mod view;
 mod watcher;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -31,7 +32,7 @@ use serde::Serialize;
 
 /// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; a router's
 /// loss of throughput; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
-/// how long packets wait for it; reading captures; and scrapes.
+/// how long packets wait for it; reading captures; scrapes; and what is kept for people to look at.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
@@ -87,6 +88,8 @@ enum Part {
     Replay,
     /// Scrapes of metrics
     Scrape,
+    /// What is kept for people to look at
+    View,
 }
 
 fn main() -> Result<()> {
@@ -113,6 +116,7 @@ fn main() -> Result<()> {
             Part::Agent => agent::measure(&mut report)?,
             Part::Replay => replay::measure(packets, &mut report)?,
             Part::Scrape => scrape::measure(&mut report)?,
+            Part::View => view::measure(&mut report)?,
         }
     }
     json.map_or(Ok(()), |file| report.save(&file))

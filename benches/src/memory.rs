@@ -146,14 +146,14 @@ fn maps(process: u32) -> Result<HashMap<String, u64>> {
 }
 
 /// The resident set of a process, in bytes.
-struct Resident {
+pub(crate) struct Resident {
     all: u64,
-    own: u64,
+    pub(crate) own: u64,
     maps: u64,
 }
 
 impl Resident {
-    fn of(process: u32) -> Result<Self> {
+    pub(crate) fn of(process: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;
         let kib = |name| number(&status, name).with_context(|| format!("no {name} in /proc/PID/status"));
         let (mut maps, mut is_map) = (0, false);

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Arguments, interface};
 
@@ -22,6 +22,7 @@ Examples:
                                            nothing but metrics for Prometheus, by customer
   pping check -i eth0                      check that pping can run here, and list what limits its accuracy
   pping top                                look at what a running pping with --listen measures
+  pping top -i eth0                        look at what passes eth0
   pping config show                        show all values, and where each is set: by an option, a PPING_* variable or
                                            /etc/pping/pping.toml, which is read without -i and -r";
 
@@ -37,6 +38,32 @@ pub struct Cli {
     /// The command, if pping is not to measure.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+/// The options that say where measurements go, which for `pping top` is the screen.
+pub(crate) const NOT_FOR_TOP: [&str; 16] = [
+    "aggregate",
+    "flow_summary",
+    "with_samples",
+    "hdr_log",
+    "format",
+    "output",
+    "listen",
+    "web_config",
+    "prometheus_groups",
+    "baseline",
+    "otlp",
+    "otlp_interval",
+    "otlp_headers",
+    "otlp_ca",
+    "otlp_temporality",
+    "pin",
+];
+
+/// The parser of the command line.
+pub fn command() -> clap::Command {
+    let hide = |top: clap::Command, option| top.mut_arg(option, |option| option.hide(true));
+    Cli::command().mut_subcommand("top", |top| NOT_FOR_TOP.into_iter().fold(top, hide))
 }
 
 /// The commands.
@@ -55,11 +82,12 @@ pub enum Command {
     /// `degraded`, `missing` or `unknown`, with what helps. Nothing is attached, changed or left behind.
     /// `--json` writes a JSON document instead. The exit status is 0 if pping can run, and 1 if it cannot.
     Check(Box<CheckArguments>),
-    /// Look at what a running pping measures
+    /// Look at what is measured: by a running pping, by this one (-i), or in a capture (-r)
     ///
-    /// It shows the interfaces and the groups of the last minute, with the slowest first, and asks once a second. `?` lists
-    /// the keys. The other pping needs `--listen`.
-    Top(TopArguments),
+    /// It shows the interfaces and the groups of the last minute, with the slowest first. `?` lists the keys. Without -i and -r
+    /// it asks a running pping, which needs `--listen`. With -i it measures itself, and takes the options of `pping` for that;
+    /// with -r it plays a capture. Groups are those of `/24,/48` then, unless --group-by or --groups says otherwise.
+    Top(Box<TopArguments>),
     /// Remove everything that --pin left behind, which ends its measuring
     Unpin {
         /// The directory that was given to --pin
@@ -100,20 +128,31 @@ pub struct CheckArguments {
 #[derive(Clone, Debug, Args)]
 pub struct TopArguments {
     /// The pping to ask, by the address of its --listen
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464")]
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", conflicts_with = "source")]
     pub connect: String,
-    /// A name and a password of its --web-config
-    #[arg(short, long, value_name = "NAME:PASSWORD")]
+    /// A name of its --web-config, and the password, which is asked for if it is not given
+    ///
+    /// Others on this machine can see a password that is given here.
+    #[arg(short, long, value_name = "NAME[:PASSWORD]")]
     pub user: Option<String>,
     /// Trust the authorities in this file (PEM) and no others
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// Ask once in this time
+    /// Show this certificate (PEM) to a pping that wants one
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// The key of that certificate (PEM), unless it is in the same file
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Ask once in this time; with -i and --once, measure for this time
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     pub interval: Duration,
-    /// Write one screen as text, for a script or a ticket
+    /// Write one screen as text, for a script or a ticket; with -r, after all of the capture
     #[arg(long)]
     pub once: bool,
+    /// The options of what is measured.
+    #[command(flatten)]
+    pub arguments: Arguments,
 }
 
 /// The commands of `pping config`.

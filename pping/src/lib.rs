@@ -53,6 +53,8 @@ mod text;
 #[cfg(feature = "live")]
 pub mod top;
 #[cfg(feature = "live")]
+mod trust;
+#[cfg(feature = "live")]
 pub mod view;
 
 pub use error::Error;

@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io::{self, IsTerminal as _, Write as _},
     os::{fd::AsFd as _, unix::fs::MetadataExt as _},
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use tracing::{Event, Level, Subscriber, level_filters::LevelFilter};
@@ -29,6 +29,9 @@ use crate::Error;
 /// The priority of an error in `sd-daemon(3)`.
 const ERROR: u8 = 3;
 
+/// The most of the log that is held, bytes.
+const MAX_HELD: usize = 64 << 10;
+
 /// The level in force, of the one log of the process.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 
@@ -36,7 +39,7 @@ static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 pub fn init_log(verbosity: u8) {
     let (filter, handle) = reload::Layer::new(level(verbosity));
     let lines = layer()
-        .with_writer(io::stderr)
+        .with_writer(|| Log)
         .with_target(false)
         // It would print to standard error, and panic if that is a file on a full disk.
         .log_internal_errors(false);
@@ -47,6 +50,57 @@ pub fn init_log(verbosity: u8) {
         registry.with(lines.with_ansi(io::stderr().is_terminal())).init();
     }
     LEVEL.set(handle).ok();
+}
+
+/// Keeps the log to itself while a screen is on the terminal, and writes it when dropped.
+#[derive(Debug)]
+#[cfg(feature = "live")]
+pub(crate) struct Held(());
+
+#[cfg(feature = "live")]
+impl Held {
+    pub(crate) fn new() -> Self {
+        *held() = Some(String::new());
+        Self(())
+    }
+
+    /// The number of lines so far.
+    pub(crate) fn lines() -> usize {
+        held().as_ref().map_or(0, |text| text.lines().count())
+    }
+}
+
+#[cfg(feature = "live")]
+impl Drop for Held {
+    fn drop(&mut self) {
+        let text = held().take().unwrap_or_default();
+        io::stderr().write_all(text.as_bytes()).ok();
+    }
+}
+
+/// What the log keeps to itself; `None` while it is written as it comes.
+fn held() -> MutexGuard<'static, Option<String>> {
+    static HELD: Mutex<Option<String>> = Mutex::new(None);
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Standard error, or what is held.
+struct Log;
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut *held() {
+            // Of very many lines the first say most.
+            Some(text) if text.len() > MAX_HELD => {}
+            Some(text) => text.push_str(&String::from_utf8_lossy(bytes)),
+            None => return io::stderr().write(bytes),
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Logs more or less from now on, if [`init_log`] began the log.

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::CommandFactory as _;
-use pping::{cli::Cli, commands};
+use pping::{cli, commands};
 
 fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
+    let matches = cli::command().get_matches();
     pping::init_log(0);
     match commands::perform(&matches) {
         Ok(()) => ExitCode::SUCCESS,

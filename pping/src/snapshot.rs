@@ -1,4 +1,5 @@
-//! The counters of the kernel programs so far, as plain values: `kernel` reads them, `metrics` serves them.
+//! The counters of the kernel programs and what pping took so far, as plain values: `kernel` reads them, `metrics` and `view` serve
+//! them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -33,6 +34,33 @@ pub struct ProgramRuns {
     pub runs: u64,
     /// The time of all runs.
     pub time: Duration,
+}
+
+/// What pping has taken since it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU time of the process, in user and kernel space.
+    pub cpu: Duration,
+    /// Resident memory of the process at present, bytes.
+    pub memory: u64,
+    /// CPU time of the kernel programs, if the kernel keeps statistics.
+    pub programs: Option<Duration>,
+}
+
+impl Usage {
+    /// Reads it, beside the cost of the kernel programs. What cannot be read is 0.
+    pub fn read(runs: &[ProgramRuns]) -> Self {
+        let stat = procfs::process::Process::myself().and_then(|process| process.stat());
+        let programs = (!runs.is_empty()).then(|| runs.iter().map(|it| it.time).sum());
+        match stat {
+            Ok(stat) => Self {
+                cpu: Duration::from_secs(stat.utime + stat.stime) / procfs::ticks_per_second() as u32,
+                memory: stat.rss * procfs::page_size(),
+                programs,
+            },
+            Err(_) => Self { programs, ..Self::default() },
+        }
+    }
 }
 
 impl Snapshot {

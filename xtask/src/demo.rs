@@ -36,6 +36,15 @@ const PICTURE: &str = "
   comes back to wan0 after about 20 ms, what the client echoes after next to nothing.
 ";
 
+const LIVE: &str = "
+To see the same live, on an interface of this machine:
+
+  pping top -i eth0                              in this terminal
+  pping -i eth0 --listen 127.0.0.1:9464          and then, as long as you like,
+    pping top                                      in another terminal
+    http://127.0.0.1:9464/                         in a browser
+";
+
 /// Builds the hosts, runs `pping` on the router while client and server talk, and removes everything again.
 pub(crate) fn run(pping: &Path) -> Result<()> {
     for (tool, version) in TOOLS {
@@ -46,15 +55,17 @@ pub(crate) fn run(pping: &Path) -> Result<()> {
     Namespace::sweep()?;
     let topology = Topology::builder().hold(HOLD).build().context("could not build the demo's hosts")?;
     eprintln!("{PICTURE}");
-    let mut pping = start(pping, &topology)?;
+    let mut watching = start(pping, &topology)?;
     let mut shown = Shown::default();
-    watch(&mut pping, &mut shown, &topology, &interrupt)?;
+    watch(&mut watching, &mut shown, &topology, &interrupt)?;
     if !interrupt.is_raised() {
         show_metrics(topology.router())?;
+        show_screen(pping, topology.router())?;
     }
     eprintln!("\nCtrl-C, and pping sums up:\n");
-    pping.stop(Signal::SIGINT, PATIENCE)?;
-    shown.show_news(&pping)?;
+    watching.stop(Signal::SIGINT, PATIENCE)?;
+    shown.show_news(&watching)?;
+    eprintln!("{LIVE}");
     Ok(())
 }
 
@@ -164,6 +175,14 @@ fn show_metrics(router: &Namespace) -> Result<()> {
     for line in abridge(&metrics) {
         writeln!(stdout, "{line}")?;
     }
+    Ok(())
+}
+
+/// Shows what an operator sees on the router.
+fn show_screen(pping: &Path, router: &Namespace) -> Result<()> {
+    eprintln!("\nWhat `pping top --once` says of the last minute:\n");
+    let screen = pping_lab::run(router.command(pping).args(["top", "--once"]))?;
+    io::stdout().lock().write_all(screen.as_bytes())?;
     Ok(())
 }
 

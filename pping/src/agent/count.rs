@@ -12,7 +12,8 @@ use crate::{
     Error,
     kernel::{clock, counters, ledger::LedgerMap, runs::runs},
     metrics::{self, Fill},
-    snapshot::Snapshot,
+    snapshot::{ProgramRuns, Snapshot, Usage},
+    view::Reading,
 };
 
 /// The interval in which refused groups are looked up again.
@@ -21,12 +22,13 @@ const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let snapshot = self.hand_over_counters();
-        // The view is seen through the server only.
-        if self.server.is_some() {
-            self.view.count(&snapshot, self.output.lines_lost(), clock::wall()?);
-        }
+        let (snapshot, runs) = self.hand_over_counters();
         let total = snapshot.total();
+        if self.is_viewed() {
+            let usage = Usage::read(&runs);
+            self.view
+                .count(Reading { snapshot, lines_lost: self.output.lines_lost(), usage }, clock::wall()?);
+        }
         let options = &self.kernel.options;
         // Once is enough: a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {
@@ -72,8 +74,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Hands the kernel's counters to the metrics, and returns them.
-    pub(super) fn hand_over_counters(&mut self) -> Snapshot {
+    /// Hands the kernel's counters and the cost of its programs to the metrics, and returns them.
+    pub(super) fn hand_over_counters(&mut self) -> (Snapshot, Vec<ProgramRuns>) {
         let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
         let series = self.kernel.series.fill();
         let options = &self.kernel.options;
@@ -86,8 +88,9 @@ impl Agent {
             max_series: series.max_series as u32,
         };
         self.metrics.counted(snapshot.clone(), fill);
-        self.metrics.programs(runs(&self.kernel.programs));
-        snapshot
+        let runs = runs(&self.kernel.programs);
+        self.metrics.programs(runs.clone());
+        (snapshot, runs)
     }
 
     /// Has flows look up their groups again if some were refused, since others may have been removed meanwhile.

@@ -22,19 +22,21 @@ use crate::{
     Error, Summary, capabilities,
     config::{Config, Loader},
     kernel::{self, attach::leftovers, interfaces::Netlink, pins, selection::Selection},
+    view::View,
 };
 
 /// Watches interfaces until `shutdown` resolves or the reader of the output closes it. `loader` makes the configuration again at
-/// each SIGHUP.
+/// each SIGHUP. `screen` is a view that somebody looks at, beside those who look through the HTTP server.
 ///
 /// # Errors
 /// Why it could not start, or stopped early. Nothing stays attached unless it is pinned.
 pub(crate) async fn run(
     config: Config,
     loader: Loader,
+    screen: Option<View>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
-    let (mut agent, mut inputs) = Box::pin(setup::set_up(config, loader)).await?;
+    let (mut agent, mut inputs) = Box::pin(setup::set_up(config, loader, screen)).await?;
     let ended = agent.run_until(&mut inputs, shutdown).await;
     agent.shut_down(ended).await
 }

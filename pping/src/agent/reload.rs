@@ -65,6 +65,7 @@ impl Agent {
                     }
                 }
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
+                Change::HistoryMemory => self.view.limit(live.history_memory),
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
                 // Done above; read again by every reload; looked up in each cycle.

@@ -32,13 +32,13 @@ impl Agent {
     /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the ledger. Then the kernel's copy
     /// is emptied, and series without traffic come one step closer to being removed.
     pub(super) fn commit(&mut self, tallies: &[(SeriesName, Tally)]) -> Result<(), Error> {
+        let is_viewed = self.is_viewed();
         let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, view, .. } = self;
         for (name, tally) in tallies {
             reporter.take(name, tally);
         }
         metrics.add(tallies, Instant::now());
-        // The view is seen through the server only.
-        if self.server.is_some() {
+        if is_viewed {
             view.add(tallies, clock::wall()?);
         }
         metrics.commit(series.rotations());

@@ -40,11 +40,15 @@ use crate::{
     otlp::Receiver,
     output::{OnFailure, Output},
     records::{Reporter, format},
-    view::{self, View},
+    view::View,
 };
 
 /// Loads and attaches the programs, opens the output, and begins to serve.
-pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>, Inputs), Error> {
+pub(super) async fn set_up(
+    config: Config,
+    loader: Loader,
+    screen: Option<View>,
+) -> Result<(Box<Agent>, Inputs), Error> {
     let live = &config.live;
     capabilities::gain_no_more()?;
     // Before pping says that it is ready: until it is caught, SIGHUP ends the process.
@@ -60,7 +64,8 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
     let mut options = load_options(&config)?;
     let pins = take_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
-    let view = View::new(view::MEMORY);
+    let has_screen = screen.is_some();
+    let view = screen.unwrap_or_else(|| View::new(live.history_memory));
     let readiness = Readiness::default();
     let serve = |address| {
         let (metrics, view, readiness) = (metrics.clone(), view.clone(), readiness.clone());
@@ -124,6 +129,7 @@ pub(super) async fn set_up(config: Config, loader: Loader) -> Result<(Box<Agent>
         output,
         metrics,
         view,
+        has_screen,
         server,
         exporter: None,
         readiness,

@@ -43,7 +43,7 @@ impl Agent {
         }
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = self.hand_over_counters().total();
+        let counters = self.hand_over_counters().0.total();
         let lines_lost = self.output.finish();
         let totals = self.reporter.into_totals();
         Ok(Summary { duration, counters, totals, lines_lost, capture: None })

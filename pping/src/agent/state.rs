@@ -38,6 +38,8 @@ pub(super) struct Agent {
     pub(super) output: Output,
     pub(super) metrics: Metrics,
     pub(super) view: View,
+    /// Whether somebody looks at the view without the server.
+    pub(super) has_screen: bool,
     pub(super) server: Option<Server>,
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
@@ -58,6 +60,11 @@ pub(super) struct Inputs {
 }
 
 impl Agent {
+    /// Whether anybody can look at the view.
+    pub(super) fn is_viewed(&self) -> bool {
+        self.has_screen || self.server.is_some()
+    }
+
     /// The state that the service manager shows.
     pub(super) fn status(&self) -> String {
         let names: Vec<&str> = self.interfaces.up().collect();

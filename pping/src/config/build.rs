@@ -62,6 +62,7 @@ impl Config {
             web_config,
             prometheus_groups,
             baseline,
+            history_memory,
             otlp,
             otlp_interval,
             otlp_headers,
@@ -78,10 +79,7 @@ impl Config {
         let in_force = or_note(methods::wanted(methods, tcp_method), methods, &mut found);
         let dns_ports = or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
         let is_aggregate = aggregate.is_some() || flow_summary;
-        if format == Some(Format::Ppviz) && is_aggregate && !with_samples {
-            let reason = "it has lines for samples only; add --with-samples";
-            found.push(Mistake::contradiction("format", "ppviz", reason));
-        }
+        found.extend(without_samples(format, is_aggregate && !with_samples));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = otlp::otlp(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = or_note(otlp, None, &mut found);
@@ -100,6 +98,7 @@ impl Config {
                 pin,
                 prometheus_groups,
                 baseline,
+                history_memory: (history_memory as usize) << 20,
                 otlp,
                 bpf_log,
                 max_pending,
@@ -141,6 +140,12 @@ fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>)
         found.push(mistake);
         otherwise
     })
+}
+
+/// The mistake of a format for samples where there are none.
+fn without_samples(format: Option<Format>, has_none: bool) -> Option<Mistake> {
+    let reason = "it has lines for samples only; add --with-samples";
+    (format == Some(Format::Ppviz) && has_none).then(|| Mistake::contradiction("format", "ppviz", reason))
 }
 
 /// The mistake of a web configuration without a server.

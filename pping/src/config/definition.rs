@@ -10,7 +10,10 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use super::options::{Arguments, Capture, FACTS, Facts, Scope};
+use super::{
+    facts::{Capture, Facts, Scope},
+    options::{Arguments, FACTS},
+};
 
 /// The highest useful number of `-v`.
 const MAX_VERBOSITY: u8 = 3;

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use super::{
     definition::{Definition, Kind, nearest},
     error::{Mistake, Origin},
-    options::Scope,
+    facts::Scope,
     setting::Setting,
 };
 

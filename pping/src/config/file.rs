@@ -10,7 +10,7 @@ use toml::{
 use super::{
     definition::{Definition, Kind, nearest},
     error::{Error, Mistake, Origin},
-    options::Scope,
+    facts::Scope,
     setting::Setting,
 };
 use crate::text::{self, Position, ReadError};

@@ -6,9 +6,10 @@ use super::{
     definition::Definition,
     environment::Environment,
     error::{Error, Mistake, Origin},
+    facts::Capture,
     file::File,
     model::Config,
-    options::{Arguments, Capture},
+    options::Arguments,
     setting::Setting,
 };
 

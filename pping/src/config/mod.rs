@@ -10,6 +10,7 @@ pub(crate) mod definition;
 mod endpoint;
 mod environment;
 mod error;
+mod facts;
 mod file;
 mod follow;
 mod grouping;

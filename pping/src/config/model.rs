@@ -16,6 +16,10 @@ use super::{
     values::{Format, Ingress, TcpMethod, Temporality},
 };
 
+/// The groups of `pping top` unless there are others: `/24,/48`.
+#[cfg(feature = "live")]
+const NETWORKS: Grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+
 /// Everything that [`crate::run()`] needs to know.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -104,6 +108,27 @@ impl Config {
         emit
     }
 
+    /// The same for looking at what is measured, and for nothing else: no records, no metrics, no pins, and groups of networks
+    /// unless there are others.
+    #[cfg(feature = "live")]
+    pub(crate) fn looked_at(self) -> Self {
+        let has_groups = self.aggregation.grouping() != Grouping::NONE;
+        Self {
+            format: Format::None,
+            output: None,
+            live: Live { listen: None, web_config: None, otlp: None, pin: None, ..self.live },
+            aggregation: Aggregation {
+                interval: None,
+                group_by: if has_groups { self.aggregation.group_by } else { NETWORKS },
+                flow_summary: false,
+                with_samples: false,
+                hdr_log: None,
+                ..self.aggregation
+            },
+            ..self
+        }
+    }
+
     /// Whether standard output is not a terminal that records go to.
     pub(crate) fn is_quiet_on_terminal(&self) -> bool {
         self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
@@ -131,6 +156,8 @@ pub struct Live {
     pub prometheus_groups: u32,
     /// The time whose lowest RTT is the baseline of inflation.
     pub baseline: Duration,
+    /// The memory for the last 15 minutes of groups, bytes.
+    pub history_memory: usize,
     /// The receiver that metrics are pushed to.
     pub otlp: Option<Otlp>,
     /// Whether the kernel programs log what they do.

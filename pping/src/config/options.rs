@@ -11,55 +11,17 @@ use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
 
 use super::{
     endpoint::{Endpoint, endpoint},
-    reload::{Change, Reload, replace},
+    facts::{
+        Capture::{Ignored, Rejected},
+        Facts, Scope,
+    },
+    reload::{Reload, follow, follow_while_set, restart},
     values::{
-        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate, interface,
-        max_flows, max_groups, max_pending, otlp_interval, port, prefix, prometheus_groups, rate_limit,
-        rtt_rate, time,
+        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
+        history_memory, interface, max_flows, max_groups, max_pending, otlp_interval, port, prefix,
+        prometheus_groups, rate_limit, rtt_rate, time,
     },
 };
-
-/// The properties of an option beyond the command line.
-#[derive(Debug)]
-pub(super) struct Facts {
-    /// The places where it can be set.
-    pub(super) scope: Scope,
-    /// Its effect on a capture.
-    pub(super) capture: Capture,
-    /// The effect of a reload that changes it.
-    pub(super) reload: Reload,
-    /// A value as a file has it, for an option without a default.
-    pub(super) example: Option<&'static str>,
-}
-
-impl Facts {
-    const DEFAULT: Self =
-        Self { scope: Scope::Everywhere, capture: Capture::Applies, reload: Reload::NEVER, example: None };
-}
-
-/// The places where an option can be set.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Scope {
-    /// On the command line, in the environment and in a file.
-    Everywhere,
-    /// Not in a file, for this reason.
-    NotInFiles(&'static str),
-    /// On the command line only, for this reason.
-    CommandLine(&'static str),
-}
-
-/// The effect of an option on a capture.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Capture {
-    /// The same as to packets of interfaces.
-    Applies,
-    /// Nothing: the environment and the file may set it all the same.
-    Ignored,
-    /// Nothing, as `Ignored`; for this reason it is rejected on the command line.
-    Rejected(&'static str),
-}
-
-use Capture::{Ignored, Rejected};
 
 /// The reason why captures reject options of metrics.
 const NO_METRICS: &str = "a capture has no metrics";
@@ -94,31 +56,6 @@ macro_rules! options {
             $(example: Some($example),)?
             ..Facts::DEFAULT
         })),*];
-    };
-}
-
-/// A reload takes over this field of [`super::Config`], and has the agent make this change.
-macro_rules! follow {
-    ($change:ident, $($field:ident).+) => {
-        Reload::Follow(Change::$change, |config, new| replace(&mut config.$($field).+, &new.$($field).+))
-    };
-}
-
-/// As [`follow!`] while the field is set before and after. To set or to unset it takes a restart.
-macro_rules! follow_while_set {
-    ($change:ident, $($field:ident).+) => {
-        Reload::FollowWhileSet(
-            Change::$change,
-            |config| config.$($field).+.is_some(),
-            |config, new| replace(&mut config.$($field).+, &new.$($field).+),
-        )
-    };
-}
-
-/// Another value of this field of [`super::Config`] takes a restart.
-macro_rules! restart {
-    ($($field:ident).+) => {
-        Reload::Restart(|config, new| config.$($field).+ != new.$($field).+)
     };
 }
 
@@ -344,6 +281,15 @@ options! {
     baseline: Duration {
         capture: Rejected(NO_METRICS),
         reload: follow!(Metrics, live.baseline),
+    }
+
+    /// Take at most this much memory, in MiB, for the last 15 minutes of groups in `pping top`, the page and /api/v1
+    ///
+    /// Where that is too little, the groups with the fewest samples are left out.
+    #[arg(long, value_name = "MIB", default_value = "16", value_parser = history_memory, help_heading = "Output")]
+    history_memory: u32 {
+        capture: Rejected("a capture is over before anybody can look at it; see pping top -r"),
+        reload: follow!(HistoryMemory, live.history_memory),
     }
 
     /// Push metrics to this receiver of OTLP/HTTP, for instance `http://127.0.0.1:4318`

@@ -47,6 +47,8 @@ pub enum Change {
     WebConfig,
     /// The groups in metrics, or their baseline.
     Metrics,
+    /// The memory for the past of groups.
+    HistoryMemory,
     /// The receiver of exports, or how they are made.
     Otlp,
     /// The level of the log.
@@ -61,3 +63,32 @@ pub(super) fn replace<T: Clone + PartialEq>(value: &mut T, new: &T) -> bool {
     }
     differs
 }
+
+/// A reload takes over this field of [`super::Config`], and has the agent make this change.
+macro_rules! follow {
+    ($change:ident, $($field:ident).+) => {{
+        use $crate::config::reload::{Change, Reload, replace};
+        Reload::Follow(Change::$change, |config, new| replace(&mut config.$($field).+, &new.$($field).+))
+    }};
+}
+
+/// As [`follow!`] while the field is set before and after. To set or to unset it takes a restart.
+macro_rules! follow_while_set {
+    ($change:ident, $($field:ident).+) => {{
+        use $crate::config::reload::{Change, Reload, replace};
+        Reload::FollowWhileSet(
+            Change::$change,
+            |config| config.$($field).+.is_some(),
+            |config, new| replace(&mut config.$($field).+, &new.$($field).+),
+        )
+    }};
+}
+
+/// Another value of this field of [`super::Config`] takes a restart.
+macro_rules! restart {
+    ($($field:ident).+) => {
+        $crate::config::reload::Reload::Restart(|config, new| config.$($field).+ != new.$($field).+)
+    };
+}
+
+pub(super) use {follow, follow_while_set, restart};

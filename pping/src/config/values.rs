@@ -18,6 +18,9 @@ const MAX_FLOWS: u32 = 16_777_216;
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
+/// The most memory for history, MiB.
+const MAX_HISTORY: u32 = 4096;
+
 /// The shortest `--aggregate`: each interval ends with a pass over all series.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -57,6 +60,10 @@ pub(super) fn max_pending(text: &str) -> Result<u32, &'static str> {
 
 pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_GROUPS).ok_or("give a number from 1 to 262144")
+}
+
+pub(super) fn history_memory(text: &str) -> Result<u32, &'static str> {
+    number(text, 0..=MAX_HISTORY).ok_or("give a number of MiB from 0 to 4096")
 }
 
 pub(super) fn prometheus_groups(text: &str) -> Result<u32, &'static str> {

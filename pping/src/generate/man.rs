@@ -1,17 +1,16 @@
 //! The man pages.
 
-use clap::CommandFactory as _;
 use roff::{bold, italic};
 
 use super::page::{Page, sentence, typed, written};
 use crate::{
-    cli::{Cli, EXAMPLES},
+    cli::{self, EXAMPLES},
     config::definition::Definition,
 };
 
 /// pping(1).
 pub(super) fn program() -> String {
-    let commands = commands(&Cli::command());
+    let commands = commands(&cli::command());
     let mut page = Page::new("PPING", "1", "User Commands");
     page.prose(include_str!("pping.1.txt"), |page, part| match part {
         "options" => page.options(Definition::all(), typed, |option| {

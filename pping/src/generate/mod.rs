@@ -4,10 +4,9 @@ mod example;
 mod man;
 mod page;
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 
-use crate::cli::{Cli, Page};
+use crate::cli::{self, Page};
 
 /// Generates a page.
 pub fn generate(page: Page) -> Vec<u8> {
@@ -23,6 +22,6 @@ pub fn generate(page: Page) -> Vec<u8> {
 
 fn completion(shell: Shell) -> Vec<u8> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "pping", &mut text);
+    clap_complete::generate(shell, &mut cli::command(), "pping", &mut text);
     text
 }

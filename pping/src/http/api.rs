@@ -1,5 +1,7 @@
 //! What is measured now and was in the last 15 minutes, as JSON. docs/schema/api.json describes it, and is served too.
 
+use std::sync::Arc;
+
 use axum::{
     Router,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -13,6 +15,7 @@ use axum::{
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
+use super::events::{Streams, events};
 use crate::view::{self, View};
 
 const DESCRIPTION: &str = include_str!("../../../docs/schema/api.json");
@@ -21,12 +24,14 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// All pages below `/api/v1`.
 pub(super) fn router(view: View) -> Router {
+    let streams = Arc::new(Streams::new(view.clone()));
     Router::new()
         .route("/summary", get(summary))
         .route("/history", get(history))
         .route("/groups", get(groups))
         .route("/groups/{id}", get(group))
         .with_state(view)
+        .route("/events", get(events).with_state(streams))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, JSON)], DESCRIPTION) }))
 }
 

@@ -16,7 +16,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, sink},
     net::TcpStream,
     sync::Notify,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{readers::Reader, site::Site};
@@ -26,6 +26,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The timeout of a response, until the client has read all of it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How long a stream may last. A client that is still there begins another.
+const STREAM_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The time that the client has to close before the server does.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -38,6 +41,30 @@ const MAX_HEADERS: usize = 64;
 
 /// The most bytes to read and discard after a request, before the connection is closed.
 const MAX_DISCARDED: u64 = 256 << 10;
+
+/// What the connection of a request is used for. It is among the extensions of the request.
+#[derive(Clone, Debug)]
+pub(super) struct Client {
+    is_responding: Arc<AtomicBool>,
+    is_streaming: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// Has the connection last, though not for ever. It does not count as a response any more: a new client that finds no room, or
+    /// the end of the server, closes it at any time.
+    pub(super) fn begin_stream(&self) {
+        self.is_streaming.store(true, Ordering::Relaxed);
+        self.is_responding.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns when the time for a response, or for a stream, is over.
+    async fn timed_out(self) {
+        sleep(REQUEST_TIMEOUT + RESPONSE_TIMEOUT).await;
+        if self.is_streaming.load(Ordering::Relaxed) {
+            sleep(STREAM_TIMEOUT.saturating_sub(REQUEST_TIMEOUT + RESPONSE_TIMEOUT)).await;
+        }
+    }
+}
 
 /// Serves a client. `is_responding` is set from the request until the response is written.
 pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, is_responding: Arc<AtomicBool>) {
@@ -56,10 +83,13 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let superseded = Arc::new(Notify::new());
-    let (reader, flag) = (Reader(Arc::clone(&superseded)), Arc::clone(&is_responding));
+    let reader = Reader(Arc::clone(&superseded));
+    let client = Client { is_responding: Arc::clone(&is_responding), is_streaming: Arc::default() };
+    let timed_out = client.clone().timed_out();
     let service = service_fn(move |mut request| {
-        flag.store(true, Ordering::Relaxed);
+        client.is_responding.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(reader.clone());
+        request.extensions_mut().insert(client.clone());
         let site = Arc::clone(&site);
         Box::pin(async move { Ok::<_, Infallible>(site.respond(request).await) })
     });
@@ -72,16 +102,11 @@ where
         .keep_alive(false)
         .half_close(true)
         .serve_connection(TokioIo::new(stream), service);
-    let served = timeout(
-        REQUEST_TIMEOUT + RESPONSE_TIMEOUT,
-        poll_fn(|context| connection.poll_without_shutdown(context)),
-    );
     tokio::select! {
-        served = served => match served {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!("a request or its response failed: {error}"),
-            Err(_) => return tracing::debug!("a client took too long to read its response"),
+        served = poll_fn(|context| connection.poll_without_shutdown(context)) => if let Err(error) = served {
+            tracing::debug!("a request or its response failed: {error}");
         },
+        () = timed_out => return tracing::debug!("a client took too long to read its response"),
         () = superseded.notified() => return tracing::debug!("a client was too slow to read its page, and there are too many newer ones"),
     }
     is_responding.store(false, Ordering::Relaxed);

@@ -8,6 +8,7 @@ mod auth;
 mod connection;
 mod connections;
 mod error;
+mod events;
 mod negotiation;
 mod pages;
 mod rate;

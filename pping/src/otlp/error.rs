@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::{config::Otlp, trust::Fault};
+
 /// Why the exporter did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -67,6 +69,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of certificates.
+    pub(super) fn untrusted(settings: &Otlp, fault: Fault) -> Self {
+        let url = settings.endpoint.to_string();
+        match (fault, &settings.authorities) {
+            (Fault::Authorities(reason), Some(path)) => Self::Authorities { path: path.clone(), reason },
+            (Fault::NoAuthorities(reason), _) => Self::NoAuthorities { url, reason },
+            (Fault::Authorities(reason) | Fault::Identity(reason), _) => Self::Host { url, reason },
+        }
+    }
+
     /// The option whose value is wrong, if it is one.
     pub fn option(&self) -> Option<&'static str> {
         match self {

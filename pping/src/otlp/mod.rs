@@ -8,7 +8,6 @@ mod message;
 mod pusher;
 mod queue;
 mod receiver;
-mod trust;
 
 use std::{io, net::IpAddr, sync::mpsc as blocking, thread, time::Duration};
 

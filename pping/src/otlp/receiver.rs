@@ -30,10 +30,11 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use super::{Error, headers, message, trust};
+use super::{Error, headers, message};
 use crate::{
     config::{Endpoint, Otlp},
     metrics::Failed,
+    trust,
 };
 
 /// The longest that a request may take, from the lookup of the host to the end of the answer: the default of OpenTelemetry.
@@ -109,12 +110,13 @@ impl Receiver {
         all.insert(HOST, host);
         all.insert(CONTENT_TYPE, PROTOBUF);
         all.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        let tls = match trust::client(settings)? {
-            Some(config) => {
-                let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| wrong(&error))?;
-                Some((config, name))
-            }
-            None => None,
+        let tls = if endpoint.is_tls {
+            let config = trust::client(settings.authorities.as_deref(), None)
+                .map_err(|fault| Error::untrusted(settings, fault))?;
+            let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| wrong(&error))?;
+            Some((config, name))
+        } else {
+            None
         };
         Ok(Self(Arc::new(Parts { endpoint: endpoint.clone(), headers: all, tls })))
     }

@@ -4,6 +4,8 @@ mod clock;
 mod engine;
 mod input;
 mod intervals;
+#[cfg(feature = "live")]
+mod player;
 mod progress;
 mod queries;
 mod report;
@@ -23,6 +25,8 @@ use std::{
 };
 
 pub use engine::Engine;
+#[cfg(feature = "live")]
+pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
 pub use report::Report;
 pub use settings::Settings;

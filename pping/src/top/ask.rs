@@ -1,9 +1,7 @@
-//! The questions to a running pping.
-
-use std::sync::Arc;
+//! What a screen asks, and the answers.
 
 use super::client::{Client, Error};
-use crate::view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary};
+use crate::view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View};
 
 /// What is wanted for a screen.
 #[derive(Clone, Debug, Default)]
@@ -27,23 +25,38 @@ pub(super) struct Answers {
     pub(super) history: Option<HistoryAnswer>,
 }
 
-/// All that a screen shows.
-pub(super) async fn all(client: Arc<Client>, question: Question) -> Result<Answers, Error> {
-    let summary = client.get("/api/v1/summary").await?;
-    let groups = client.get(&format!("/api/v1/groups?{}", encoded(&question.groups)?)).await?;
-    let past = match &question.past {
-        None => None,
-        Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
-            // There is none any more.
-            Err(Error::TooOld(_)) => None,
-            answer => Some(answer?),
-        },
-    };
-    let history = match &question.history {
-        None => None,
-        Some(query) => Some(client.get(&format!("/api/v1/history?{}", encoded(query)?)).await?),
-    };
-    Ok(Answers { summary, groups, past, history })
+impl Answers {
+    /// Asks another pping.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
+        let summary = client.get("/api/v1/summary").await?;
+        let groups = client.get(&format!("/api/v1/groups?{}", encoded(&question.groups)?)).await?;
+        let past = match &question.past {
+            None => None,
+            Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
+                // There is none any more.
+                Err(Error::TooOld(_)) => None,
+                answer => Some(answer?),
+            },
+        };
+        let history = match &question.history {
+            None => None,
+            Some(query) => Some(client.get(&format!("/api/v1/history?{}", encoded(query)?)).await?),
+        };
+        Ok(Self { summary, groups, past, history })
+    }
+
+    /// Asks what this pping measures.
+    pub(super) fn of_view(view: &View, question: &Question) -> Self {
+        Self {
+            summary: view.summary(),
+            groups: view.groups(&question.groups),
+            past: question.past.as_ref().and_then(|id| view.group(id)),
+            history: question.history.as_ref().map(|query| view.history(query)),
+        }
+    }
 }
 
 fn encoded(query: &Query) -> Result<String, Error> {

@@ -1,6 +1,11 @@
 //! Asking a running pping.
 
-use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
@@ -11,11 +16,7 @@ use http::{
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
-};
+use rustls::{ClientConfig, pki_types::ServerName};
 use serde::de::DeserializeOwned;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -25,6 +26,8 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
+use crate::trust::{self, Fault, Identity};
+
 /// How long an answer may take.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
@@ -32,7 +35,7 @@ const TIME_OUT: Duration = Duration::from_secs(10);
 const MAX_ANSWER: usize = 16 << 20;
 
 /// The pping to ask.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Source {
     /// Its URL, as it was given.
     pub url: String,
@@ -40,6 +43,10 @@ pub struct Source {
     pub user: Option<String>,
     /// The file with the authorities to trust; those of the system without one.
     pub authorities: Option<PathBuf>,
+    /// The file with the certificate of who asks, and the key if there is no other file with that.
+    pub certificate: Option<PathBuf>,
+    /// The file with the key.
+    pub key: Option<PathBuf>,
 }
 
 /// Why nothing can be shown.
@@ -53,14 +60,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// The authorities cannot be used.
-    #[error("--cacert {}: {reason}", path.display())]
-    Authorities {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// Certificates cannot be used: the text says of which option.
+    #[error("{0}")]
+    Certificates(String),
     /// Nothing answers.
     #[error("--connect {url}: {reason}; is pping running with --listen?")]
     Connect {
@@ -80,6 +82,9 @@ pub enum Error {
     /// The answer makes no sense.
     #[error("the answer is not one of this version's: {0}")]
     Answer(String),
+    /// What is wrong with the capture that was looked at.
+    #[error("{0}")]
+    Capture(String),
     /// There is nothing to draw on.
     #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
     NoTerminal,
@@ -91,7 +96,7 @@ pub enum Error {
 impl Error {
     /// Whether the mistake is in how pping top was called.
     pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::Url { .. } | Self::Authorities { .. } | Self::Password(_) | Self::NoTerminal)
+        matches!(self, Self::Url { .. } | Self::Certificates(_) | Self::Password(_) | Self::NoTerminal)
     }
 }
 
@@ -132,7 +137,7 @@ impl Client {
         }
         let tls = if is_tls {
             let name = ServerName::try_from(host.clone()).map_err(|error| wrong(&error.to_string()))?;
-            Some((trust(source)?, name))
+            Some((tls(source)?, name))
         } else {
             None
         };
@@ -149,11 +154,6 @@ impl Client {
             authorization: authorization.transpose()?,
             tls,
         })
-    }
-
-    /// The URL, as it was given.
-    pub(super) fn url(&self) -> &str {
-        &self.url
     }
 
     /// An answer.
@@ -190,13 +190,9 @@ impl Client {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &str,
     ) -> Result<Bytes, Error> {
-        let failed = |error: hyper::Error| {
-            // The outer error only says that there is an inner one.
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            self.failed(format!("{error}{cause}"))
-        };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+        let failed = |error: &hyper::Error| self.failed(with_causes(error));
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         // Ends with this function, however that ends.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
@@ -205,8 +201,14 @@ impl Client {
             request = request.header(AUTHORIZATION, authorization);
         }
         let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.failed(error.to_string()))?;
-        sender.ready().await.map_err(failed)?;
-        let answer = sender.send_request(request).await.map_err(failed)?;
+        let answer = match sender.send_request(request).await {
+            Ok(answer) => answer,
+            // The connection knows more about its end than the request.
+            Err(error) => match driver.join_next().await {
+                Some(Ok(Err(end))) => return Err(failed(&end)),
+                _ => return Err(failed(&error)),
+            },
+        };
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => return Err(Error::Password(self.url.clone())),
@@ -218,26 +220,30 @@ impl Client {
     }
 }
 
-/// Whom to trust.
-fn trust(source: &Source) -> Result<Arc<ClientConfig>, Error> {
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &source.authorities {
-        let wrong = |reason: String| Error::Authorities { path: path.clone(), reason };
-        let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        for certificate in CertificateDer::pem_slice_iter(&bytes) {
-            let certificate = certificate.map_err(|error| wrong(format!("this is not PEM: {error}")))?;
-            roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
+/// An error with what caused it, as the outermost may only say that there is an inner one.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// What TLS needs to know.
+fn tls(source: &Source) -> Result<Arc<ClientConfig>, Error> {
+    let identity = source
+        .certificate
+        .as_deref()
+        .map(|certificate| Identity { certificate, key: source.key.as_deref().unwrap_or(certificate) });
+    trust::client(source.authorities.as_deref(), identity).map_err(|fault| match fault {
+        Fault::Authorities(reason) => {
+            let path = source.authorities.as_deref().unwrap_or(Path::new(""));
+            Error::Certificates(format!("--cacert {}: {reason}", path.display()))
         }
-        if roots.is_empty() {
-            return Err(wrong("it contains no certificate in PEM".to_owned()));
-        }
-    } else {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+        Fault::NoAuthorities(reason) => Error::Certificates(format!(
+            "--connect {}: this system has no certificates of authorities{reason}; install them (ca-certificates), or name a \
+             file by --cacert",
+            source.url
+        )),
+        Fault::Identity(reason) => Error::Certificates(format!("--cert {reason}")),
+    })
 }
 
 #[cfg(test)]
@@ -245,7 +251,7 @@ mod tests {
     use super::*;
 
     fn client(url: &str) -> Result<Client, Error> {
-        Client::new(&Source { url: url.to_owned(), user: None, authorities: None })
+        Client::new(&Source { url: url.to_owned(), ..Source::default() })
     }
 
     #[test]

@@ -23,10 +23,8 @@ const LEAST: (u16, u16) = (20, 3);
 /// What the first line says that is not in the state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status<'a> {
-    /// Where the figures come from.
+    /// Where the figures come from, and of a capture how far it is.
     pub(super) source: &'a str,
-    /// What else there is to say of that, if anything.
-    pub(super) note: &'a str,
     pub(super) now: Instant,
 }
 
@@ -86,9 +84,6 @@ fn first_line(state: &State, status: &Status<'_>) -> Line<'static> {
     let version = state.shown().latest.as_ref().map(version).unwrap_or_default();
     let mut spans =
         vec![Span::styled(format!("pping {version} "), bold), Span::raw(text::shown(status.source))];
-    if !status.note.is_empty() {
-        spans.push(Span::raw(format!("  {}", text::shown(status.note))));
-    }
     if let Some((since, reason)) = &state.failure {
         let seconds = status.now.saturating_duration_since(*since).as_secs();
         let text = format!(" no answer for {seconds} s: {} ", text::shown(reason));

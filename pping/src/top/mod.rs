@@ -1,7 +1,8 @@
-//! `pping top`: what a running pping measures, in a terminal. It knows nothing but what that says at `/api/v1`.
+//! `pping top`: what a running pping measures, in a terminal, or what this one measures. It knows nothing but what `/api/v1` says.
 //!
-//! [`ask`] asks through [`client`]. [`state`] is what is on the screen, and what keys and clicks do to it; each of the [`panes`] has its
-//! part of that, and draws it. [`draw`] draws what is around them, in the places of [`layout`], [`plot`] round-trip times over time.
+//! [`watched`] is what is looked at. [`ask`] asks it, [`client`] over HTTP. [`state`] is what is on the screen, and what keys and clicks
+//! do to it; each of the [`panes`] has its part of that, and draws it. [`draw`] draws what is around them, in the places of [`layout`],
+//! [`plot`] round-trip times over time. [`play`] is for captures.
 
 mod ask;
 mod client;
@@ -11,30 +12,32 @@ mod header;
 mod help;
 mod layout;
 mod panes;
+mod play;
 mod plot;
 mod screen;
 mod state;
 mod table;
 mod terminal;
 mod text;
+mod watched;
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
-    sync::Arc,
     time::Duration,
 };
 
-use client::Client;
 pub use client::{Error, Source};
 use colors::Colors;
 use state::State;
+pub use watched::Origin;
+use watched::Watched;
 
 /// How `pping top` was called.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The pping to ask.
-    pub source: Source,
-    /// Between two questions.
+    /// What to look at.
+    pub origin: Origin,
+    /// Between two questions; before the one screen of interfaces, how long they are watched.
     pub interval: Duration,
     /// Write one screen as text, and end.
     pub is_once: bool,
@@ -43,26 +46,36 @@ pub struct Settings {
 /// Shows what is measured, until the user has seen enough.
 ///
 /// # Errors
-/// When the other pping does not answer at first, or there is no terminal.
-pub fn run(settings: &Settings) -> Result<(), Error> {
-    let client = Arc::new(Client::new(&settings.source)?);
+/// When there is nothing to look at, or no terminal.
+pub fn run(settings: Settings) -> Result<(), crate::Error> {
+    let Settings { origin, interval, is_once } = settings;
+    let has_terminal =
+        io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    let is_service = matches!(origin, Origin::Service(_));
+    if !is_once && !is_service && !has_terminal {
+        return Err(Error::NoTerminal.into());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let mut watched = Watched::begin(origin, is_once)?;
+        watched.ready(is_once.then_some(interval)).await?;
         let mut state = State::new(Colors::of_environment());
-        let answers = ask::all(Arc::clone(&client), state.question()).await?;
-        if settings.is_once {
-            return write(&table::text(&answers.summary, &answers.groups));
-        }
-        state.take(answers);
-        if !io::stdout().is_terminal() || std::env::var_os("TERM").is_none_or(|term| term == "dumb") {
-            return Err(Error::NoTerminal);
-        }
-        screen::run(&client, &mut state, settings.interval).await
+        let answers = watched.asked().answer(state.question()).await?;
+        let shown = if is_once {
+            write(&table::text(&answers.summary, &answers.groups))
+        } else if has_terminal {
+            state.take(answers);
+            screen::run(&mut watched, &mut state, interval).await
+        } else {
+            Err(Error::NoTerminal.into())
+        };
+        let ended = watched.end().await;
+        shown.and(ended)
     })
 }
 
 /// Writes text to standard output. A reader that closes it is not an error.
-fn write(text: &str) -> Result<(), Error> {
+fn write(text: &str) -> Result<(), crate::Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

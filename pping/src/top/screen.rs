@@ -1,7 +1,6 @@
 //! The loop of the screen: keys, answers, and signals.
 
 use std::{
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -18,37 +17,48 @@ use tokio::{
 };
 
 use super::{
-    ask,
-    client::{Client, Error},
+    ask::Answers,
+    client::Error,
     draw::{self, Status},
     panes::Effect,
+    play,
     state::State,
     terminal::Terminal,
+    watched::Watched,
 };
 
 /// How long to wait for a key before it is looked at whether there is still a screen.
 const PATIENCE: Duration = Duration::from_millis(200);
 
+/// The longest time between two questions to this pping itself, which cost next to nothing.
+const MOST: Duration = Duration::from_millis(250);
+
 /// Shows the state until a key or a signal ends it. The terminal is as it was then, whatever happens.
-pub(super) async fn run(client: &Arc<Client>, state: &mut State, every: Duration) -> Result<(), Error> {
+pub(super) async fn run(
+    watched: &mut Watched,
+    state: &mut State,
+    every: Duration,
+) -> Result<(), crate::Error> {
+    watched.hold_log();
+    let every = if watched.is_here() { every.min(MOST) } else { every };
     let mut terminal = Terminal::new()?;
-    show(client, state, every, &mut terminal.0).await
+    show(watched, state, every, &mut terminal.0).await
 }
 
 async fn show(
-    client: &Arc<Client>,
+    watched: &mut Watched,
     state: &mut State,
     every: Duration,
     terminal: &mut ratatui::DefaultTerminal,
-) -> Result<(), Error> {
+) -> Result<(), crate::Error> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    let (mut keys, mut asking) = (keys(), JoinSet::<Result<ask::Answers, Error>>::new());
+    let (mut keys, mut asking) = (keys(), JoinSet::<Result<Answers, Error>>::new());
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
-        let status = Status { source: client.url(), note: "", now: Instant::now() };
+        let status = Status { source: &watched.title(), now: Instant::now() };
         terminal.draw(|frame| draw::draw(frame, state, &status))?;
         tokio::select! {
             _ = terminated.recv() => return Ok(()),
@@ -63,6 +73,14 @@ async fn show(
             },
             event = keys.recv() => match event {
                 Some(event) => {
+                    if let (Event::Key(key), Some(player)) = (&event, &watched.player)
+                        && key.kind == KeyEventKind::Press
+                        && !state.takes_text()
+                        && let Some(command) = play::command(*key, &player.position())
+                    {
+                        player.command(command);
+                        continue;
+                    }
                     let screen = Rect::from((Position::ORIGIN, terminal.size()?));
                     let effect = match event {
                         Event::Key(key) if key.kind == KeyEventKind::Press => state.key(key, screen),
@@ -73,7 +91,7 @@ async fn show(
                         Effect::Quit => return Ok(()),
                         Effect::Ask => {
                             asking.abort_all();
-                            asking.spawn(ask::all(Arc::clone(client), state.question()));
+                            asking.spawn(watched.asked().answer(state.question()));
                         }
                         Effect::Draw => {}
                     }
@@ -81,9 +99,10 @@ async fn show(
                 // The terminal is gone.
                 None => return Ok(()),
             },
+            ended = watched.ended() => return ended,
             // Beside the screen, which stays with its user however long an answer takes.
             _ = ticks.tick() => if asking.is_empty() {
-                asking.spawn(ask::all(Arc::clone(client), state.question()));
+                asking.spawn(watched.asked().answer(state.question()));
             },
         }
     }

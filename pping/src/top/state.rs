@@ -54,6 +54,11 @@ impl State {
         &self.shown
     }
 
+    /// Whether letters are text rather than commands.
+    pub(super) fn takes_text(&self) -> bool {
+        self.groups.is_typing()
+    }
+
     /// Takes answers.
     pub(super) fn take(&mut self, answers: Answers) {
         self.take_at(answers, Instant::now());

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use pping_common::{
@@ -24,10 +24,10 @@ use super::{
 };
 use crate::{
     groups::{GroupName, SeriesName},
-    snapshot::{InterfaceCounters, Snapshot},
+    snapshot::{InterfaceCounters, Snapshot, Usage},
     view::{
-        CELL, CellAnswer, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
-        RttAnswer, SeriesAnswer, Summary, TrafficAnswer, View,
+        CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
+        Reading, RttAnswer, SeriesAnswer, Summary, TrafficAnswer, View,
     },
 };
 
@@ -65,6 +65,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         interfaces: vec![interface],
         groups: groups.len(),
         losses: Losses { events_lost: 5, ..Losses::default() },
+        cost: Cost::default(),
     };
     let group = |(number, &(label, p95)): (usize, &(&str, u64))| GroupAnswer {
         id: format!("{number:032x}"),
@@ -148,7 +149,13 @@ fn measured() -> View {
         view.add(&slices, END - (899 - second) * SECOND);
     }
     for (seconds, factor) in [(1, 1), (0, 2)] {
-        view.count(&counters(factor), 0, END - seconds * SECOND);
+        let usage = Usage {
+            cpu: Duration::from_millis(13) * factor as u32,
+            memory: 85 << 20,
+            programs: Some(Duration::from_millis(4) * factor as u32),
+        };
+        let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
+        view.count(reading, END - seconds * SECOND);
     }
     view
 }
@@ -201,7 +208,7 @@ fn after(view: &View, keys: &[KeyCode]) -> State {
 
 fn drawn(state: &State, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let status = Status { source: "http://gateway:9464", note: "", now: Instant::now() };
+    let status = Status { source: "http://gateway:9464", now: Instant::now() };
     terminal.draw(|frame| draw::draw(frame, state, &status)).unwrap();
     terminal.backend().buffer().clone()
 }

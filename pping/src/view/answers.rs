@@ -20,6 +20,19 @@ pub struct Summary {
     pub groups: usize,
     /// Since the start: what went unmeasured, and why.
     pub losses: Losses,
+    /// What pping takes.
+    pub cost: Cost,
+}
+
+/// What pping takes, as shares of a core in the last second.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct Cost {
+    /// Of the process. The kernel counts it in hundredths of a second.
+    pub cpu: f64,
+    /// Resident memory of the process, bytes.
+    pub memory: u64,
+    /// Of the kernel programs; absent unless the kernel keeps statistics (`kernel.bpf_stats_enabled`).
+    pub programs: Option<f64>,
 }
 
 /// A watched interface.

@@ -1,50 +1,63 @@
-//! Rates of the counters of interfaces.
+//! Rates of what is read once a second.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use pping_common::{
     abi::{Counters, Direction},
     limits::SECOND,
 };
 
-use super::answers::{InterfaceRates, Rate};
-use crate::snapshot::{InterfaceCounters, Snapshot};
+use super::{
+    Reading,
+    answers::{Cost, InterfaceRates, Rate},
+};
+use crate::snapshot::InterfaceCounters;
 
-/// The counters of interfaces at two times.
+/// What was read at two times, ns.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
-    earlier: Counted,
-    latest: Counted,
-}
-
-#[derive(Debug, Default)]
-struct Counted {
-    /// The time, ns.
-    at: u64,
-    interfaces: Vec<InterfaceCounters>,
+    earlier: (u64, Reading),
+    latest: (u64, Reading),
 }
 
 impl Rates {
-    /// Takes the counters of a time, ns.
-    pub(super) fn count(&mut self, snapshot: &Snapshot, at: u64) {
+    /// Takes what was read at a time, ns.
+    pub(super) fn count(&mut self, reading: Reading, at: u64) {
         // Others come when interfaces change, and would make a rate of a moment.
-        if at.abs_diff(self.latest.at) >= SECOND / 2 {
+        if at.abs_diff(self.latest.0) >= SECOND / 2 {
             self.earlier = std::mem::take(&mut self.latest);
-            self.latest.at = at;
+            self.latest.0 = at;
         }
-        self.latest.interfaces.clone_from(&snapshot.interfaces);
+        self.latest.1 = reading;
+    }
+
+    /// The seconds between the two times, if there were two.
+    fn seconds(&self) -> Option<f64> {
+        let ns = self.latest.0.saturating_sub(self.earlier.0);
+        (self.earlier.0 != 0 && ns > 0).then_some(ns as f64 / SECOND as f64)
+    }
+
+    /// What pping takes.
+    pub(super) fn cost(&self) -> Cost {
+        let (before, now) = (&self.earlier.1.usage, &self.latest.1.usage);
+        let share = |before: Duration, now: Duration| {
+            self.seconds().map_or(0.0, |seconds| now.saturating_sub(before).as_secs_f64() / seconds)
+        };
+        Cost {
+            cpu: share(before.cpu, now.cpu),
+            memory: now.memory,
+            programs: now.programs.map(|now| share(before.programs.unwrap_or(now), now)),
+        }
     }
 
     /// The latest counters of each interface, and their rates since the time before.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = (&InterfaceCounters, InterfaceRates)> {
         let before: HashMap<&Arc<str>, &Counters> =
-            self.earlier.interfaces.iter().map(|it| (&it.name, &it.counters)).collect();
-        let seconds = self.latest.at.saturating_sub(self.earlier.at) as f64 / SECOND as f64;
-        self.latest.interfaces.iter().map(move |interface| {
-            let rates = match before.get(&interface.name) {
-                Some(before) if seconds > 0.0 && self.earlier.at != 0 => {
-                    rates(before, &interface.counters, seconds)
-                }
+            self.earlier.1.snapshot.interfaces.iter().map(|it| (&it.name, &it.counters)).collect();
+        let seconds = self.seconds();
+        self.latest.1.snapshot.interfaces.iter().map(move |interface| {
+            let rates = match (before.get(&interface.name), seconds) {
+                (Some(before), Some(seconds)) => rates(before, &interface.counters, seconds),
                 _ => InterfaceRates::default(),
             };
             (interface, rates)

@@ -1,8 +1,13 @@
-use pping_common::abi::Counters;
+use std::time::Duration;
+
+use pping_common::{
+    abi::{Counters, Direction},
+    rtt::Method,
+};
 use proptest::prelude::*;
 
-use super::*;
-use crate::snapshot::InterfaceCounters;
+use super::{model::Group, *};
+use crate::{groups::GroupName, snapshot::InterfaceCounters};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
@@ -36,7 +41,7 @@ fn labels(answer: &GroupsAnswer) -> Vec<&str> {
     answer.groups.iter().map(|group| &*group.group).collect()
 }
 
-fn snapshot(packets: u64, samples: u64) -> Snapshot {
+fn reading(packets: u64, samples: u64) -> Reading {
     let mut counters = Counters::ZERO;
     for _ in 0..packets {
         counters.packet(Direction::Ingress, 0, 125, 0);
@@ -46,16 +51,21 @@ fn snapshot(packets: u64, samples: u64) -> Snapshot {
     counters.lost[0] = 2;
     let interface =
         InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
-    Snapshot { interfaces: vec![interface] }
+    let usage = Usage {
+        cpu: Duration::from_millis(packets),
+        memory: 20 << 20,
+        programs: Some(Duration::from_millis(samples)),
+    };
+    Reading { snapshot: Snapshot { interfaces: vec![interface] }, lines_lost: 0, usage }
 }
 
 #[test]
 fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     let view = View::new(MEMORY);
-    view.count(&snapshot(100, 7), 0, START);
+    view.count(reading(100, 7), START);
     view.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
     assert!(view.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
-    view.count(&snapshot(300, 17), 4, START + 2 * SECOND);
+    view.count(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
     let summary = view.summary();
     let [interface] = &summary.interfaces[..] else { panic!("{summary:?}") };
     assert_eq!((interface.rates.ingress.packets, interface.rates.ingress.bits), (100.0, 100_000.0));
@@ -64,8 +74,10 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     assert_eq!((interface.series.len(), rtt.count, rtt.min, rtt.max), (1, 3, 5 * MS, 90 * MS));
     assert_eq!((summary.losses.recordings_skipped, summary.losses.events_lost), (3, 6));
     assert_eq!((summary.groups, summary.time), (2, START + 2 * SECOND));
+    let Cost { cpu, memory, programs } = summary.cost;
+    assert_eq!((cpu, memory, programs), (0.1, 20 << 20, Some(0.005)));
     // Later there is nothing of the last minute any more.
-    view.count(&snapshot(300, 17), 4, START + 90 * SECOND);
+    view.count(reading(300, 17), START + 90 * SECOND);
     assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
 }
 
@@ -150,26 +162,43 @@ fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
     assert_eq!(view.summary().groups, 0);
 }
 
-#[test]
-fn the_least_busy_groups_leave_first() {
-    const FEW: usize = 64 << 10;
-    let view = View::new(FEW);
-    for second in 0..60 {
+/// A view of this memory after some minutes of 200 groups, the last of them the busiest.
+fn filled(memory: usize, minutes: u64) -> View {
+    let view = View::new(memory);
+    for second in 0..60 * minutes {
         let slices: Vec<_> = (0..200_u64)
             .map(|group| slice(&group.to_string(), (0..=group / 10).map(|rtt| (rtt + 1) * MS)))
             .collect();
         view.add(&slices, START + second * SECOND);
     }
-    let model = view.model();
-    let size: usize = model.groups.values().map(Group::size).sum();
     // What came since the last cell ended is not looked at yet.
-    assert!(size < 3 * FEW, "{size}");
-    drop(model);
-    view.add(&[], START + 60 * SECOND);
-    let model = view.model();
-    let size: usize = model.groups.values().map(Group::size).sum();
-    assert!(size <= FEW && size > FEW / 2, "{size}");
-    assert!(model.groups.contains_key("199") && !model.groups.contains_key("3"));
+    view.add(&[], START + 60 * minutes * SECOND);
+    view
+}
+
+fn past(view: &View, group: &str) -> usize {
+    let found = view.groups(&Query { filter: group.to_owned(), limit: usize::MAX, ..Query::default() });
+    let id = found.groups.into_iter().find(|it| &*it.group == group).map(|it| it.id);
+    id.and_then(|id| view.group(&id)).map_or(0, |detail| detail.history.series[0].cells.len())
+}
+
+#[test]
+fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
+    let size = |view: &View| view.model().groups.values().map(Group::size).sum::<usize>();
+    let all = filled(MEMORY, 5);
+    assert_eq!((past(&all, "3"), past(&all, "199")), (30, 30));
+    let (minute, half) = (size(&filled(MEMORY, 1)), size(&all) / 2);
+    assert!(minute < half);
+    let view = filled(half, 5);
+    assert!(size(&view) <= half && size(&view) > half / 2, "{} of {half}", size(&view));
+    assert_eq!((view.summary().groups, past(&view, "3"), past(&view, "199")), (200, 5, 30));
+    let few = minute / 2;
+    let view = filled(few, 5);
+    assert!(size(&view) <= few && size(&view) > few / 2, "{} of {few}", size(&view));
+    assert_eq!((past(&view, "3"), past(&view, "199")), (0, 5));
+    view.limit(0);
+    view.add(&[], START + 320 * SECOND);
+    assert_eq!(view.summary().groups, 0, "the limit changes while it runs");
 }
 
 #[test]
@@ -177,7 +206,7 @@ fn what_comes_while_an_answer_is_made_is_added_later() {
     let view = View::new(MEMORY);
     let busy = view.model();
     view.add(&[slice("a", [MS])], START);
-    view.count(&snapshot(1, 1), 0, START);
+    view.count(reading(1, 1), START);
     view.forget(&slice("b", []).0);
     drop(busy);
     let summary = view.summary();

@@ -1,14 +1,18 @@
 //! `/api/v1` of a running pping: what it says of real packets, beside what the metrics say.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use jsonschema::Validator;
-use pping_lab::{Namespace, Topology};
+use pping_lab::{Namespace, Process, Topology};
 use serde_json::{Value, json};
 
 use super::{
     http::{self, LISTEN, PORT, Response, scrape},
-    monitor::{interrupt, ping, topology, wait_until, watch},
+    monitor::{interrupt, ok, ping, topology, wait_until, watch},
 };
 
 const PINGS: u64 = 12;
@@ -78,6 +82,9 @@ fn the_api_says_what_the_metrics_say() {
     assert_eq!((&interface["interface"], &interface["is_up"]), (&json!(Topology::WAN), &json!(true)));
     let echo = series(interface, "ingress");
     let metrics = scrape(router);
+    let resident = metrics.sum("process_resident_memory_bytes", &[]).unwrap();
+    let shown = summary["cost"]["memory"].as_f64().unwrap();
+    assert!((shown / resident - 1.0).abs() < 0.2, "{shown} of {resident} bytes");
     let labels = [("method", "icmp-echo"), ("matched", "ingress")];
     assert_eq!(metrics.sum("pping_rtt_seconds_count", &labels), Some(2.0 * PINGS as f64));
     let sum = metrics.sum("pping_rtt_seconds_sum", &labels).unwrap();
@@ -147,8 +154,7 @@ fn who_has_the_latest_answer_gets_no_other() {
             "-H",
             &format!("If-None-Match: {etag}"),
         ]);
-        let said =
-            super::monitor::ok(pping_lab::run(curl.arg(format!("http://127.0.0.1:{PORT}/api/v1/summary"))));
+        let said = ok(pping_lab::run(curl.arg(format!("http://127.0.0.1:{PORT}/api/v1/summary"))));
         let (status, etag) = said.split_once(' ').unwrap();
         (status.to_owned(), etag.to_owned())
     };
@@ -159,6 +165,64 @@ fn who_has_the_latest_answer_gets_no_other() {
         let (_, etag) = curl("\"none\"");
         assert!(etag.len() > 2 && etag.starts_with('"'), "{etag}");
         curl(&etag) == ("304".to_owned(), etag)
+    });
+    interrupt(pping);
+}
+
+/// A client that reads the stream of events until it is dropped.
+fn stream(host: &Namespace) -> Process {
+    let mut curl = host.command("curl");
+    curl.args(["-sSNi", &format!("http://127.0.0.1:{PORT}/api/v1/events")]);
+    ok(Process::spawn(curl))
+}
+
+#[test]
+fn events_are_summaries_one_at_once_and_one_a_second() {
+    let topology = topology();
+    let router = topology.router();
+    let pping = watch(router, Topology::WAN, LISTEN);
+    let begun = Instant::now();
+    let client = stream(router);
+    let said = || ok(client.stdout()).replace('\r', "");
+    wait_until("four events have come", || said().matches("\n\n").count() > 4);
+    let took = begun.elapsed();
+    let said = said();
+    let (head, body) = said.split_once("\n\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-type: text/event-stream"), "{head}");
+    assert!(head.contains("cache-control: no-cache"), "{head}");
+    let mut times = Vec::new();
+    for event in body.rsplit_once("\n\n").unwrap().0.split("\n\n") {
+        let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let summary: Value = serde_json::from_str(field("data: ")).unwrap();
+        let found: Vec<String> =
+            validator("Summary").iter_errors(&summary).map(|error| error.to_string()).collect();
+        assert!(found.is_empty(), "{found:#?}");
+        assert_eq!((field("event: "), field("id: ")), ("summary", &*summary["sequence"].to_string()));
+        times.push(summary["time"].as_u64().unwrap());
+    }
+    assert!(times.is_sorted_by(|one, next| one < next), "{times:?}");
+    assert!(took > Duration::from_secs(1), "more than one a second: {took:?}");
+    interrupt(pping);
+}
+
+#[test]
+fn there_is_room_for_a_number_of_streams_and_for_scrapes_beside_them() {
+    let topology = topology();
+    let router = topology.router();
+    let pping = watch(router, Topology::WAN, LISTEN);
+    let mut streams: Vec<Process> = (0..32).map(|_| stream(router)).collect();
+    for stream in &streams {
+        wait_until("it has an event", || ok(stream.stdout()).contains("data: "));
+    }
+    let refused = request(router, "/events");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(refused.body.contains("/api/v1/summary"), "{}", refused.body);
+    assert!(scrape(router).sum("pping_packets_total", &[]).is_some());
+    drop(streams.pop());
+    wait_until("there is room again", || {
+        let another = stream(router);
+        wait_until("it is answered", || !ok(another.stdout()).is_empty());
+        ok(another.stdout()).starts_with("HTTP/1.1 200")
     });
     interrupt(pping);
 }

@@ -1,5 +1,8 @@
 //! `pping top` in a real terminal, looking at a real pping: tmux has the terminal, and tells what is on it.
 
+mod access;
+mod alone;
+
 use std::{fs, process::Command};
 
 use pping_lab::{Namespace, Process, Topology, run};

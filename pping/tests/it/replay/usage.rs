@@ -14,6 +14,7 @@ fn options_useless_with_a_capture_are_refused_with_a_reason() {
         ("--bpf-log", "no kernel program"),
         ("--prometheus-groups 5", "no metrics"),
         ("--baseline 5m", "no metrics"),
+        ("--history-memory 5", "pping top -r"),
         ("--web-config web.yml", "no metrics"),
         ("--pin /sys/fs/bpf/pping", "no kernel program"),
         ("--wait", "there or not"),

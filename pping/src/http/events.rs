@@ -1,0 +1,105 @@
+//! Server-sent events (WHATWG HTML, section 9.2): the summary, as soon as a second is over.
+//!
+//! A client that was away misses nothing: each event is all there is to know, and the first comes at once.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Extension,
+    extract::State,
+    http::{StatusCode, header::RETRY_AFTER},
+    response::{IntoResponse as _, Response, Sse, sse::Event},
+};
+use futures_util::stream;
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch},
+    task::spawn_blocking,
+    time::sleep,
+};
+
+use super::connection::Client;
+use crate::view::View;
+
+/// The highest number of streams: half of all connections, so that there is always room for scrapes.
+const MAX_STREAMS: usize = 32;
+
+/// The shortest time between two events of a stream. Interfaces that come and go make changes within a second.
+const PAUSE: Duration = Duration::from_millis(800);
+
+/// When a client that found no room is to come again, s.
+const RETRY: &str = "10";
+
+/// The streams of all clients.
+#[derive(Debug)]
+pub(super) struct Streams {
+    view: View,
+    free: Arc<Semaphore>,
+    /// The latest event and its sequence, made once for all streams.
+    latest: Mutex<Option<(u64, Event)>>,
+}
+
+/// What a stream has.
+struct Stream {
+    streams: Arc<Streams>,
+    seconds: watch::Receiver<u64>,
+    /// When the last event was sent.
+    sent: Option<Instant>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Streams {
+    pub(super) fn new(view: View) -> Self {
+        Self { view, free: Arc::new(Semaphore::new(MAX_STREAMS)), latest: Mutex::default() }
+    }
+
+    /// The latest event; `None` if it cannot be made.
+    async fn latest(&self) -> Option<Event> {
+        let mut latest = self.latest.lock().await;
+        let sequence = self.view.sequence();
+        if let Some((_, event)) = latest.as_ref().filter(|(known, _)| *known == sequence) {
+            return Some(event.clone());
+        }
+        let view = self.view.clone();
+        let made = spawn_blocking(move || {
+            let summary = view.summary();
+            let text = serde_json::to_string(&summary).ok()?;
+            Some((summary.sequence, text))
+        });
+        let (sequence, text) = made.await.ok()??;
+        let event = Event::default().event("summary").id(sequence.to_string()).data(text);
+        *latest = Some((sequence, event.clone()));
+        Some(event)
+    }
+}
+
+impl Stream {
+    /// The next event, and the stream after it.
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        if let Some(sent) = self.sent {
+            sleep(PAUSE.saturating_sub(sent.elapsed())).await;
+            self.seconds.changed().await.ok()?;
+        }
+        self.sent = Some(Instant::now());
+        let event = self.streams.latest().await?;
+        Some((Ok(event), self))
+    }
+}
+
+/// A stream of summaries, which lasts until the client goes, or the server stops.
+pub(super) async fn events(
+    State(streams): State<Arc<Streams>>,
+    Extension(client): Extension<Client>,
+) -> Response {
+    let Ok(permit) = Arc::clone(&streams.free).try_acquire_owned() else {
+        let reason = format!("there are {MAX_STREAMS} streams already; ask /api/v1/summary once a second\n");
+        return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY)], reason).into_response();
+    };
+    client.begin_stream();
+    let seconds = streams.view.seconds();
+    let stream = Stream { streams, seconds, sent: None, _permit: permit };
+    Sse::new(stream::unfold(stream, Stream::next)).into_response()
+}

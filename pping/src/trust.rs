@@ -1,0 +1,102 @@
+//! Whom to trust that a server is the one it says it is, and how to say who asks.
+
+use std::{fs, path::Path, sync::Arc};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
+
+/// What is wrong with certificates.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The file of authorities.
+    Authorities(String),
+    /// The system has no authorities. The text is what it said, after a colon, if anything.
+    NoAuthorities(String),
+    /// The certificate of the client, or its key.
+    Identity(String),
+}
+
+/// The files with the certificate of a client and with its key, which may be one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'a> {
+    pub(crate) certificate: &'a Path,
+    pub(crate) key: &'a Path,
+}
+
+/// What TLS needs to know: the authorities in a file, or those of the system without one.
+///
+/// # Errors
+/// What is wrong with the files, or with the system.
+pub(crate) fn client(
+    authorities: Option<&Path>,
+    identity: Option<Identity<'_>>,
+) -> Result<Arc<ClientConfig>, Fault> {
+    let roots = authorities.map_or_else(of_system, listed)?;
+    #[expect(clippy::expect_used, reason = "ring is known to have the ciphers of the default versions")]
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("ring has the ciphers of the default versions")
+        .with_root_certificates(roots);
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => {
+            let (certificates, key) = identity.read()?;
+            builder
+                .with_client_auth_cert(certificates, key)
+                .map_err(|error| Fault::Identity(format!("certificate and key: {error}")))?
+        }
+    };
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+/// The authorities in a file.
+fn listed(path: &Path) -> Result<RootCertStore, Fault> {
+    let certificates = certificates(path).map_err(Fault::Authorities)?;
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots.add(certificate).map_err(|error| {
+            Fault::Authorities(format!("certificate {} cannot be used: {error}", roots.len() + 1))
+        })?;
+    }
+    Ok(roots)
+}
+
+/// The authorities of the system, or those that `SSL_CERT_FILE` names.
+fn of_system() -> Result<RootCertStore, Fault> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // A system may have some that are too old for rustls.
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+        return Err(Fault::NoAuthorities(reason));
+    }
+    Ok(roots)
+}
+
+impl Identity<'_> {
+    fn read(self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Fault> {
+        let wrong = |path: &Path, reason: String| Fault::Identity(format!("{}: {reason}", path.display()));
+        let certificates =
+            certificates(self.certificate).map_err(|reason| wrong(self.certificate, reason))?;
+        let bytes = fs::read(self.key).map_err(|error| wrong(self.key, error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(&bytes)
+            .map_err(|error| wrong(self.key, format!("it contains no key in PEM: {error}")))?;
+        Ok((certificates, key))
+    }
+}
+
+/// The certificates in a file, at least one.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let certificates = certificates.map_err(|error| format!("this is not PEM: {error}"))?;
+    if certificates.is_empty() {
+        return Err("it contains no certificate in PEM".to_owned());
+    }
+    Ok(certificates)
+}

@@ -1,0 +1,120 @@
+//! `pping top` that measures by itself: interfaces, or a capture that it plays.
+
+use std::path::Path;
+
+use pping_lab::{Capture, Topology};
+
+use super::{Terminal, top};
+use crate::agent::monitor::{PPING, attachments, endless_ping, ok, ping, topology, wait_until};
+
+const PINGS: usize = 30;
+
+/// A capture of some seconds of pings, with nothing at all for some time in the middle.
+fn capture(topology: &Topology, file: &Path) {
+    let capture = ok(Capture::start(topology.router(), Topology::WAN, file));
+    ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.1"));
+    ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.1"));
+    ok(capture.finish());
+}
+
+/// The samples of a row in one screen as text.
+fn samples<'a>(said: &'a str, group: &str) -> &'a str {
+    let row = said.lines().find(|line| line.starts_with("icmp-echo") && line.contains(group));
+    row.and_then(|row| row.split_whitespace().nth(3)).unwrap_or_else(|| panic!("no {group} in {said}"))
+}
+
+#[test]
+fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pings.pcap");
+    capture(&topology, &file);
+    let file = file.display();
+
+    let (code, said) = top(router, &format!("-r {file} --once --rate-limit 0"));
+    assert_eq!(code, Some(0), "{said}");
+    for group in ["10.11.2.0/24", "fd00:11:2::/48"] {
+        assert_eq!(samples(&said, group), PINGS.to_string(), "{said}");
+    }
+    let (code, said) = top(router, &format!("-r {file} --once --rate-limit 0 --group-by /32,/128"));
+    assert!(code == Some(0) && samples(&said, "10.11.2.2/32") == PINGS.to_string(), "{code:?} {said}");
+
+    let terminal = Terminal::new(router, (120, 20));
+    // Slow enough to see it happen, however busy the machine is.
+    terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0"), "Enter"]);
+    terminal.wait_for("pings.pcap  00:00:0");
+    terminal.keys(&["Space"]);
+    terminal.wait_for("paused");
+    terminal.keys(&[">", ">"]);
+    terminal.wait_for("4x");
+    terminal.keys(&["<", "<", "<"]);
+    terminal.wait_for("1/2x");
+    assert!(terminal.screen().contains("paused"));
+    // To the end, and to the beginning again.
+    terminal.keys(&["Right", "Space"]);
+    let screen = terminal.wait_for("the end");
+    assert!(screen.contains("[==========]"), "{screen}");
+    terminal.wait_for("fd00:11:2::/48");
+    terminal.keys(&["Left"]);
+    terminal.wait_without("the end");
+    terminal.wait_without("fd00:11:2::/48");
+    terminal.wait_for("10.11.2.0/24");
+    terminal.keys(&["q"]);
+    terminal.wait_for("ready-");
+}
+
+#[test]
+fn top_says_what_is_wrong_with_a_capture() {
+    let topology = topology();
+    let router = topology.router();
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "nothing of use").unwrap();
+    for (arguments, code, reason) in [
+        (format!("-r {}/none.pcap --once", directory.path().display()), 2, "none.pcap: No such file"),
+        (format!("-r {} --once", text.display()), 1, "it is no capture"),
+        (format!("-r {} --listen 127.0.0.1:1", text.display()), 2, "--listen: pping top shows"),
+        ("--group-by /24,/48".to_owned(), 2, "--group-by: this goes with -i or -r"),
+        ("-i nowhere0 --once".to_owned(), 2, "no such interface"),
+        (format!("-i {} --connect http://127.0.0.1", Topology::WAN), 2, "cannot be used with"),
+        (format!("-i {}", Topology::WAN), 2, "needs a terminal"),
+    ] {
+        let (ended, said) = top(router, &arguments);
+        assert!(ended == Some(code) && said.contains(reason), "{arguments}: {ended:?} {said}");
+    }
+}
+
+#[test]
+fn top_watches_an_interface_by_itself_and_leaves_nothing_behind() {
+    let topology = topology();
+    let router = topology.router();
+    let _pings = [
+        endless_ping(topology.client(), Topology::SERVER_IPV4),
+        endless_ping(topology.client(), Topology::SERVER_IPV6),
+    ];
+    let (code, said) = top(router, &format!("-i {} --once --interval 3s --rate-limit 0", Topology::WAN));
+    assert!(code == Some(0) && said.starts_with(&format!("{}: in ", Topology::WAN)), "{code:?} {said}");
+    assert_ne!(samples(&said, "10.11.2.0/24"), "0", "{said}");
+
+    let terminal = Terminal::new(router, (120, 20));
+    let before = attachments(router, Topology::WAN);
+    // Every version of bpftool shows XDP.
+    terminal.keys(&[&format!("{PPING} top -i {} --ingress xdp", Topology::WAN), "Enter"]);
+    let screen = terminal.wait_for("fd00:11:2::/48");
+    assert!(screen.contains("icmp-echo beyond"), "{screen}");
+    wait_until("round trips of ten milliseconds", || {
+        terminal
+            .screen()
+            .lines()
+            .any(|it| it.contains("beyond") && it.contains("10.11.2") && it.contains("10."))
+    });
+    let during = attachments(router, Topology::WAN);
+    assert!(during.contains("prog/xdp"), "{during}");
+    terminal.keys(&["q"]);
+    terminal.wait_for("ready-");
+    wait_until("nothing is attached", || attachments(router, Topology::WAN) == before);
+    // It has nothing to say afterwards.
+    let screen = terminal.screen();
+    assert!(!screen.contains("pping:") && !screen.contains("WARN"), "{screen}");
+}
