@@ -1,14 +1,16 @@
-//! What stands above every pane: each interface with its rates and how long round trips take on either side, and what was lost.
+//! What stands above every pane: each interface with its rates and how long round trips take on either side, what pping takes, and
+//! what was lost.
 
-use super::text::{amount, counted, padded, right, shown, side, time, width};
-use crate::view::{Interface, Losses, SeriesAnswer, Summary};
+use super::text::{amount, bytes, counted, padded, percent, right, shown, side, time, width};
+use crate::view::{Cost, Interface, Losses, SeriesAnswer, Summary};
 
 /// The widest name of an interface that others are aligned with: Linux has none that are longer.
 const NAME: usize = 15;
 
-/// An interface each, and what was lost.
+/// An interface each, what pping takes, and what was lost.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    interfaces(summary).into_iter().flatten().chain(lost(&summary.losses)).collect()
+    let own = [Some(cost(&summary.cost)), lost(&summary.losses)];
+    interfaces(summary).into_iter().flatten().chain(own.into_iter().flatten()).collect()
 }
 
 /// The same for a screen: both lines of an interface in one where that is wide enough, and no more than there is room for.
@@ -18,8 +20,13 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
     if joined.iter().all(|line| width(line) <= room.0) {
         blocks = joined.into_iter().map(|line| vec![line]).collect();
     }
-    let lost = lost(&summary.losses);
-    let height = room.1.saturating_sub(usize::from(lost.is_some()));
+    let mut own: Vec<String> =
+        [Some(cost(&summary.cost)), lost(&summary.losses)].into_iter().flatten().collect();
+    let joined = own.join("  ");
+    if width(&joined) <= room.0 {
+        own = vec![joined];
+    }
+    let height = room.1.saturating_sub(own.len());
     let all: usize = blocks.iter().map(Vec::len).sum();
     let mut lines = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
@@ -31,7 +38,7 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
         lines.extend_from_slice(block);
     }
     lines.truncate(height);
-    lines.extend(lost);
+    lines.extend(own);
     lines.truncate(room.1);
     lines
 }
@@ -89,6 +96,12 @@ fn telling<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a 
     side.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
 }
 
+/// What pping takes, as shares of a core and in memory.
+fn cost(cost: &Cost) -> String {
+    let programs = cost.programs.map_or(String::new(), |share| format!(", programs {}", percent(share)));
+    format!("pping: {} of a core{programs}, {}", percent(cost.cpu), bytes(cost.memory))
+}
+
 /// What was lost since the start, in words.
 fn lost(losses: &Losses) -> Option<String> {
     let all = [
@@ -101,7 +114,7 @@ fn lost(losses: &Losses) -> Option<String> {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-    (!some.is_empty()).then(|| format!("since the start: {}", some.join(", ")))
+    (!some.is_empty()).then(|| format!("lost: {}", some.join(", ")))
 }
 
 #[cfg(test)]
@@ -138,7 +151,8 @@ mod tests {
         }
         let lines = fitting(&summary, (80, 6));
         assert!(
-            lines[4].starts_with("2 interfaces more") && lines[5].starts_with("since the start"),
+            lines[4].starts_with("2 interfaces more")
+                && lines[5].starts_with("pping: 0.0 % of a core, 0 MiB  lost: 5 records"),
             "{lines:#?}"
         );
         assert_eq!(fitting(&summary, (80, 9)).len(), 9);

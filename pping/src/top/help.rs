@@ -8,7 +8,7 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph},
 };
 
-const HELP: [&str; 18] = [
+const HELP: [&str; 20] = [
     "1 2 3, Tab, Shift-Tab    groups, heatmap, health",
     "j k, arrows, PgUp PgDn   move; g G to the first and the last",
     "Enter                    a group: RTT over time, and how many there",
@@ -20,6 +20,8 @@ const HELP: [&str; 18] = [
     "i                        names or prefixes of groups",
     "+ -                      a longer or a shorter time: 1, 5, 15 min",
     "space                    freeze, and go on",
+    "                         of a capture: space pauses; < > speed;",
+    "                         left right 10 s, with Shift 60 s",
     "mouse                    click a row, again to open it, a title to",
     "                         sort, a pane; the wheel moves; with Shift",
     "                         the terminal selects text as ever",

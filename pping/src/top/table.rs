@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::{
     header,
-    text::{padded, shown, side, time},
+    text::{padded, percent, shown, side, time},
 };
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
@@ -50,8 +50,7 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
         |value: fn(&RttAnswer) -> u64| series.rtt.as_ref().map_or("-".to_owned(), |rtt| time(value(rtt)));
     let packets = series.sent.packets + series.received.packets;
     let again = series.sent.retransmissions + series.received.retransmissions;
-    let share =
-        if packets == 0 { "-".to_owned() } else { format!("{:.1} %", 100.0 * again as f64 / packets as f64) };
+    let share = if packets == 0 { "-".to_owned() } else { percent(again as f64 / packets as f64) };
     Row {
         cells: [
             shown(&group.group),

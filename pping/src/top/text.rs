@@ -23,6 +23,16 @@ pub(super) fn amount(number: f64) -> String {
     if number < 99.95 { format!("{number:.1}{unit}") } else { format!("{number:.0}{unit}") }
 }
 
+/// A share, in percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// An amount of memory.
+pub(super) fn bytes(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
 /// The side of the box that a series is of.
 pub(super) fn side(matched: Option<&str>) -> &'static str {
     match matched {

@@ -1,4 +1,4 @@
-//! Whether pping itself is well: its interfaces, what it lost, what it does not track, and how old its figures are.
+//! Whether pping itself is well: its interfaces, what it lost, what it does not track, what it takes, and how old its figures are.
 
 use std::time::Instant;
 
@@ -13,8 +13,8 @@ use ratatui::{
 
 use super::{Latest, Shown};
 use crate::{
-    top::text::{self, amount, padded, right, shown, wrapped},
-    view::{Interface, Rate},
+    top::text::{self, amount, bytes, padded, percent, right, shown, wrapped},
+    view::{Cost, Interface, Rate},
 };
 
 /// The width of the name of a reason, and of a number after it.
@@ -98,17 +98,17 @@ fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
         lines.extend(reason(name, count, what, advice, width));
     }
     lines.push(Line::raw(""));
-    if losses.untracked.is_empty() {
-        lines.push(title("untracked packets", "none since the start", width));
-        return lines;
-    }
-    lines.push(title("untracked packets", "since the start", width));
+    let some = if losses.untracked.is_empty() { "none since the start" } else { "since the start" };
+    lines.push(title("untracked packets", some, width));
     let mut untracked: Vec<_> = losses.untracked.iter().collect();
     untracked.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
     for (name, &packets) in untracked {
         let (what, advice) = untracked_packet(name);
         lines.extend(reason(&text::shown(name), packets, what, advice, width));
     }
+    lines.push(Line::raw(""));
+    lines.push(title("what pping takes", "in the last second", width));
+    lines.extend(cost(&latest.summary.cost, width));
     lines
 }
 
@@ -173,14 +173,32 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
 
 /// A number with what it is of; what helps against it follows once it is not zero.
 fn reason(name: &str, count: u64, what: &str, advice: &str, width: usize) -> Vec<Line<'static>> {
-    let text = if count == 0 { what.to_owned() } else { format!("{what}; {advice}") };
+    let about = if count == 0 { what.to_owned() } else { format!("{what}; {advice}") };
+    figure(name, &count.to_string(), &about, width)
+}
+
+/// A figure with its name, and what there is to say of it, in as many lines as that takes.
+fn figure(name: &str, figure: &str, about: &str, width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(NAME + NUMBER + 2).max(20);
     let mut lines = Vec::new();
-    for (number, part) in wrapped(&text, room).into_iter().enumerate() {
-        let (name, count) = if number == 0 { (name, count.to_string()) } else { ("", String::new()) };
-        lines.push(Line::raw(format!("{}{}  {part}", padded(name, NAME), right(&count, NUMBER))));
+    for (number, part) in wrapped(about, room).into_iter().enumerate() {
+        let (name, figure) = if number == 0 { (name, figure) } else { ("", "") };
+        lines.push(Line::raw(format!("{}{}  {part}", padded(name, NAME), right(figure, NUMBER))));
     }
     lines
+}
+
+fn cost(cost: &Cost, width: usize) -> Vec<Line<'static>> {
+    let (programs, about) = match cost.programs {
+        Some(share) => (percent(share), "of a core"),
+        None => ("-".to_owned(), "not counted; sysctl kernel.bpf_stats_enabled=1 has the kernel count it"),
+    };
+    [
+        figure("process", &percent(cost.cpu), "of a core", width),
+        figure("kernel programs", &programs, about, width),
+        figure("memory", &bytes(cost.memory), "resident", width),
+    ]
+    .concat()
 }
 
 /// What a reason for not tracking a packet means, and what helps.
