@@ -50,7 +50,8 @@ fn interfaces(summary: &Summary) -> Vec<Vec<String>> {
     let times: Vec<[String; 3]> = all.iter().map(times).collect();
     let widest = [0, 1, 2].map(|side| times.iter().map(|it| width(&it[side])).max().unwrap_or(0));
     let block = |(interface, times): (&Interface, &[String; 3])| {
-        let title = padded(&format!("{}:", shown(&interface.interface)), name);
+        let title = padded(&shown(&interface.interface), name - 1);
+        let title = padded(&format!("{}:", title.trim_end()), name);
         if !interface.is_up {
             return vec![format!("{title} is gone")];
         }
@@ -137,6 +138,13 @@ mod tests {
             words.join(" "),
             "beyond p50 40.0 ms p95 80.0 ms dns behind p50 1.00 ms p95 2.00 ms tcp-ts"
         );
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_before_its_colon() {
+        let mut summary = answers(&[]).summary;
+        summary.interfaces[0].interface = "capture-of-the-uplink.pcapng".into();
+        assert!(lines(&summary)[0].starts_with("capture-of-the-: in "), "{:?}", lines(&summary));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Detail {
     }
 
     /// Draws both sides, or the one that there is.
-    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown_: &Shown) {
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
         if area.is_empty() {
             return;
         }
@@ -92,7 +92,7 @@ impl Detail {
             .collect();
         match &self.past {
             Some(past) if !plots.is_empty() => {
-                plot::draw(frame, body, &plots, &past.history, (shown_.range, shown_.colors));
+                plot::draw(frame, body, &plots, &past.history, (given.range, given.colors));
             }
             _ if self.is_known => frame.render_widget(Line::raw("nothing in the last 15 min"), body),
             _ => frame.render_widget(Line::raw("..."), body),

@@ -95,8 +95,8 @@ impl Heatmap {
     }
 
     /// Draws the list, and below it the one that is chosen.
-    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown_: &Shown) {
-        let all = all(shown_);
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
+        let all = all(given);
         if all.is_empty() {
             return frame.render_widget(Line::raw("nothing was measured in the last 15 min"), area);
         }
@@ -121,9 +121,9 @@ impl Heatmap {
             Some((history, series))
         });
         let Some((history, series)) = found else { return frame.render_widget(Line::raw("..."), body) };
-        let title = format!("{} min", shown_.range.minutes());
+        let title = format!("{} min", given.range.minutes());
         let plots = [Plot { title, cells: &series.cells }];
-        plot::draw(frame, body, &plots, history, (shown_.range, shown_.colors));
+        plot::draw(frame, body, &plots, history, (given.range, given.colors));
     }
 
     /// The last line.

@@ -246,7 +246,7 @@ impl Groups {
     }
 
     /// The last line: the filter, how many groups there are, and the most important keys.
-    pub(in crate::top) fn foot(&self, shown_: &Shown) -> Vec<String> {
+    pub(in crate::top) fn foot(&self, given: &Shown) -> Vec<String> {
         if let Some(typed) = &self.typed {
             return [format!("/{}_", shown(typed)), "Enter filters".to_owned(), "Esc leaves it".to_owned()]
                 .to_vec();
@@ -254,7 +254,7 @@ impl Groups {
         if let Some(detail) = &self.open {
             return detail.foot();
         }
-        let Some(latest) = &shown_.latest else { return Vec::new() };
+        let Some(latest) = &given.latest else { return Vec::new() };
         let (groups, filter) = (&latest.groups, &self.query.filter);
         let known = text::counted(groups.known, "group");
         let of = match &**filter {
