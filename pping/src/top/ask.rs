@@ -1,7 +1,9 @@
 //! What a screen asks, and the answers.
 
-use super::client::{Client, Error};
-use crate::view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View};
+use crate::{
+    client::{Client, Error},
+    view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View},
+};
 
 /// What is wanted for a screen.
 #[derive(Clone, Debug, Default)]

@@ -18,7 +18,6 @@ use tokio::{
 
 use super::{
     ask::Answers,
-    client::Error,
     draw::{self, Status},
     panes::Effect,
     play,
@@ -26,6 +25,7 @@ use super::{
     terminal::Terminal,
     watched::Watched,
 };
+use crate::client;
 
 /// How long to wait for a key before it is looked at whether there is still a screen.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -54,7 +54,7 @@ async fn show(
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    let (mut keys, mut asking) = (keys(), JoinSet::<Result<Answers, Error>>::new());
+    let (mut keys, mut asking) = (keys(), JoinSet::<Result<Answers, client::Error>>::new());
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {

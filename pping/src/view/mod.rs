@@ -9,6 +9,7 @@ mod cells;
 mod model;
 mod order;
 mod rates;
+mod reading;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -23,11 +24,9 @@ pub use self::{
     },
     cells::{CELL, CELLS},
     order::{Column, Order, Query},
+    reading::Reading,
 };
-use crate::{
-    groups::SeriesName,
-    snapshot::{Snapshot, Usage},
-};
+use crate::groups::SeriesName;
 
 /// Memory for the past of groups unless set otherwise, bytes.
 pub const MEMORY: usize = 16 << 20;
@@ -51,17 +50,6 @@ enum Message {
     Count(Reading, u64),
     Forget(SeriesName),
     Limit(usize),
-}
-
-/// What is read once a second.
-#[derive(Clone, Debug, Default)]
-pub struct Reading {
-    /// The counters of interfaces.
-    pub snapshot: Snapshot,
-    /// Lines of output that were lost so far.
-    pub lines_lost: u64,
-    /// What pping took so far.
-    pub usage: Usage,
 }
 
 impl View {

@@ -10,10 +10,14 @@ use pping_common::{
 };
 
 use super::{
-    CELL, CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, Losses, Query,
-    Reading, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
-    cells::{Cell, History, Rtts},
+    answers::{
+        CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, Losses, RttAnswer,
+        SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+    },
+    cells::{CELL, Cell, History, Rtts},
+    order::Query,
     rates::Rates,
+    reading::Reading,
 };
 use crate::{
     fingerprint::fingerprint,

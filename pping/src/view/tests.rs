@@ -7,7 +7,10 @@ use pping_common::{
 use proptest::prelude::*;
 
 use super::{model::Group, *};
-use crate::{groups::GroupName, snapshot::InterfaceCounters};
+use crate::{
+    groups::GroupName,
+    snapshot::{InterfaceCounters, Snapshot, Usage},
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
