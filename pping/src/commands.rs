@@ -67,7 +67,10 @@ fn measure(loader: Loader) -> Result<(), Error> {
 
 #[cfg(feature = "live")]
 fn top(matches: &ArgMatches, asked: TopArguments) -> Result<(), Error> {
-    use crate::top::{Origin, Settings, Source, run};
+    use crate::{
+        client::Source,
+        top::{Origin, Settings, run},
+    };
 
     let TopArguments { connect, user, cacert, cert, key, interval, once, arguments } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();

@@ -3,7 +3,7 @@
 use std::{io, process::ExitCode};
 
 #[cfg(feature = "live")]
-use crate::{capabilities, http, kernel, otlp, top};
+use crate::{capabilities, client, http, kernel, otlp};
 use crate::{capture, config, groups, output};
 
 /// Why pping stopped, or did not start.
@@ -37,10 +37,14 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Otlp(#[from] otlp::Error),
-    /// There is nothing to look at.
+    /// A running pping gave no answer.
     #[cfg(feature = "live")]
     #[error(transparent)]
-    Top(#[from] top::Error),
+    Client(#[from] client::Error),
+    /// There is nothing to draw on.
+    #[cfg(feature = "live")]
+    #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
+    NoTerminal,
     /// `pping check` found that pping does not run here.
     #[cfg(feature = "live")]
     #[error("pping cannot run here: {}", missing.join(", "))]
@@ -82,7 +86,7 @@ impl Error {
             #[cfg(feature = "live")]
             Self::Otlp(error) => error.option(),
             #[cfg(feature = "live")]
-            Self::Capabilities(_) | Self::Top(_) | Self::Unfit { .. } => None,
+            Self::Capabilities(_) | Self::Client(_) | Self::NoTerminal | Self::Unfit { .. } => None,
             #[cfg(not(feature = "live"))]
             Self::NotLive(_) => Some("interface"),
             Self::Config(_) | Self::SetBy { .. } | Self::Io(_) => None,
@@ -101,7 +105,9 @@ impl Error {
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Kernel(kernel::Error::UnknownFeature { .. }) => true,
             #[cfg(feature = "live")]
-            Self::Top(error) => error.is_usage(),
+            Self::Client(error) => error.is_usage(),
+            #[cfg(feature = "live")]
+            Self::NoTerminal => true,
             Self::SetBy { error, .. } => error.is_usage(),
             error => error.option().is_some(),
         }

@@ -23,6 +23,8 @@ pub mod capture;
 #[cfg(feature = "live")]
 mod check;
 pub mod cli;
+#[cfg(feature = "live")]
+pub mod client;
 pub mod commands;
 pub mod config;
 mod error;

@@ -14,6 +14,7 @@ mod fuzz;
 mod instructions;
 mod lint;
 mod modules;
+mod pictures;
 mod run;
 mod setup;
 mod soak;
@@ -92,6 +93,15 @@ enum Chore {
     },
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
+    /// Make the pictures of docs/images, of real traffic (as root)
+    Pictures {
+        /// How long the traffic has passed by then
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = soak::duration)]
+        length: std::time::Duration,
+        /// Take them of this pping, which is there already
+        #[arg(long, value_name = "FILE")]
+        pping: Option<PathBuf>,
+    },
     /// Make a release in target/dist: a Debian package, a static archive, bills of materials, checksums
     Dist {
         /// Also try the package, in a Debian of its own (as root)
@@ -145,6 +155,11 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Lint => lint::run(),
         Chore::Everything { from } => everything::run(from.as_deref()),
         Chore::Modules { files } => modules::run(files),
+        Chore::Pictures { length, pping } => {
+            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
+            let pping = pping.map_or_else(|| build::run(build::Profile::Release), Ok)?;
+            pictures::run(&pping, length, &environment::repository().join("docs/images"))
+        }
         Chore::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)

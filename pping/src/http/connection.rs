@@ -16,19 +16,14 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, copy, sink},
     net::TcpStream,
     sync::Notify,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
-use super::{readers::Reader, site::Site};
-
-/// The timeout of a TLS handshake, and of a request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The timeout of a response, until the client has read all of it.
-const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// How long a stream may last. A client that is still there begins another.
-const STREAM_TIMEOUT: Duration = Duration::from_mins(10);
+use super::{
+    client::{Client, REQUEST_TIMEOUT},
+    readers::Reader,
+    site::Site,
+};
 
 /// The time that the client has to close before the server does.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -41,30 +36,6 @@ const MAX_HEADERS: usize = 64;
 
 /// The most bytes to read and discard after a request, before the connection is closed.
 const MAX_DISCARDED: u64 = 256 << 10;
-
-/// What the connection of a request is used for. It is among the extensions of the request.
-#[derive(Clone, Debug)]
-pub(super) struct Client {
-    is_responding: Arc<AtomicBool>,
-    is_streaming: Arc<AtomicBool>,
-}
-
-impl Client {
-    /// Has the connection last, though not for ever. It does not count as a response any more: a new client that finds no room, or
-    /// the end of the server, closes it at any time.
-    pub(super) fn begin_stream(&self) {
-        self.is_streaming.store(true, Ordering::Relaxed);
-        self.is_responding.store(false, Ordering::Relaxed);
-    }
-
-    /// Returns when the time for a response, or for a stream, is over.
-    async fn timed_out(self) {
-        sleep(REQUEST_TIMEOUT + RESPONSE_TIMEOUT).await;
-        if self.is_streaming.load(Ordering::Relaxed) {
-            sleep(STREAM_TIMEOUT.saturating_sub(REQUEST_TIMEOUT + RESPONSE_TIMEOUT)).await;
-        }
-    }
-}
 
 /// Serves a client. `is_responding` is set from the request until the response is written.
 pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, is_responding: Arc<AtomicBool>) {
@@ -84,10 +55,10 @@ where
 {
     let superseded = Arc::new(Notify::new());
     let reader = Reader(Arc::clone(&superseded));
-    let client = Client { is_responding: Arc::clone(&is_responding), is_streaming: Arc::default() };
+    let client = Client::new(Arc::clone(&is_responding));
     let timed_out = client.clone().timed_out();
     let service = service_fn(move |mut request| {
-        client.is_responding.store(true, Ordering::Relaxed);
+        client.begin_response();
         request.extensions_mut().insert(reader.clone());
         request.extensions_mut().insert(client.clone());
         let site = Arc::clone(&site);

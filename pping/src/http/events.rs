@@ -21,7 +21,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::connection::Client;
+use super::client::Client;
 use crate::view::View;
 
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.

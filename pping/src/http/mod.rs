@@ -5,6 +5,7 @@
 
 mod api;
 mod auth;
+mod client;
 mod connection;
 mod connections;
 mod error;

@@ -1,7 +1,9 @@
 //! What a screen asks, and the answers.
 
-use super::client::{Client, Error};
-use crate::view::{GroupDetail, GroupsAnswer, Query, Summary, View};
+use crate::{
+    client::{Client, Error},
+    view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View},
+};
 
 /// What is wanted for a screen.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +12,8 @@ pub(super) struct Question {
     pub(super) groups: Query,
     /// The id of the group whose past is shown.
     pub(super) past: Option<String>,
+    /// Of which interface, method and side the past is shown.
+    pub(super) history: Option<Query>,
 }
 
 /// What there is for a screen.
@@ -19,6 +23,8 @@ pub(super) struct Answers {
     pub(super) groups: GroupsAnswer,
     /// The past of a group, if it was asked for and is still there.
     pub(super) past: Option<GroupDetail>,
+    /// The past of an interface, if it was asked for.
+    pub(super) history: Option<HistoryAnswer>,
 }
 
 impl Answers {
@@ -28,9 +34,7 @@ impl Answers {
     /// Why there is no answer.
     pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
         let summary = client.get("/api/v1/summary").await?;
-        let query = serde_urlencoded::to_string(&question.groups)
-            .map_err(|error| Error::Answer(error.to_string()))?;
-        let groups = client.get(&format!("/api/v1/groups?{query}")).await?;
+        let groups = client.get(&format!("/api/v1/groups?{}", encoded(&question.groups)?)).await?;
         let past = match &question.past {
             None => None,
             Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
@@ -39,7 +43,11 @@ impl Answers {
                 answer => Some(answer?),
             },
         };
-        Ok(Self { summary, groups, past })
+        let history = match &question.history {
+            None => None,
+            Some(query) => Some(client.get(&format!("/api/v1/history?{}", encoded(query)?)).await?),
+        };
+        Ok(Self { summary, groups, past, history })
     }
 
     /// Asks what this pping measures.
@@ -48,6 +56,11 @@ impl Answers {
             summary: view.summary(),
             groups: view.groups(&question.groups),
             past: question.past.as_ref().and_then(|id| view.group(id)),
+            history: question.history.as_ref().map(|query| view.history(query)),
         }
     }
+}
+
+fn encoded(query: &Query) -> Result<String, Error> {
+    serde_urlencoded::to_string(query).map_err(|error| Error::Answer(error.to_string()))
 }

@@ -1,16 +1,23 @@
 //! `pping top`: what a running pping measures, in a terminal, or what this one measures. It knows nothing but what `/api/v1` says.
 //!
-//! [`watched`] is what is looked at. [`ask`] asks it, [`client`] over HTTP. [`state`] is what is on the screen, and what keys do to
-//! it, without drawing. [`draw`] and [`past`] draw it. [`play`] is for captures.
+//! [`watched`] is what is looked at. [`ask`] asks it. [`state`] is what is on the screen, and what keys and clicks
+//! do to it; each of the [`panes`] has its part of that, and draws it. [`draw`] draws what is around them, in the places of [`layout`],
+//! [`plot`] round-trip times over time. [`play`] is for captures.
 
 mod ask;
-mod client;
+mod colors;
 mod draw;
-mod past;
+mod header;
+mod help;
+mod layout;
+mod panes;
 mod play;
+mod plot;
 mod screen;
 mod state;
 mod table;
+mod terminal;
+mod text;
 mod watched;
 
 use std::{
@@ -18,10 +25,12 @@ use std::{
     time::Duration,
 };
 
-pub use client::{Error, Source};
+use colors::Colors;
 use state::State;
 pub use watched::Origin;
 use watched::Watched;
+
+use crate::Error;
 
 /// How `pping top` was called.
 #[derive(Clone, Debug)]
@@ -38,19 +47,19 @@ pub struct Settings {
 ///
 /// # Errors
 /// When there is nothing to look at, or no terminal.
-pub fn run(settings: Settings) -> Result<(), crate::Error> {
+pub fn run(settings: Settings) -> Result<(), Error> {
     let Settings { origin, interval, is_once } = settings;
     let has_terminal =
         io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
     let is_service = matches!(origin, Origin::Service(_));
     if !is_once && !is_service && !has_terminal {
-        return Err(Error::NoTerminal.into());
+        return Err(Error::NoTerminal);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut watched = Watched::begin(origin, is_once)?;
         watched.ready(is_once.then_some(interval)).await?;
-        let mut state = State::default();
+        let mut state = State::new(Colors::of_environment());
         let answers = watched.asked().answer(state.question()).await?;
         let shown = if is_once {
             write(&table::text(&answers.summary, &answers.groups))
@@ -58,7 +67,7 @@ pub fn run(settings: Settings) -> Result<(), crate::Error> {
             state.take(answers);
             screen::run(&mut watched, &mut state, interval).await
         } else {
-            Err(Error::NoTerminal.into())
+            Err(Error::NoTerminal)
         };
         let ended = watched.end().await;
         shown.and(ended)
@@ -66,10 +75,13 @@ pub fn run(settings: Settings) -> Result<(), crate::Error> {
 }
 
 /// Writes text to standard output. A reader that closes it is not an error.
-fn write(text: &str) -> Result<(), crate::Error> {
+fn write(text: &str) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::{
+    crossterm::event::{self, Event, KeyEventKind},
+    layout::{Position, Rect},
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::mpsc,
@@ -15,11 +18,14 @@ use tokio::{
 
 use super::{
     ask::Answers,
-    client::Error,
-    draw, play,
-    state::{Effect, State},
+    draw::{self, Status},
+    panes::Effect,
+    play,
+    state::State,
+    terminal::Terminal,
     watched::Watched,
 };
+use crate::client;
 
 /// How long to wait for a key before it is looked at whether there is still a screen.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -35,10 +41,8 @@ pub(super) async fn run(
 ) -> Result<(), crate::Error> {
     watched.hold_log();
     let every = if watched.is_here() { every.min(MOST) } else { every };
-    let mut terminal = ratatui::try_init()?;
-    let shown = show(watched, state, every, &mut terminal).await;
-    ratatui::restore();
-    shown
+    let mut terminal = Terminal::new()?;
+    show(watched, state, every, &mut terminal.0).await
 }
 
 async fn show(
@@ -50,12 +54,12 @@ async fn show(
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    let (mut keys, mut asking) = (keys(), JoinSet::<Result<Answers, Error>>::new());
+    let (mut keys, mut asking) = (keys(), JoinSet::<Result<Answers, client::Error>>::new());
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
-        let title = watched.title();
-        terminal.draw(|frame| draw::draw(frame, state, &title, Instant::now()))?;
+        let status = Status { source: &watched.title(), now: Instant::now() };
+        terminal.draw(|frame| draw::draw(frame, state, &status))?;
         tokio::select! {
             _ = terminated.recv() => return Ok(()),
             _ = hung_up.recv() => return Ok(()),
@@ -68,15 +72,22 @@ async fn show(
                 Err(_) => {}
             },
             event = keys.recv() => match event {
-                Some(Event::Key(key)) if key.kind == KeyEventKind::Press => {
-                    if let Some(player) = watched.player.as_ref().filter(|_| !state.takes_text())
-                        && let Some(command) = play::command(key, &player.position())
+                Some(event) => {
+                    if let (Event::Key(key), Some(player)) = (&event, &watched.player)
+                        && key.kind == KeyEventKind::Press
+                        && !state.takes_text()
+                        && let Some(command) = play::command(*key, &player.position())
                     {
                         player.command(command);
                         continue;
                     }
-                    let height = terminal.size()?.height;
-                    match state.key(key, draw::page(height, state)) {
+                    let screen = Rect::from((Position::ORIGIN, terminal.size()?));
+                    let effect = match event {
+                        Event::Key(key) if key.kind == KeyEventKind::Press => state.key(key, screen),
+                        Event::Mouse(event) => state.mouse(event, screen),
+                        _ => Effect::Draw,
+                    };
+                    match effect {
                         Effect::Quit => return Ok(()),
                         Effect::Ask => {
                             asking.abort_all();
@@ -85,7 +96,6 @@ async fn show(
                         Effect::Draw => {}
                     }
                 }
-                Some(_) => {}
                 // The terminal is gone.
                 None => return Ok(()),
             },

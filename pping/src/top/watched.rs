@@ -1,16 +1,16 @@
 //! What is looked at: another pping, or interfaces or a capture that this one measures.
 
-use std::{path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use tokio::sync::oneshot;
 
 use super::{
     ask::{Answers, Question},
-    client::{Client, Error, Source},
     play,
 };
 use crate::{
     agent, capabilities,
+    client::{self, Client, Source},
     config::{Config, Loader},
     log::Held,
     replay::{Player, Position},
@@ -47,7 +47,7 @@ pub(super) enum Asked {
 
 impl Asked {
     /// All that a screen shows.
-    pub(super) async fn answer(self, question: Question) -> Result<Answers, Error> {
+    pub(super) async fn answer(self, question: Question) -> Result<Answers, client::Error> {
         match self {
             Self::Service(client) => Answers::of_service(&client, &question).await,
             Self::View(view) => Ok(Answers::of_view(&view, &question)),
@@ -109,7 +109,7 @@ impl Watched {
             }
             let Position { time, fault, .. } = player.position();
             if let Some(fault) = fault.filter(|_| once.is_some() && time.is_zero()) {
-                return Err(Error::Capture(fault).into());
+                return Err(io::Error::other(fault).into());
             }
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Watched {
             return ended_early(agent.ended.await);
         }
         match self.player.take().and_then(|player| player.position().fault) {
-            Some(fault) => Err(Error::Capture(fault).into()),
+            Some(fault) => Err(io::Error::other(fault).into()),
             None => Ok(()),
         }
     }
@@ -168,7 +168,7 @@ impl Watched {
 type Ended = Result<Result<(), crate::Error>, oneshot::error::RecvError>;
 
 fn ended_early(ended: Ended) -> Result<(), crate::Error> {
-    ended.unwrap_or_else(|_| Err(std::io::Error::other("the agent stopped").into()))
+    ended.unwrap_or_else(|_| Err(io::Error::other("the agent stopped").into()))
 }
 
 /// An agent in a thread of its own, so that drawing does not delay it.
@@ -189,7 +189,7 @@ impl Agent {
         };
         thread::Builder::new().name("pping-agent".into()).spawn(move || over.send(run()).ok())?;
         // Capabilities are each thread's own, and this one only draws.
-        capabilities::renounce().map_err(std::io::Error::other)?;
+        capabilities::renounce().map_err(io::Error::other)?;
         Ok(Self { ended, stop })
     }
 }

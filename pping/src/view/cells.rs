@@ -133,6 +133,12 @@ impl History {
         }
     }
 
+    /// Forgets all but the last minute at a time in the cell with this number.
+    pub(super) fn keep_recent(&mut self, number: u64) {
+        self.0.retain(|cell| cell.number + RECENT > number);
+        self.0.shrink_to_fit();
+    }
+
     /// All cells.
     pub(super) fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.0.iter()

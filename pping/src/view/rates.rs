@@ -8,8 +8,8 @@ use pping_common::{
 };
 
 use super::{
-    Reading,
     answers::{Cost, InterfaceRates, Rate},
+    reading::Reading,
 };
 use crate::snapshot::InterfaceCounters;
 

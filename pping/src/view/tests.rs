@@ -1,10 +1,16 @@
 use std::time::Duration;
 
-use pping_common::abi::Counters;
+use pping_common::{
+    abi::{Counters, Direction},
+    rtt::Method,
+};
 use proptest::prelude::*;
 
-use super::*;
-use crate::snapshot::InterfaceCounters;
+use super::{model::Group, *};
+use crate::{
+    groups::GroupName,
+    snapshot::{InterfaceCounters, Snapshot, Usage},
+};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
@@ -159,29 +165,42 @@ fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
     assert_eq!(view.summary().groups, 0);
 }
 
-#[test]
-fn the_least_busy_groups_leave_first() {
-    const FEW: usize = 64 << 10;
-    let view = View::new(FEW);
-    for second in 0..60 {
+/// A view of this memory after some minutes of 200 groups, the last of them the busiest.
+fn filled(memory: usize, minutes: u64) -> View {
+    let view = View::new(memory);
+    for second in 0..60 * minutes {
         let slices: Vec<_> = (0..200_u64)
             .map(|group| slice(&group.to_string(), (0..=group / 10).map(|rtt| (rtt + 1) * MS)))
             .collect();
         view.add(&slices, START + second * SECOND);
     }
-    let model = view.model();
-    let size: usize = model.groups.values().map(Group::size).sum();
     // What came since the last cell ended is not looked at yet.
-    assert!(size < 3 * FEW, "{size}");
-    drop(model);
-    view.add(&[], START + 60 * SECOND);
-    let model = view.model();
-    let size: usize = model.groups.values().map(Group::size).sum();
-    assert!(size <= FEW && size > FEW / 2, "{size}");
-    assert!(model.groups.contains_key("199") && !model.groups.contains_key("3"));
-    drop(model);
+    view.add(&[], START + 60 * minutes * SECOND);
+    view
+}
+
+fn past(view: &View, group: &str) -> usize {
+    let found = view.groups(&Query { filter: group.to_owned(), limit: usize::MAX, ..Query::default() });
+    let id = found.groups.into_iter().find(|it| &*it.group == group).map(|it| it.id);
+    id.and_then(|id| view.group(&id)).map_or(0, |detail| detail.history.series[0].cells.len())
+}
+
+#[test]
+fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
+    let size = |view: &View| view.model().groups.values().map(Group::size).sum::<usize>();
+    let all = filled(MEMORY, 5);
+    assert_eq!((past(&all, "3"), past(&all, "199")), (30, 30));
+    let (minute, half) = (size(&filled(MEMORY, 1)), size(&all) / 2);
+    assert!(minute < half);
+    let view = filled(half, 5);
+    assert!(size(&view) <= half && size(&view) > half / 2, "{} of {half}", size(&view));
+    assert_eq!((view.summary().groups, past(&view, "3"), past(&view, "199")), (200, 5, 30));
+    let few = minute / 2;
+    let view = filled(few, 5);
+    assert!(size(&view) <= few && size(&view) > few / 2, "{} of {few}", size(&view));
+    assert_eq!((past(&view, "3"), past(&view, "199")), (0, 5));
     view.limit(0);
-    view.add(&[], START + 70 * SECOND);
+    view.add(&[], START + 320 * SECOND);
     assert_eq!(view.summary().groups, 0, "the limit changes while it runs");
 }
 

@@ -36,6 +36,31 @@ impl Terminal {
         ok(run(Command::new("tmux").args(["-L", &self.name]).args(arguments)))
     }
 
+    /// Clicks on a text of the screen.
+    #[track_caller]
+    fn click(&self, text: &str) {
+        let screen = self.screen();
+        let found = screen.lines().zip(1..).find_map(|(line, row)| {
+            let before = &line[..line.find(text)?];
+            Some((before.chars().count() + 1, row))
+        });
+        let (column, row) = found.unwrap_or_else(|| panic!("no {text} on {screen}"));
+        let pressed_and_released = format!("\x1b[<0;{column};{row}M\x1b[<0;{column};{row}m");
+        self.tmux(&["send-keys", "-l", &pressed_and_released]);
+    }
+
+    /// Whether the program in it gets clicks, rather than the user's selection of text.
+    fn has_mouse(&self) -> bool {
+        self.tmux(&["display-message", "-p", "#{mouse_any_flag}"]).trim() == "1"
+    }
+
+    /// The process that runs in the shell.
+    fn child(&self) -> String {
+        let shell = self.tmux(&["list-panes", "-F", "#{pane_pid}"]);
+        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+        fs::read_to_string(children).unwrap().trim().to_owned()
+    }
+
     fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys"], keys].concat());
     }
@@ -98,7 +123,7 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     let terminal = Terminal::new(router, (120, 20));
     terminal.keys(&[&format!("{PPING} top"), "Enter"]);
     let screen = terminal.wait_for("customer-?7");
-    assert!(screen.contains("http://127.0.0.1:9464") && screen.contains("icmp-echo beyond"), "{screen}");
+    assert!(screen.contains("http://127.0.0.1:9464") && screen.contains("icmp-echo "), "{screen}");
     assert!(!screen.contains('\u{202e}'), "{screen}");
     wait_until("round trips of ten milliseconds", || {
         terminal.screen().lines().any(|it| it.contains("beyond") && it.contains("six") && it.contains("10."))
@@ -108,14 +133,17 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     let screen = terminal.wait_for("1 of 2 groups with six");
     assert!(!screen.contains("customer"), "{screen}");
     terminal.keys(&["Enter"]);
-    let screen = terminal.wait_for("min ago, until now");
-    assert!(screen.contains("six icmp-echo") && screen.contains('█'), "{screen}");
+    let screen = terminal.wait_for("15 min ago");
+    assert!(screen.contains("six  icmp-echo") && screen.contains('█'), "{screen}");
+    terminal.keys(&["-"]);
+    terminal.wait_for("5 min ago");
     terminal.keys(&["Escape"]);
-    terminal.wait_without("min ago, until now");
+    terminal.wait_without("5 min ago");
     terminal.keys(&["?"]);
     terminal.wait_for("this help");
     terminal.keys(&["q"]);
     terminal.wait_without("this help");
+    panes(&terminal);
     // Frozen, it stays as it is.
     terminal.keys(&["Space"]);
     terminal.wait_for("frozen");
@@ -128,11 +156,55 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     terminal.wait_without("no answer for");
     terminal.keys(&["q"]);
     let screen = terminal.wait_for("ready-");
-    assert!(!screen.contains("icmp-echo"), "the screen is as it was before: {screen}");
+    assert!(!screen.contains("icmp-echo") && !terminal.has_mouse(), "as it was before: {screen}");
     terminal.keys(&["stty -a", "Enter"]);
     let state = terminal.wait_for("echo");
     assert!(state.contains(" icanon") && state.contains(" echo "), "{state}");
+    // A signal leaves the terminal as it was, too.
+    for (signal, variables, has_colors) in
+        [("TERM", "COLORTERM=truecolor", true), ("HUP", "COLORTERM=truecolor NO_COLOR=1", false)]
+    {
+        terminal.keys(&[&format!("clear; {variables} {PPING} top; echo code $?"), "Enter"]);
+        terminal.wait_for("[1 Groups]");
+        terminal.keys(&["2"]);
+        terminal.wait_for("samples in 10 s from");
+        let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
+        assert_eq!(screen.contains("[38;2;"), has_colors, "{variables}: {screen:?}");
+        wait_until("clicks", || terminal.has_mouse());
+        ok(run(Command::new("kill").args(["-s", signal, &terminal.child()])));
+        let screen = terminal.wait_for("code 0");
+        assert!(!screen.contains("2 Heatmap") && !terminal.has_mouse(), "{signal}: {screen}");
+    }
     interrupt(agent);
+}
+
+/// Goes through the panes by keys and by clicks, on a screen of groups.
+fn panes(terminal: &Terminal) {
+    terminal.keys(&["2"]);
+    terminal.wait_for("[2 Heatmap]");
+    let screen = terminal.wait_for("samples in 10 s from");
+    assert!(screen.contains(">wan0 ") && screen.contains("5 min ago") && screen.contains('█'), "{screen}");
+    terminal.keys(&["-"]);
+    terminal.wait_for("30 s");
+    terminal.keys(&["+", "+"]);
+    terminal.wait_for("15 min ago");
+    terminal.keys(&["Tab"]);
+    let screen = terminal.wait_for("[3 Health]");
+    let attached = screen.lines().any(|line| line.starts_with("wan0 ") && line.contains(" up "));
+    assert!(attached && screen.contains("the latest figures came"), "{screen}");
+    terminal.click("1 Groups");
+    terminal.wait_for("[1 Groups]");
+    // Not that of the interface.
+    terminal.click("    p50");
+    terminal.wait_for("p50▼");
+    terminal.click("p50▼");
+    terminal.wait_for("p50▲");
+    // The second click on a row opens it.
+    terminal.click(">six");
+    terminal.click(">six");
+    terminal.wait_for("samples in");
+    terminal.keys(&["Escape"]);
+    terminal.wait_for("p50▲");
 }
 
 #[test]

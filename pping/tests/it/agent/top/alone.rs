@@ -102,7 +102,7 @@ fn top_watches_an_interface_by_itself_and_leaves_nothing_behind() {
     // Every version of bpftool shows XDP.
     terminal.keys(&[&format!("{PPING} top -i {} --ingress xdp", Topology::WAN), "Enter"]);
     let screen = terminal.wait_for("fd00:11:2::/48");
-    assert!(screen.contains("icmp-echo beyond"), "{screen}");
+    assert!(screen.contains("icmp-echo ") && screen.contains(" beyond "), "{screen}");
     wait_until("round trips of ten milliseconds", || {
         terminal
             .screen()

@@ -1,4 +1,4 @@
-//! Asking a running pping.
+//! Asking a running pping what it says at `/api/v1`.
 
 use std::{
     io,
@@ -49,7 +49,7 @@ pub struct Source {
     pub key: Option<PathBuf>,
 }
 
-/// Why nothing can be shown.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The URL cannot be.
@@ -82,27 +82,21 @@ pub enum Error {
     /// The answer makes no sense.
     #[error("the answer is not one of this version's: {0}")]
     Answer(String),
-    /// What is wrong with the capture that was looked at.
-    #[error("{0}")]
-    Capture(String),
-    /// There is nothing to draw on.
-    #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
-    NoTerminal,
-    /// The terminal or the system failed.
+    /// The system failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Error {
-    /// Whether the mistake is in how pping top was called.
+    /// Whether the mistake is in how it was called.
     pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::Url { .. } | Self::Certificates(_) | Self::Password(_) | Self::NoTerminal)
+        matches!(self, Self::Url { .. } | Self::Certificates(_) | Self::Password(_))
     }
 }
 
 /// Asks one pping.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(crate) struct Client {
     url: String,
     host: String,
     port: u16,
@@ -116,7 +110,7 @@ impl Client {
     ///
     /// # Errors
     /// The mistake in the URL, the password or the file of authorities.
-    pub(super) fn new(source: &Source) -> Result<Self, Error> {
+    pub(crate) fn new(source: &Source) -> Result<Self, Error> {
         let wrong = |reason: &str| Error::Url { url: source.url.clone(), reason: reason.to_owned() };
         let uri: Uri = source.url.parse().map_err(|error| wrong(&format!("this is not a URL ({error})")))?;
         let is_tls = match uri.scheme() {
@@ -160,7 +154,7 @@ impl Client {
     ///
     /// # Errors
     /// Why there is none.
-    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         let body = timeout(TIME_OUT, self.fetch(path))
             .await
             .unwrap_or_else(|_| Err(self.failed(format!("no answer within {} s", TIME_OUT.as_secs()))))?;

@@ -1,0 +1,169 @@
+//! What stands above every pane: each interface with its rates and how long round trips take on either side, what pping takes, and
+//! what was lost.
+
+use super::text::{amount, bytes, counted, padded, percent, right, shown, side, time, width};
+use crate::view::{Cost, Interface, Losses, SeriesAnswer, Summary};
+
+/// The widest name of an interface that others are aligned with: Linux has none that are longer.
+const NAME: usize = 15;
+
+/// An interface each, what pping takes, and what was lost.
+pub(super) fn lines(summary: &Summary) -> Vec<String> {
+    let own = [Some(cost(&summary.cost)), lost(&summary.losses)];
+    interfaces(summary).into_iter().flatten().chain(own.into_iter().flatten()).collect()
+}
+
+/// The same for a screen: both lines of an interface in one where that is wide enough, and no more than there is room for.
+pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
+    let mut blocks = interfaces(summary);
+    let joined: Vec<String> = blocks.iter().map(|block| block.join("")).collect();
+    if joined.iter().all(|line| width(line) <= room.0) {
+        blocks = joined.into_iter().map(|line| vec![line]).collect();
+    }
+    let mut own: Vec<String> =
+        [Some(cost(&summary.cost)), lost(&summary.losses)].into_iter().flatten().collect();
+    let joined = own.join("  ");
+    if width(&joined) <= room.0 {
+        own = vec![joined];
+    }
+    let height = room.1.saturating_sub(own.len());
+    let all: usize = blocks.iter().map(Vec::len).sum();
+    let mut lines = Vec::new();
+    for (number, block) in blocks.iter().enumerate() {
+        // The last line says how many there is no room for.
+        if all > height && lines.len() + block.len() >= height {
+            lines.push(format!("{} more: see pane 3", counted(blocks.len() - number, "interface")));
+            break;
+        }
+        lines.extend_from_slice(block);
+    }
+    lines.truncate(height);
+    lines.extend(own);
+    lines.truncate(room.1);
+    lines
+}
+
+/// For each interface the rates of the last second, and the round-trip times of the last minute, aligned with those of the others.
+fn interfaces(summary: &Summary) -> Vec<Vec<String>> {
+    let all = &summary.interfaces;
+    let name = all.iter().map(|it| width(&shown(&it.interface))).max().unwrap_or(0).min(NAME) + 1;
+    let times: Vec<[String; 3]> = all.iter().map(times).collect();
+    let widest = [0, 1, 2].map(|side| times.iter().map(|it| width(&it[side])).max().unwrap_or(0));
+    let block = |(interface, times): (&Interface, &[String; 3])| {
+        let title = padded(&shown(&interface.interface), name - 1);
+        let title = padded(&format!("{}:", title.trim_end()), name);
+        if !interface.is_up {
+            return vec![format!("{title} is gone")];
+        }
+        let mut lines = vec![format!("{title} {}", rates(interface))];
+        if times.iter().any(|it| !it.is_empty()) {
+            let sides = times.iter().zip(widest).filter(|(_, width)| *width > 0);
+            let sides: Vec<String> = sides.map(|(side, width)| padded(side, width)).collect();
+            lines.push(format!("  {}", sides.join("  ").trim_end()));
+        }
+        lines
+    };
+    all.iter().zip(&times).map(block).collect()
+}
+
+fn rates(interface: &Interface) -> String {
+    let (ingress, egress) = (&interface.rates.ingress, &interface.rates.egress);
+    let number = |it: f64| right(&amount(it), 5);
+    format!(
+        "in {} pkt/s {} bit/s  out {} pkt/s {} bit/s  {} samples/s",
+        number(ingress.packets),
+        number(ingress.bits),
+        number(egress.packets),
+        number(egress.bits),
+        number(interface.rates.samples),
+    )
+}
+
+/// The round-trip times beyond an interface, behind it, and of both sides together.
+fn times(interface: &Interface) -> [String; 3] {
+    [Some("ingress"), Some("egress"), None].map(|matched| {
+        let series = if interface.is_up { telling(&interface.series, matched) } else { None };
+        let rtt = series.and_then(|it| Some((it, it.rtt?)));
+        rtt.map_or(String::new(), |(series, rtt)| {
+            let (p50, p95) = (time(rtt.p50), time(rtt.p95));
+            format!("{} p50 {p50} p95 {p95} {}", side(matched), shown(&series.method))
+        })
+    })
+}
+
+/// The series of a side that says most: the one with the most samples. Percentiles of several cannot be put together.
+fn telling<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a SeriesAnswer> {
+    let side = series.iter().filter(|it| it.matched.as_deref() == matched && it.rtt.is_some());
+    side.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
+}
+
+/// What pping takes, as shares of a core and in memory.
+fn cost(cost: &Cost) -> String {
+    let programs = cost.programs.map_or(String::new(), |share| format!(", programs {}", percent(share)));
+    format!("pping: {} of a core{programs}, {}", percent(cost.cpu), bytes(cost.memory))
+}
+
+/// What was lost since the start, in words.
+fn lost(losses: &Losses) -> Option<String> {
+    let all = [
+        (losses.recordings_skipped, "packets not recorded"),
+        (losses.unaggregated, "samples in no histogram"),
+        (losses.events_lost, "records lost"),
+    ];
+    let some: Vec<String> = all
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!some.is_empty()).then(|| format!("lost: {}", some.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::top::tests::{answers, series};
+
+    #[test]
+    fn the_method_with_the_most_samples_stands_for_a_side() {
+        let mut summary = answers(&[]).summary;
+        let mut dns = series(80_000_000);
+        dns.method = "dns".into();
+        dns.rtt.as_mut().unwrap().count = 9000;
+        let mut behind = series(2_000_000);
+        behind.matched = Some("egress".into());
+        summary.interfaces[0].series.extend([dns, behind]);
+        let lines = lines(&summary);
+        let words: Vec<_> = lines[1].split_whitespace().collect();
+        assert_eq!(
+            words.join(" "),
+            "beyond p50 40.0 ms p95 80.0 ms dns behind p50 1.00 ms p95 2.00 ms tcp-ts"
+        );
+    }
+
+    #[test]
+    fn a_name_that_is_too_long_is_cut_before_its_colon() {
+        let mut summary = answers(&[]).summary;
+        summary.interfaces[0].interface = "capture-of-the-uplink.pcapng".into();
+        assert!(lines(&summary)[0].starts_with("capture-of-the-: in "), "{:?}", lines(&summary));
+    }
+
+    #[test]
+    fn no_more_lines_than_there_is_room_for_and_interfaces_are_not_left_out_in_silence() {
+        let mut summary = answers(&[]).summary;
+        for _ in 0..3 {
+            summary.interfaces.extend(answers(&[]).summary.interfaces);
+        }
+        for height in 0..12 {
+            let lines = fitting(&summary, (80, height));
+            assert!(lines.len() <= height, "{height}: {lines:#?}");
+        }
+        let lines = fitting(&summary, (80, 6));
+        assert!(
+            lines[4].starts_with("2 interfaces more")
+                && lines[5].starts_with("pping: 0.0 % of a core, 0 MiB  lost: 5 records"),
+            "{lines:#?}"
+        );
+        assert_eq!(fitting(&summary, (80, 9)).len(), 9);
+        assert_eq!(fitting(&summary, (200, 9)).len(), 5, "an interface is a line where that is wide enough");
+    }
+}

@@ -1,0 +1,45 @@
+//! The keys, over everything else.
+
+use ratatui::{
+    Frame,
+    layout::{Constraint, Flex, Layout},
+    style::{Modifier, Style},
+    text::Line,
+    widgets::{Block, Clear, Paragraph},
+};
+
+const HELP: [&str; 20] = [
+    "1 2 3, Tab, Shift-Tab    groups, heatmap, health",
+    "j k, arrows, PgUp PgDn   move; g G to the first and the last",
+    "Enter                    a group: RTT over time, and how many there",
+    "                         were of each length; j k other methods",
+    "Esc                      back",
+    "s S                      sort by the next column; the other way",
+    "/                        filter by part of a group, prefix or label;",
+    "                         Esc shows all groups again",
+    "i                        names or prefixes of groups",
+    "+ -                      a longer or a shorter time: 1, 5, 15 min",
+    "space                    freeze, and go on",
+    "                         of a capture: space pauses; < > speed;",
+    "                         left right 10 s, with Shift 60 s",
+    "mouse                    click a row, again to open it, a title to",
+    "                         sort, a pane; the wheel moves; with Shift",
+    "                         the terminal selects text as ever",
+    "? h                      this help;  q Ctrl-C  end",
+    "",
+    "beyond: the path beyond the interface; behind: this host, and the path",
+    "behind it; again: segments sent again, of all packets",
+];
+
+/// Draws the keys.
+pub(super) fn draw(frame: &mut Frame<'_>) {
+    let width = HELP.iter().map(|line| line.len()).max().unwrap_or(0) as u16 + 4;
+    let height = Constraint::Length(HELP.len() as u16 + 2);
+    let [area] = Layout::vertical([height]).flex(Flex::Center).areas(frame.area());
+    let [area] = Layout::horizontal([Constraint::Length(width)]).flex(Flex::Center).areas(area);
+    let block = Block::bordered()
+        .title(Line::styled(" keys ", Style::new().add_modifier(Modifier::BOLD)))
+        .padding(ratatui::widgets::Padding::horizontal(1));
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(HELP.map(Line::raw).to_vec()).block(block), area);
+}

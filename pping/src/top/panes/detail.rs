@@ -1,0 +1,144 @@
+//! One group: what was measured on both sides of the box by a method, over time and by length.
+
+use std::sync::Arc;
+
+use ratatui::{
+    Frame,
+    crossterm::event::KeyCode,
+    layout::Rect,
+    style::{Modifier, Style},
+    text::Line,
+};
+
+use super::Shown;
+use crate::{
+    top::{
+        plot::{self, Plot},
+        table::Row,
+        text::{shown, side, width},
+    },
+    view::{GroupDetail, SeriesHistory},
+};
+
+/// What sides are shown of: an interface and a method.
+type Choice = (Option<Arc<str>>, String);
+
+/// A group that is looked at alone.
+#[derive(Debug)]
+pub(super) struct Detail {
+    /// The row that was opened.
+    row: Row,
+    /// Its past, if there is any.
+    past: Option<GroupDetail>,
+    /// Whether there was an answer since it was opened.
+    is_known: bool,
+    /// What is shown of it.
+    choice: Choice,
+}
+
+impl Detail {
+    /// The group of a row, of which nothing is known yet.
+    pub(super) fn new(row: Row) -> Self {
+        let choice = (row.series.0.clone(), row.series.1.clone());
+        Self { row, past: None, is_known: false, choice }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.row.id
+    }
+
+    /// Takes an answer.
+    pub(super) fn take(&mut self, past: Option<GroupDetail>) {
+        self.is_known = true;
+        self.past = past.filter(|past| past.group.id == self.row.id);
+    }
+
+    /// Chooses another interface or method of the group.
+    pub(super) fn key(&mut self, code: KeyCode) {
+        let choices = self.choices();
+        let at = choices.iter().position(|choice| *choice == self.choice).unwrap_or(0);
+        let to = match code {
+            KeyCode::Char('j') | KeyCode::Down => at + 1,
+            KeyCode::Char('k') | KeyCode::Up => at.saturating_sub(1),
+            _ => return,
+        };
+        if let Some(choice) = choices.into_iter().nth(to) {
+            self.choice = choice;
+        }
+    }
+
+    /// All that there is to choose from.
+    fn choices(&self) -> Vec<Choice> {
+        let series = self.past.iter().flat_map(|past| &past.history.series);
+        let mut choices: Vec<Choice> =
+            series.map(|it| (it.interface.clone(), it.method.to_string())).collect();
+        choices.dedup();
+        choices
+    }
+
+    /// Draws both sides, or the one that there is.
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
+        if area.is_empty() {
+            return;
+        }
+        let title = Rect { height: 1, ..area };
+        let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        frame.render_widget(Line::styled(self.title(area.width.into()), bold), title);
+        let series = self.sides();
+        let plots: Vec<Plot<'_>> = series
+            .iter()
+            .map(|it| Plot { title: side(it.matched.as_deref()).to_owned(), cells: &it.cells })
+            .collect();
+        match &self.past {
+            Some(past) if !plots.is_empty() => {
+                plot::draw(frame, body, &plots, &past.history, (given.range, given.colors));
+            }
+            _ if self.is_known => frame.render_widget(Line::raw("nothing in the last 15 min"), body),
+            _ => frame.render_widget(Line::raw("..."), body),
+        }
+    }
+
+    /// The group, the method, and which of how many it is; the prefix and the labels where there is room.
+    fn title(&self, room: usize) -> String {
+        let mut title = format!("{}  {}", self.row.cells[0], shown(&self.choice.1));
+        let choices = self.choices();
+        if choices.iter().any(|(interface, _)| *interface != self.choice.0) {
+            title = format!("{title} on {}", shown(self.choice.0.as_deref().unwrap_or("-")));
+        }
+        if choices.len() > 1 {
+            let at = choices.iter().position(|choice| *choice == self.choice).unwrap_or(0);
+            title = format!("{title} ({} of {})", at + 1, choices.len());
+        }
+        let prefix = self.row.prefix.as_ref().map(|prefix| ("prefix".to_owned(), prefix.clone()));
+        let labels = self.past.iter().flat_map(|past| &past.group.labels);
+        let labels = labels.map(|(column, value)| (shown(column), shown(value)));
+        for (column, value) in prefix.into_iter().chain(labels) {
+            let longer = format!("{title}   {column} {value}");
+            if width(&longer) > room {
+                break;
+            }
+            title = longer;
+        }
+        title
+    }
+
+    /// What is chosen, of the side of the row first.
+    fn sides(&self) -> Vec<&SeriesHistory> {
+        let series = self.past.iter().flat_map(|past| &past.history.series);
+        let mut sides: Vec<_> =
+            series.filter(|it| it.interface == self.choice.0 && it.method == self.choice.1).collect();
+        sides.sort_by_key(|it| it.matched.as_deref() != self.row.series.2.as_deref());
+        sides.truncate(2);
+        sides
+    }
+
+    /// The last line.
+    pub(super) fn foot(&self) -> Vec<String> {
+        let mut hints = vec!["Esc back", "? help", "+ - time", "space freeze", "q end"];
+        if self.choices().len() > 1 {
+            hints.insert(2, "j k other methods");
+        }
+        hints.into_iter().map(str::to_owned).collect()
+    }
+}

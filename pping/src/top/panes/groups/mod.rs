@@ -1,0 +1,281 @@
+//! The table of groups, the slowest first.
+
+mod columns;
+
+use ratatui::{
+    Frame,
+    crossterm::event::{KeyCode, KeyEvent},
+    layout::{Position, Rect},
+    style::{Modifier, Style},
+    text::Line,
+    widgets::Paragraph,
+};
+
+use self::columns::Columns;
+use super::{Effect, Shown, detail::Detail, scrolled};
+use crate::{
+    top::{
+        table::{self, COLUMNS, Row},
+        text::{self, shown},
+    },
+    view::{Column, GroupDetail, GroupsAnswer, Order, Query},
+};
+
+/// The groups that are asked for: more than on any screen.
+const LIMIT: usize = 500;
+
+/// The table of groups.
+#[derive(Debug)]
+pub(in crate::top) struct Groups {
+    query: Query,
+    rows: Vec<Row>,
+    /// The row that the cursor is on.
+    selected: usize,
+    /// The first row on the screen.
+    first: usize,
+    /// The row that was clicked on last: a second click opens it.
+    clicked: Option<Row>,
+    /// The row that is looked at alone.
+    open: Option<Detail>,
+    /// The filter as it is being typed.
+    typed: Option<String>,
+    shows_prefixes: bool,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Self {
+            query: Query { limit: LIMIT, ..Query::default() },
+            rows: Vec::new(),
+            selected: 0,
+            first: 0,
+            clicked: None,
+            open: None,
+            typed: None,
+            shows_prefixes: false,
+        }
+    }
+}
+
+impl Groups {
+    /// Which groups are asked for.
+    pub(in crate::top) fn query(&self) -> &Query {
+        &self.query
+    }
+
+    /// The id of the group whose past is asked for.
+    pub(in crate::top) fn past(&self) -> Option<String> {
+        self.open.as_ref().map(|detail| detail.id().to_owned())
+    }
+
+    /// Whether letters are those of a filter, and no commands.
+    pub(in crate::top) fn is_typing(&self) -> bool {
+        self.typed.is_some()
+    }
+
+    /// Takes answers. The cursor goes with its row; on the first one it stays there, for that is the worst.
+    pub(in crate::top) fn take(&mut self, groups: &GroupsAnswer, past: Option<GroupDetail>) {
+        if let Some(detail) = &mut self.open {
+            detail.take(past);
+        }
+        let before = self.rows.get(self.selected).map(Row::key);
+        let rows = table::rows(&groups.groups);
+        let follows = before.filter(|_| self.selected > 0);
+        let found = follows.and_then(|before| rows.iter().position(|row| row.key() == before));
+        self.selected = found.unwrap_or(self.selected).min(rows.len().saturating_sub(1));
+        self.rows = rows;
+    }
+
+    /// Begins to type a filter.
+    pub(in crate::top) fn begin_filter(&mut self) {
+        self.open = None;
+        self.typed = Some(self.query.filter.clone());
+    }
+
+    /// Does what a key asks for, where the pane has this area.
+    pub(in crate::top) fn key(&mut self, key: KeyEvent, area: Rect) -> Effect {
+        if self.typed.is_some() {
+            return self.typed_key(key.code);
+        }
+        self.clicked = None;
+        if let Some(detail) = &mut self.open {
+            match key.code {
+                KeyCode::Esc | KeyCode::Enter | KeyCode::Backspace => self.open = None,
+                code => detail.key(code),
+            }
+            return Effect::Draw;
+        }
+        let page = page(area);
+        match key.code {
+            KeyCode::Char('j') | KeyCode::Down => self.select(self.selected + 1, page),
+            KeyCode::Char('k') | KeyCode::Up => self.select(self.selected.saturating_sub(1), page),
+            KeyCode::PageDown => self.select(self.selected + page, page),
+            KeyCode::PageUp => self.select(self.selected.saturating_sub(page), page),
+            KeyCode::Char('g') | KeyCode::Home => self.select(0, page),
+            KeyCode::Char('G') | KeyCode::End => self.select(usize::MAX, page),
+            KeyCode::Char('i') => self.shows_prefixes = !self.shows_prefixes,
+            KeyCode::Enter => return self.open_selected(),
+            KeyCode::Esc if !self.query.filter.is_empty() => {
+                self.query.filter.clear();
+                return Effect::Ask;
+            }
+            KeyCode::Char('s') => {
+                self.query.sort = self.next_column();
+                return Effect::Ask;
+            }
+            KeyCode::Char('S') => {
+                self.query.order = reversed(self.query.order);
+                return Effect::Ask;
+            }
+            _ => {}
+        }
+        Effect::Draw
+    }
+
+    fn typed_key(&mut self, code: KeyCode) -> Effect {
+        match code {
+            KeyCode::Enter => {
+                self.query.filter = self.typed.take().unwrap_or_default();
+                self.select(0, 1);
+                return Effect::Ask;
+            }
+            KeyCode::Esc => self.typed = None,
+            KeyCode::Backspace => {
+                self.typed.as_mut().and_then(String::pop);
+            }
+            KeyCode::Char(character) => self.typed.get_or_insert_default().push(character),
+            _ => {}
+        }
+        Effect::Draw
+    }
+
+    /// Does what a click asks for: on a title it sorts, on a row it selects, and the second time opens.
+    pub(in crate::top) fn click(&mut self, at: Position, area: Rect) -> Effect {
+        if self.open.is_some() || !area.contains(at) {
+            return Effect::Draw;
+        }
+        if at.y == area.y {
+            let column = self.columns(area).at(usize::from(at.x - area.x));
+            return column.map_or(Effect::Draw, |column| self.sort_by(column));
+        }
+        let row = self.first(area) + usize::from(at.y - area.y - 1);
+        let Some(clicked) = self.rows.get(row) else { return Effect::Draw };
+        if self.clicked.as_ref().is_some_and(|before| before.key() == clicked.key()) {
+            self.clicked = None;
+            self.select(row, page(area));
+            return self.open_selected();
+        }
+        self.clicked = Some(clicked.clone());
+        self.select(row, page(area));
+        Effect::Draw
+    }
+
+    /// Moves the cursor by so many rows.
+    pub(in crate::top) fn scroll(&mut self, rows: isize, area: Rect) {
+        match &mut self.open {
+            Some(detail) => detail.key(if rows > 0 { KeyCode::Down } else { KeyCode::Up }),
+            None => self.select(self.selected.saturating_add_signed(rows), page(area)),
+        }
+    }
+
+    fn select(&mut self, row: usize, page: usize) {
+        self.selected = row.min(self.rows.len().saturating_sub(1));
+        self.first = scrolled(self.first, self.selected, page);
+    }
+
+    fn open_selected(&mut self) -> Effect {
+        self.open = self.rows.get(self.selected).map(|row| Detail::new(row.clone()));
+        if self.open.is_some() { Effect::Ask } else { Effect::Draw }
+    }
+
+    fn next_column(&self) -> Column {
+        let at = COLUMNS.iter().position(|(_, _, column)| *column == self.query.sort).unwrap_or(0);
+        COLUMNS[(at + 1) % COLUMNS.len()].2
+    }
+
+    /// Sorts by a column, and if it is sorted by already, the other way round.
+    fn sort_by(&mut self, column: Column) -> Effect {
+        if self.query.sort == column {
+            self.query.order = reversed(self.query.order);
+        } else {
+            self.query.sort = column;
+        }
+        Effect::Ask
+    }
+
+    fn columns(&self, area: Rect) -> Columns {
+        Columns::new(&self.rows, area.width.into(), self.query.sort, self.shows_prefixes)
+    }
+
+    /// The first row on the screen: the cursor is always in view.
+    fn first(&self, area: Rect) -> usize {
+        scrolled(self.first.min(self.rows.len().saturating_sub(1)), self.selected, page(area))
+    }
+
+    /// Draws the table, or the row that is looked at alone.
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
+        if let Some(detail) = &self.open {
+            return detail.draw(frame, area, shown);
+        }
+        let columns = self.columns(area);
+        let titles = columns.titles(self.query.sort, self.query.order);
+        let titles = text::padded(&titles, area.width.into());
+        let mut lines = vec![Line::styled(titles, Style::new().add_modifier(Modifier::UNDERLINED))];
+        let first = self.first(area);
+        for (number, row) in self.rows.iter().enumerate().skip(first).take(page(area)) {
+            let is_selected = number == self.selected;
+            let is_repeated = number > first && self.rows[number - 1].id == row.id;
+            // A mark, and not only brightness.
+            let (mark, style) = if is_selected {
+                ('>', Modifier::BOLD | Modifier::REVERSED)
+            } else {
+                (' ', Modifier::empty())
+            };
+            let line = columns.row(row, mark, is_selected || !is_repeated);
+            let line = text::padded(&line, area.width.into());
+            lines.push(Line::styled(line, Style::new().add_modifier(style)));
+        }
+        if self.rows.is_empty() {
+            lines.push(Line::raw(if self.query.filter.is_empty() {
+                "nothing was measured in the last minute"
+            } else {
+                "no group has this; Esc shows all"
+            }));
+        }
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// The last line: the filter, how many groups there are, and the most important keys.
+    pub(in crate::top) fn foot(&self, given: &Shown) -> Vec<String> {
+        if let Some(typed) = &self.typed {
+            return [format!("/{}_", shown(typed)), "Enter filters".to_owned(), "Esc leaves it".to_owned()]
+                .to_vec();
+        }
+        if let Some(detail) = &self.open {
+            return detail.foot();
+        }
+        let Some(latest) = &given.latest else { return Vec::new() };
+        let (groups, filter) = (&latest.groups, &self.query.filter);
+        let known = text::counted(groups.known, "group");
+        let of = match &**filter {
+            "" => known,
+            filter => format!("{} of {known} with {}", groups.found, shown(filter)),
+        };
+        let escape = if filter.is_empty() { &[][..] } else { &["Esc all"] };
+        let hints = ["? help", "Enter open", "s sort", "/ filter", "space freeze", "q end"];
+        let hints = escape.iter().chain(&hints).map(|&hint| hint.to_owned());
+        [of].into_iter().chain(hints).collect()
+    }
+}
+
+/// The rows that an area has room for.
+fn page(area: Rect) -> usize {
+    usize::from(area.height).saturating_sub(1).max(1)
+}
+
+fn reversed(order: Order) -> Order {
+    if order == Order::Desc { Order::Asc } else { Order::Desc }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+//! Whether pping itself is well: its interfaces, what it lost, what it does not track, what it takes, and how old its figures are.
+
+use std::time::Instant;
+
+use ratatui::{
+    Frame,
+    crossterm::event::KeyCode,
+    layout::Rect,
+    style::{Modifier, Style},
+    text::Line,
+    widgets::Paragraph,
+};
+
+use super::{Latest, Shown};
+use crate::{
+    top::text::{self, amount, bytes, padded, percent, right, shown, wrapped},
+    view::{Cost, Interface, Rate},
+};
+
+/// The width of the name of a reason, and of a number after it.
+const NAME: usize = 18;
+const NUMBER: usize = 12;
+
+/// The pane.
+#[derive(Debug, Default)]
+pub(in crate::top) struct Health {
+    /// The first line on the screen.
+    first: usize,
+}
+
+impl Health {
+    /// Does what a key asks for.
+    pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &Shown, area: Rect) {
+        let page = usize::from(area.height).max(1);
+        let first = match code {
+            KeyCode::Char('j') | KeyCode::Down => self.first + 1,
+            KeyCode::Char('k') | KeyCode::Up => self.first.saturating_sub(1),
+            KeyCode::PageDown => self.first + page,
+            KeyCode::PageUp => self.first.saturating_sub(page),
+            KeyCode::Char('g') | KeyCode::Home => 0,
+            KeyCode::Char('G') | KeyCode::End => usize::MAX,
+            _ => return,
+        };
+        self.first = first.min(last(shown, area));
+    }
+
+    /// Moves by so many lines.
+    pub(in crate::top) fn scroll(&mut self, lines: isize, shown: &Shown, area: Rect) {
+        self.first = self.first.saturating_add_signed(lines).min(last(shown, area));
+    }
+
+    /// Draws what there is room for.
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown, now: Instant) {
+        let first = self.first.min(last(shown, area));
+        let lines: Vec<_> = all(shown, area, now).into_iter().skip(first).collect();
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// The last line.
+    pub(in crate::top) fn foot() -> Vec<String> {
+        ["? help", "j k scroll", "space freeze", "q end"].map(str::to_owned).to_vec()
+    }
+}
+
+/// The highest line that can be the first.
+fn last(shown: &Shown, area: Rect) -> usize {
+    all(shown, area, Instant::now()).len().saturating_sub(area.height.into())
+}
+
+fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
+    let Some(latest) = &shown.latest else { return Vec::new() };
+    let width = usize::from(area.width);
+    let mut lines = vec![age(latest, now), Line::raw("")];
+    lines.extend(interfaces(&latest.summary.interfaces, width));
+    let losses = &latest.summary.losses;
+    lines.push(Line::raw(""));
+    lines.push(title("lost since the start", "what it is, and what to do", width));
+    for (name, count, what, advice) in [
+        (
+            "not recorded",
+            losses.recordings_skipped,
+            "packets whose echo cannot be matched: another CPU had the flow, or there was no room",
+            "raise --max-pending or --rate-limit",
+        ),
+        (
+            "no histogram",
+            losses.unaggregated,
+            "samples that no histogram had room for",
+            "raise --max-groups, or have fewer groups",
+        ),
+        (
+            "records lost",
+            losses.events_lost,
+            "records that found the ring full, or whose reader or disk was too slow",
+            "raise --rate-limit, or use --aggregate",
+        ),
+    ] {
+        lines.extend(reason(name, count, what, advice, width));
+    }
+    lines.push(Line::raw(""));
+    let some = if losses.untracked.is_empty() { "none since the start" } else { "since the start" };
+    lines.push(title("untracked packets", some, width));
+    let mut untracked: Vec<_> = losses.untracked.iter().collect();
+    untracked.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
+    for (name, &packets) in untracked {
+        let (what, advice) = untracked_packet(name);
+        lines.extend(reason(&text::shown(name), packets, what, advice, width));
+    }
+    lines.push(Line::raw(""));
+    lines.push(title("what pping takes", "in the last second", width));
+    lines.extend(cost(&latest.summary.cost, width));
+    lines
+}
+
+fn age(latest: &Latest, now: Instant) -> Line<'static> {
+    let seconds = now.saturating_duration_since(latest.since).as_secs();
+    let age = if seconds == 0 { "less than a second".to_owned() } else { format!("{seconds} s") };
+    let groups = text::counted(latest.summary.groups, "group");
+    Line::raw(format!("the latest figures came {age} ago, of {groups}"))
+}
+
+fn title(what: &str, about: &str, width: usize) -> Line<'static> {
+    let line = format!("{}  {about}", padded(what, NAME + NUMBER));
+    Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
+}
+
+/// A table of interfaces: a line for each direction, so that it fits into a narrow screen.
+fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
+    let points = |it: &Interface| it.attach_points.iter().map(|it| shown(it)).collect::<Vec<_>>().join(",");
+    let widest = |of: &dyn Fn(&Interface) -> usize, least| {
+        interfaces.iter().map(of).max().unwrap_or(0).clamp(least, 19)
+    };
+    let (name_width, points_width) =
+        (widest(&|it| text::width(&shown(&it.interface)), 9), widest(&|it| text::width(&points(it)), 11));
+    let row = |cells: [&str; 8]| {
+        let [name, state, points, direction, packets, bits, again, samples] = cells;
+        format!(
+            "{} {} {} {} {} {} {} {}",
+            padded(name, name_width),
+            padded(state, 5),
+            padded(points, points_width),
+            padded(direction, 3),
+            right(packets, 9),
+            right(bits, 7),
+            right(again, 7),
+            right(samples, 9)
+        )
+    };
+    let titles = row(["interface", "state", "attached at", "", "packets/s", "bit/s", "again/s", "samples/s"]);
+    let mut lines =
+        vec![Line::styled(padded(&titles, width), Style::new().add_modifier(Modifier::UNDERLINED))];
+    for interface in interfaces {
+        let name = shown(&interface.interface);
+        let rates = |rate: &Rate| [rate.packets, rate.bits, rate.retransmissions].map(amount);
+        let ([packets, bits, again], samples) =
+            (rates(&interface.rates.ingress), amount(interface.rates.samples));
+        let state = if interface.is_up { "up" } else { "gone" };
+        lines.push(Line::raw(row([
+            &name,
+            state,
+            &points(interface),
+            "in",
+            &packets,
+            &bits,
+            &again,
+            &samples,
+        ])));
+        let [packets, bits, again] = rates(&interface.rates.egress);
+        lines.push(Line::raw(row(["", "", "", "out", &packets, &bits, &again, ""])));
+    }
+    lines
+}
+
+/// A number with what it is of; what helps against it follows once it is not zero.
+fn reason(name: &str, count: u64, what: &str, advice: &str, width: usize) -> Vec<Line<'static>> {
+    let about = if count == 0 { what.to_owned() } else { format!("{what}; {advice}") };
+    figure(name, &count.to_string(), &about, width)
+}
+
+/// A figure with its name, and what there is to say of it, in as many lines as that takes.
+fn figure(name: &str, figure: &str, about: &str, width: usize) -> Vec<Line<'static>> {
+    let room = width.saturating_sub(NAME + NUMBER + 2).max(20);
+    let mut lines = Vec::new();
+    for (number, part) in wrapped(about, room).into_iter().enumerate() {
+        let (name, figure) = if number == 0 { (name, figure) } else { ("", "") };
+        lines.push(Line::raw(format!("{}{}  {part}", padded(name, NAME), right(figure, NUMBER))));
+    }
+    lines
+}
+
+fn cost(cost: &Cost, width: usize) -> Vec<Line<'static>> {
+    let (programs, about) = match cost.programs {
+        Some(share) => (percent(share), "of a core"),
+        None => ("-".to_owned(), "not counted; sysctl kernel.bpf_stats_enabled=1 has the kernel count it"),
+    };
+    [
+        figure("process", &percent(cost.cpu), "of a core", width),
+        figure("kernel programs", &programs, about, width),
+        figure("memory", &bytes(cost.memory), "resident", width),
+    ]
+    .concat()
+}
+
+/// What a reason for not tracking a packet means, and what helps.
+fn untracked_packet(reason: &str) -> (&'static str, &'static str) {
+    match reason {
+        "non_ip" => ("packets that are not IP", "harmless"),
+        "fragment" => ("fragments without ports", "lower the MTU or the MSS where they come from"),
+        "truncated" => ("packets that end inside a header", "look for a broken sender or tunnel"),
+        "malformed" => ("headers that contradict themselves", "look for a broken sender or a scan"),
+        "unsupported" => ("what no method measures, such as UDP other than DNS and QUIC", "harmless"),
+        "no_timestamp" => ("TCP without timestamps", "have tcp-seq among --methods"),
+        "no_flow" => ("packets of no known flow that cannot begin one", "many are normal after a start"),
+        "map_full" => ("the flow table was full", "raise --max-flows"),
+        "nested_tunnel" => ("a tunnel inside a tunnel", "pping looks into one"),
+        "excluded" => ("hosts that --exclude names", "as configured"),
+        "not_loaded" => ("came before all programs were loaded", "normal in the first second"),
+        _ => ("a reason that this version does not know", "ask a pping top of the other version"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::parse::Untracked;
+
+    use super::*;
+    use crate::records::untracked_name;
+
+    #[test]
+    fn every_reason_is_explained() {
+        let unknown = untracked_packet("anything");
+        for reason in Untracked::ALL {
+            assert_ne!(untracked_packet(untracked_name(reason)), unknown, "{reason:?}");
+        }
+    }
+}

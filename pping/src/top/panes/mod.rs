@@ -1,0 +1,94 @@
+//! The panes: each knows what is chosen on it, draws itself from what there is to show, and says what a key or a click asks for.
+
+pub(super) mod detail;
+pub(super) mod groups;
+pub(super) mod health;
+pub(super) mod heatmap;
+
+use std::time::Instant;
+
+use super::{colors::Colors, plot::Range};
+use crate::view::{GroupsAnswer, Summary};
+
+/// What a key or a click asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Draw again.
+    Draw,
+    /// Ask again, now.
+    Ask,
+    /// End.
+    Quit,
+}
+
+/// A pane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pane {
+    /// The table of groups.
+    #[default]
+    Groups,
+    /// Round-trip times over time, of an interface.
+    Heatmap,
+    /// Interfaces, and what went unmeasured.
+    Health,
+}
+
+impl Pane {
+    pub(super) const ALL: [Self; 3] = [Self::Groups, Self::Heatmap, Self::Health];
+
+    pub(super) const fn title(self) -> &'static str {
+        match self {
+            Self::Groups => "Groups",
+            Self::Heatmap => "Heatmap",
+            Self::Health => "Health",
+        }
+    }
+
+    /// The pane this many further on, round and round.
+    pub(super) fn after(self, steps: usize) -> Self {
+        Self::ALL[(self as usize + steps) % Self::ALL.len()]
+    }
+}
+
+/// What there is to show, on whichever pane.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    pub(super) latest: Option<Latest>,
+    pub(super) range: Range,
+    pub(super) colors: Colors,
+}
+
+/// The latest answers.
+#[derive(Debug)]
+pub(super) struct Latest {
+    pub(super) summary: Summary,
+    pub(super) groups: GroupsAnswer,
+    /// When this pping first had them. The clock of the other one may be wrong.
+    pub(super) since: Instant,
+}
+
+/// The first line to show, so that the chosen one is among those that there is room for, and as little as possible moves.
+fn scrolled(first: usize, chosen: usize, room: usize) -> usize {
+    first.clamp((chosen + 1).saturating_sub(room.max(1)), chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_line_is_in_view_and_others_move_no_more_than_they_must() {
+        for (first, chosen, room, expected) in
+            [(0, 3, 5, 0), (0, 5, 5, 1), (4, 5, 5, 4), (4, 2, 5, 2), (9, 0, 5, 0), (0, 7, 0, 7)]
+        {
+            assert_eq!(scrolled(first, chosen, room), expected);
+        }
+    }
+
+    #[test]
+    fn panes_go_round() {
+        assert_eq!(Pane::Groups.after(1), Pane::Heatmap);
+        assert_eq!(Pane::Health.after(1), Pane::Groups);
+        assert_eq!(Pane::Groups.after(2), Pane::Health);
+    }
+}

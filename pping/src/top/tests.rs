@@ -1,0 +1,374 @@
+//! What the screen looks like, of a made-up network. `INSTA_UPDATE=always` writes the screens anew.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
+
+use pping_common::{
+    abi::{Counters, Direction, Tally},
+    parse::Untracked,
+    rtt::Method,
+};
+use ratatui::{
+    Terminal, backend::TestBackend, buffer::Buffer, crossterm::event::KeyCode, layout::Rect, style::Color,
+};
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{
+    ask::{Answers, Question},
+    colors::Colors,
+    draw::{self, Status},
+    state::State,
+};
+use crate::{
+    groups::{GroupName, SeriesName},
+    snapshot::{InterfaceCounters, Snapshot, Usage},
+    view::{
+        CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
+        Reading, RttAnswer, SeriesAnswer, Summary, TrafficAnswer, View,
+    },
+};
+
+const SECOND: u64 = 1_000_000_000;
+/// A time in the middle of a cell.
+const END: u64 = 1_800_000_000 * SECOND + CELL / 2;
+
+pub(super) fn series(p95: u64) -> SeriesAnswer {
+    let traffic = TrafficAnswer { packets: 100, bytes: 5000, retransmissions: 3 };
+    let (p50, p99, max) = (p95 / 2, 2 * p95, 3 * p95);
+    SeriesAnswer {
+        interface: Some("wan0".into()),
+        method: "tcp-ts".into(),
+        matched: Some("ingress".into()),
+        rtt: Some(RttAnswer { count: 7, min: 900_000, mean: p95, p50, p90: p95, p95, p99, max }),
+        sent: traffic,
+        received: traffic,
+    }
+}
+
+/// Answers with a series for each of these groups.
+pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
+    let rate = Rate { packets: 1234.0, bits: 9_876_543.0, retransmissions: 1.0 };
+    let interface = Interface {
+        interface: "wan0".into(),
+        is_up: true,
+        attach_points: vec!["tcx".into()],
+        rates: InterfaceRates { ingress: rate, egress: rate, samples: 12.0 },
+        series: vec![series(9_000_000)],
+    };
+    let summary = Summary {
+        version: "0.1.0".into(),
+        sequence: 1,
+        time: 0,
+        interfaces: vec![interface],
+        groups: groups.len(),
+        losses: Losses { events_lost: 5, ..Losses::default() },
+        cost: Cost::default(),
+    };
+    let group = |(number, &(label, p95)): (usize, &(&str, u64))| GroupAnswer {
+        id: format!("{number:032x}"),
+        group: label.into(),
+        prefix: None,
+        dscp: None,
+        labels: BTreeMap::new(),
+        series: vec![series(p95)],
+    };
+    let groups: Vec<GroupAnswer> = groups.iter().enumerate().map(group).collect();
+    let (known, found) = (groups.len(), groups.len());
+    let groups = GroupsAnswer { sequence: 1, time: 0, known, found, groups };
+    Answers { summary, groups, past: None, history: None }
+}
+
+pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
+    let none = TrafficAnswer::default();
+    let count = histogram.iter().map(|&(_, count)| u64::from(count)).sum();
+    let rtt =
+        histogram.iter().map(|it| it.0).min().zip(histogram.iter().map(|it| it.0).max()).map(|(min, max)| {
+            RttAnswer { count, min, mean: min, p50: min, p90: max, p95: max, p99: max, max }
+        });
+    CellAnswer { time: number * CELL, rtt, histogram: histogram.to_vec(), sent: none, received: none }
+}
+
+/// Two interfaces, four groups with labels of all kinds, and a quarter of an hour in which one of them became slow.
+fn network() -> View {
+    static NETWORK: LazyLock<View> = LazyLock::new(measured);
+    NETWORK.clone()
+}
+
+fn measured() -> View {
+    let view = View::new(MEMORY);
+    let group = |label: &str, prefix: Option<&str>, more: &[(&str, &str)]| {
+        let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+        Arc::new(GroupName { label: label.into(), prefix: prefix.map(Into::into), dscp: None, more })
+    };
+    let groups = [
+        group("customer-7", Some("10.11.2.0/24"), &[("site", "Åre")]),
+        group("東京 office", Some("fd00:7::/48"), &[]),
+        group("10.11.9.0/24", Some("10.11.9.0/24"), &[]),
+        group("\u{1b}[2J\u{202e}evil\nlabel", None, &[]),
+    ];
+    let (tcp, dns, ping) = (Method::TcpTs, Method::Dns, Method::IcmpEcho);
+    let (beyond, behind) = (Direction::Ingress, Direction::Egress);
+    // The group, the interface, the method, the side, and the time of a fast round trip in us.
+    let all = [
+        (0, "wan0", tcp, beyond, 18_000, 30),
+        (0, "wan0", tcp, behind, 60, 28),
+        (0, "wan0", ping, beyond, 17_500, 1),
+        (1, "wan0", tcp, beyond, 236_000, 4),
+        (2, "wan0", tcp, beyond, 9_000, 9),
+        (2, "lan0", dns, behind, 700, 2),
+        (3, "wan0", dns, beyond, 4_000, 1),
+    ];
+    let mut random = 1_u64;
+    let mut next = move |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    for second in 0..900 {
+        let slices = all.map(|(group, interface, method, matched, fast, samples)| {
+            let mut tally = Tally::EMPTY;
+            // A queue that fills, and drains again.
+            let is_slow = group == 0 && matched == beyond && (520..760).contains(&second);
+            let queue = if is_slow { 120_000 - u64::abs_diff(second, 640) * 900 } else { 1 };
+            for _ in 0..=next(samples) {
+                tally.sample((fast + next(fast / 3) + next(queue)) * 1000);
+            }
+            tally.sent.packets = samples * 3;
+            tally.received.packets = samples * 2;
+            tally.sent.retransmissions = u64::from(is_slow);
+            let name = SeriesName {
+                interface: Some(interface.into()),
+                method,
+                matched: Some(matched),
+                group: Arc::clone(&groups[group]),
+            };
+            (name, tally)
+        });
+        view.add(&slices, END - (899 - second) * SECOND);
+    }
+    for (seconds, factor) in [(1, 1), (0, 2)] {
+        let usage = Usage {
+            cpu: Duration::from_millis(13) * factor as u32,
+            memory: 85 << 20,
+            programs: Some(Duration::from_millis(4) * factor as u32),
+        };
+        let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
+        view.count(reading, END - seconds * SECOND);
+    }
+    view
+}
+
+fn counters(factor: u64) -> Snapshot {
+    let interface = |name: &str, points: &[&'static str], is_up, packets: u64| {
+        let mut counters = Counters::ZERO;
+        for number in 0..packets * factor {
+            counters.packet(Direction::Ingress, 0, 900, 0);
+            if number % 3 > 0 {
+                counters.packet(Direction::Egress, 0, 300, 0);
+            }
+        }
+        counters.samples[0][0] = 41 * factor;
+        counters.retransmissions[1] = 3 * factor;
+        counters.contended = 2;
+        counters.untracked[Untracked::Unsupported as usize] = 48_211;
+        counters.untracked[Untracked::NoFlow as usize] = 77;
+        InterfaceCounters { name: name.into(), attach_points: points.to_vec(), is_up, counters }
+    };
+    Snapshot {
+        interfaces: vec![
+            interface("lan0", &["xdp-native", "tcx"], true, 700),
+            interface("ppp7", &["clsact"], false, 0),
+            interface("wan0", &["tcx"], true, 1200),
+        ],
+    }
+}
+
+/// What a server would answer.
+fn asked(view: &View, question: &Question) -> Answers {
+    Answers {
+        summary: view.summary(),
+        groups: view.groups(&question.groups),
+        past: question.past.as_ref().and_then(|id| view.group(id)),
+        history: question.history.as_ref().map(|query| view.history(query)),
+    }
+}
+
+/// The state after these keys, each of which is answered.
+fn after(view: &View, keys: &[KeyCode]) -> State {
+    let mut state = State::new(Colors::None);
+    state.take(asked(view, &state.question()));
+    for key in keys {
+        state.key((*key).into(), Rect::new(0, 0, 80, 24));
+        state.take(asked(view, &state.question()));
+    }
+    state
+}
+
+fn drawn(state: &State, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    let status = Status { source: "http://gateway:9464", now: Instant::now() };
+    terminal.draw(|frame| draw::draw(frame, state, &status)).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+/// The screen as text.
+pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
+    let buffer = drawn(state, width, height);
+    let mut text = String::new();
+    for y in 0..height {
+        let mut line = String::new();
+        let mut x = 0;
+        while x < width {
+            let symbol = buffer[(x, y)].symbol();
+            line.push_str(symbol);
+            // What is wide covers the next one.
+            x += symbol.width().max(1) as u16;
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Compares the screen in two sizes with how it looked when it was looked at.
+fn assert_screen(name: &str, state: &State) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for (width, height) in [(80, 24), (160, 40)] {
+            insta::assert_snapshot!(format!("{name}-{width}x{height}"), screen(state, width, height));
+        }
+    });
+}
+
+const DOWN: KeyCode = KeyCode::Down;
+
+const fn letter(letter: char) -> KeyCode {
+    KeyCode::Char(letter)
+}
+
+#[test]
+fn each_pane_as_it_is_at_first() {
+    let view = network();
+    assert_screen("groups", &after(&view, &[]));
+    assert_screen("heatmap", &after(&view, &[letter('2')]));
+    assert_screen("health", &after(&view, &[letter('3')]));
+}
+
+#[test]
+fn a_group_in_detail_has_both_sides_where_both_exist() {
+    let view = network();
+    let both = after(&view, &[DOWN, KeyCode::Enter]);
+    let text = screen(&both, 80, 24);
+    assert!(text.contains("beyond  ") && text.contains("behind  ") && text.contains("site Åre"), "{text}");
+    assert_screen("detail", &both);
+    assert_screen("detail-of-one-side", &after(&view, &[KeyCode::Enter, letter('-')]));
+}
+
+#[test]
+fn a_heatmap_of_other_ranges_and_series() {
+    let view = network();
+    let chosen = [letter('2'), letter('G'), KeyCode::Up, letter('-')];
+    assert_screen("heatmap-5-min", &after(&view, &chosen));
+    let chosen = [&chosen[..], &[letter('-')]].concat();
+    assert_screen("heatmap-1-min", &after(&view, &chosen));
+}
+
+#[test]
+fn groups_by_prefixes_sorted_by_packets_with_a_filter_being_typed() {
+    let view = network();
+    let keys = [letter('i'), letter('s'), letter('s'), letter('/'), letter('e')];
+    assert_screen("groups-by-prefix", &after(&view, &keys));
+}
+
+#[test]
+fn the_help_is_over_any_pane() {
+    assert_screen("help", &after(&network(), &[letter('?')]));
+}
+
+#[test]
+fn a_pping_that_went_away_is_said_and_what_it_said_last_stays() {
+    let mut state = after(&network(), &[]);
+    state.fail("connection refused".to_owned(), Instant::now());
+    assert_screen("failure", &state);
+}
+
+#[test]
+fn labels_of_others_are_harmless_on_every_pane() {
+    let view = network();
+    let evil = [letter('/'), letter('v'), letter('i'), letter('l'), KeyCode::Enter, KeyCode::Enter];
+    for state in [after(&view, &[]), after(&view, &evil), after(&view, &[letter('3')])] {
+        let text = screen(&state, 160, 40);
+        assert!(!text.contains(['\u{1b}', '\u{202e}', '\r', '\t']), "{text}");
+    }
+    let text = screen(&after(&view, &evil), 80, 24);
+    assert!(text.contains("?[2J?evil?label"), "{text}");
+}
+
+#[test]
+fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
+    let view = network();
+    for (colors, is_colour) in [
+        (Colors::None, (|color| color == Color::Reset) as fn(Color) -> bool),
+        (Colors::Indexed, |color| matches!(color, Color::Reset | Color::Indexed(_))),
+        (Colors::True, |color| matches!(color, Color::Reset | Color::Rgb(..))),
+    ] {
+        let mut state = State::new(colors);
+        state.take(asked(&view, &state.question()));
+        state.key(letter('2').into(), Rect::new(0, 0, 80, 24));
+        state.take(asked(&view, &state.question()));
+        let buffer = drawn(&state, 80, 24);
+        let found: Vec<Color> = buffer.content().iter().flat_map(|cell| [cell.fg, cell.bg]).collect();
+        assert!(found.iter().all(|color| is_colour(*color)), "{colors:?}");
+        assert_eq!(found.iter().all(|color| *color == Color::Reset), colors == Colors::None, "{colors:?}");
+    }
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let view = network();
+    let keys: [&[KeyCode]; 6] = [
+        &[],
+        &[DOWN, KeyCode::Enter],
+        &[letter('2')],
+        &[letter('3')],
+        &[letter('?')],
+        &[letter('/'), letter('x')],
+    ];
+    let widths = (1..=3).chain(9..=11).chain(19..=22).chain([40, 59, 80, 119, 120, 250]);
+    let sizes: Vec<(u16, u16)> =
+        widths.flat_map(|width| (1..=10).chain([14, 24, 80]).map(move |height| (width, height))).collect();
+    let others = [KeyCode::PageDown, KeyCode::PageUp, letter('G'), letter('j'), letter('s')];
+    for keys in keys {
+        let mut state = after(&view, keys);
+        state.fail("gone".to_owned(), Instant::now());
+        for &(width, height) in &sizes {
+            assert_eq!(screen(&state, width, height).lines().count(), usize::from(height));
+            state.key(
+                others[usize::from(width + height) % others.len()].into(),
+                Rect::new(0, 0, width, height),
+            );
+        }
+    }
+    let empty = State::new(Colors::True);
+    for &(width, height) in &sizes {
+        assert_eq!(screen(&empty, width, height).lines().count(), usize::from(height));
+    }
+}
+
+#[test]
+fn the_manual_has_the_screens_as_they_are() {
+    const MANUAL: &str = include_str!("../../../docs/top.md");
+    let view = network();
+    let filter: Vec<KeyCode> = "/10.11".chars().map(letter).chain([KeyCode::Enter]).collect();
+    let detail = [&filter[..], &[KeyCode::Enter]].concat();
+    for keys in [&filter[..], &detail, &[letter('2')]] {
+        let text = screen(&after(&view, keys), 80, 24);
+        let text: String =
+            text.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect();
+        assert!(MANUAL.contains(&text), "docs/top.md does not have:\n{text}");
+    }
+}
