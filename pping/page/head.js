@@ -26,7 +26,7 @@ function card(name) {
     const title = el("h2", {}, el("bdi", { textContent: shown(name) }));
     const rates = ["in", "out"].map((term) => line(term, [["", " packets/s"], ["", "bit/s"]]));
     const sides = el("dl", { className: "sides" });
-    const lines = new Keyed(sides, (term) => line(term, [["p50 ", ""], ["p95 ", ""]]));
+    const lines = new Keyed(sides, (term) => line(term, [["p50 ", ""], ["p95 ", ""], ["", ""]]));
     const element = el(
         "article",
         { className: "card" },
@@ -34,17 +34,17 @@ function card(name) {
         el("dl", { className: "rates" }, ...rates.map((it) => it.element)),
         sides,
     );
-    const update = (answer, method) => {
+    const update = (answer, series) => {
         mark(element, "data-state", answer.is_up ? "up" : "gone");
         write(state, answer.is_up ? `${amount(answer.samples)} samples/s` : "is gone");
         [answer.ingress, answer.egress].forEach(({ packets, bits }, index) => {
             write(rates[index].figures[0], amount(packets));
             write(rates[index].figures[1], `${amount(bits)} `);
         });
-        const series = answer.series.filter((it) => it.method === method && it.rtt);
         lines.update(series.map((it) => side(it.matched))).forEach(({ figures }, index) => {
             write(figures[0], time(series[index].rtt.p50));
             write(figures[1], time(series[index].rtt.p95));
+            write(figures[2], shown(series[index].method));
         });
     };
     return { element, update };
@@ -53,7 +53,7 @@ function card(name) {
 /** What pping itself takes, in words. */
 function cost({ cpu, memory, programs }) {
     const kernel = programs === null ? "" : `, its kernel programs ${share(programs)}`;
-    return `pping takes ${share(cpu)} of a core and ${amount(memory)}B of memory${kernel}`;
+    return `pping takes ${share(cpu)} of a core and ${(memory / 2 ** 20).toFixed(0)} MiB of memory${kernel}`;
 }
 
 /** The head of the page. */
@@ -67,10 +67,11 @@ export class Head {
     #since = document.getElementById("since");
     #version = null;
 
-    /** Shows a summary, with the RTTs of one method. */
-    update(summary, method) {
+    /** Shows a summary, with the RTTs of some of its series. */
+    update(summary, foremost) {
         this.#cards.update(summary.interfaces.map((it) => it.interface)).forEach((card, index) => {
-            card.update(summary.interfaces[index], method);
+            const it = summary.interfaces[index];
+            card.update(it, foremost.filter((series) => series.interface === it.interface && series.rtt));
         });
         const lost = LOSSES.filter(([name]) => summary.losses[name] > 0);
         write(this.#losses, `since the start: ${lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", ")}`);

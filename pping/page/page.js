@@ -3,7 +3,7 @@
 import { format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
-import { count, cut, shown } from "./format.js";
+import { count, cut, seriesKey, shown } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
 import { ALL, ONE, Table, rowsOf } from "./table.js";
@@ -33,40 +33,50 @@ const panels = new Panels(byId("panels"), byId("panels-note"));
 
 const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
 const ofGroup = new Question(PACE, showGroup);
-const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && panels.update(answer));
+const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && showPast(answer));
 const feed = new Feed((answer) => {
     latest = answer;
     if (!isFrozen) show(answer);
 });
 
-/** The method of the most samples in the last minute: that of panels, unless another is chosen. */
-function busiest() {
-    const samples = new Map();
-    for (const { method, rtt } of summary.interfaces.flatMap((it) => it.series)) {
-        samples.set(method, (samples.get(method) ?? 0) + (rtt?.count ?? 0));
+/**
+ * The series that stand for an interface and a side: that of the method that is chosen, or of the one with the most samples,
+ * since percentiles of several methods cannot be put together.
+ */
+function foremost() {
+    const found = new Map();
+    for (const series of summary.interfaces.flatMap((it) => it.series)) {
+        if (state.method && series.method !== state.method) continue;
+        const place = JSON.stringify([series.interface, series.matched]);
+        const samples = (of) => of?.rtt?.count ?? -1;
+        if (!found.has(place) || samples(series) > samples(found.get(place))) found.set(place, series);
     }
-    return [...samples].sort(([, one], [, other]) => other - one)[0]?.[0] ?? "";
+    return [...found.values()];
 }
 
 /** Shows a summary, and asks for what goes with it. */
 function show(answer) {
     summary = answer;
-    const method = state.method || busiest();
-    head.update(summary, method);
+    head.update(summary, foremost());
     write(byId("known"), count(summary.groups));
     offer("interface", summary.interfaces.map((it) => it.interface));
     offer("method", [...new Set(summary.interfaces.flatMap((it) => it.series.map((of) => of.method)))]);
-    ask(method);
+    ask();
 }
 
-function ask(method) {
+function ask() {
     if (state.group) {
         ofGroup.want(groupUrl(state));
         return;
     }
     ofGroups.want(groupsUrl(state));
-    ofPast.want(historyUrl(state, method));
-    write(byId("panels-method"), method ? shown(method) : "");
+    const methods = new Set(foremost().map((it) => it.method));
+    ofPast.want(historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
+}
+
+function showPast(answer) {
+    const wanted = new Set(foremost().map(seriesKey));
+    panels.update({ ...answer, series: answer.series.filter((it) => wanted.has(seriesKey(it))) });
 }
 
 function showGroups(answer) {
@@ -152,7 +162,7 @@ function arrange() {
         byId(name).value = state[name];
     }
     byId("clear").hidden = !["filter", ...CHOICES].some((name) => state[name]);
-    if (summary) ask(state.method || busiest());
+    if (summary) ask();
 }
 
 function freeze() {

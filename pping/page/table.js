@@ -43,7 +43,7 @@ const FIRST = { group: "asc" };
 
 /** The group and the series of each row, in the order of the answer. */
 export function rowsOf(groups) {
-    return groups.flatMap((group) => group.series.map((series) => ({ group, series, key: `${group.id} ${seriesKey(series)}` })));
+    return groups.flatMap((group) => group.series.map((series, index) => ({ group, series, isFirst: index === 0, key: `${group.id} ${seriesKey(series)}` })));
 }
 
 /** A table of series. */
@@ -87,8 +87,9 @@ export class Table {
                 const label = el("bdi");
                 const link = el("a", {}, label);
                 // The head of its row, for who hears the table.
-                element.append(el("th", { scope: "row", className: "c-group text" }, link));
-                return { link, label };
+                const cell = el("th", { scope: "row", className: "c-group text" }, link);
+                element.append(cell);
+                return { cell, link, label };
             }
             const cell = el("td", { className: `c-${column.name}${column.isText ? " text" : ""}` });
             element.append(cell);
@@ -105,11 +106,16 @@ export class Table {
     update(rows, { sort = null, order = null } = {}) {
         this.#heads.forEach((cell, index) => {
             const isSorted = sort !== null && this.#columns[index].sort === sort;
+            // It is shown on a narrow screen too.
+            cell.classList.toggle("sorted", isSorted);
             mark(cell, "aria-sort", isSorted ? { asc: "ascending", desc: "descending" }[order] : null);
         });
         const scale = scaleOf(rows);
         this.#rows.update(rows.map((row) => row.key)).forEach(({ cells }, index) => {
-            this.#columns.forEach((column, at) => this.#show(column, cells[at], rows[index], scale));
+            this.#columns.forEach((column, at) => {
+                cells[at].cell.classList.toggle("sorted", sort !== null && column.sort === sort);
+                this.#show(column, cells[at], rows[index], scale);
+            });
         });
     }
 
@@ -118,6 +124,8 @@ export class Table {
             const label = shown(row.group.group);
             write(parts.label, cut(label, LABEL));
             mark(parts.link, "title", label);
+            // The same label in several rows stands out once.
+            mark(parts.link, "class", row.isFirst ? null : "same");
             mark(parts.link, "href", `#/groups/${row.group.id}`);
         } else if (column.name === "range") {
             const { rtt } = row.series;
