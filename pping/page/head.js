@@ -92,7 +92,11 @@ export class Head {
         this.#trouble.hidden = !isLost;
         if (!isLost) return;
         // What is read aloud changes once; the seconds beside it are only seen.
-        write(this.#troubleText, `No answer from pping${reason ? `: ${reason}` : ""}. Figures are of ${clock(heard / 1000)}; this page goes on when it is back.`);
+        const why = reason ? `: ${reason}` : "";
+        write(
+            this.#troubleText,
+            `No answer from pping${why}. Figures are of ${clock(heard / 1000)}; this page goes on when it is back.`,
+        );
         write(this.#since, `no answer for ${Math.floor(silence / 1000)} s`);
     }
 }

@@ -96,10 +96,14 @@ class Panel {
 
     constructor(onPoint) {
         this.#onPoint = onPoint;
-        this.#heat = el("div", { className: "heat", role: "slider", tabIndex: 0, ariaValueMin: "0", ariaValueMax: String(CELLS - 1) }, this.#canvas, this.#mark);
-        const readout = el("dl", { className: "readout" }, el("div", { className: "when" }, el("dt", { textContent: "at" }), el("dd", {}, this.#at)));
+        // A slider over time: its value is read aloud when the cursor moves.
+        const slider = { role: "slider", tabIndex: 0, ariaValueMin: "0", ariaValueMax: String(CELLS - 1) };
+        this.#heat = el("div", { className: "heat", ...slider }, this.#canvas, this.#mark);
+        const value = (className, textContent, figure) =>
+            el("div", { className }, el("dt", { textContent }), el("dd", {}, figure));
+        const readout = el("dl", { className: "readout" }, value("when", "at", this.#at));
         for (const name of VALUES) {
-            readout.append(el("div", { className: `v-${name}` }, el("dt", { textContent: name === "count" ? "samples" : name }), el("dd", {}, this.#values[name])));
+            readout.append(value(`v-${name}`, name === "count" ? "samples" : name, this.#values[name]));
         }
         const legend = el("p", { className: "legend" }, "1", el("span", { className: "ramp", ariaHidden: "true" }), this.#most);
         this.#details = el("details", {}, el("summary", { textContent: "as a table" }), this.#asTable());
@@ -117,7 +121,8 @@ class Panel {
     }
 
     #asTable() {
-        const head = el("tr", {}, ...["time", "samples", ...VALUES.slice(1)].map((title) => el("th", { scope: "col", textContent: title })));
+        const titles = ["time", "samples", ...VALUES.slice(1)];
+        const head = el("tr", {}, ...titles.map((textContent) => el("th", { scope: "col", textContent })));
         const scroll = el("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel: "cells of ten seconds, the latest first" });
         scroll.append(el("table", {}, el("thead", {}, head), this.#table));
         return scroll;
@@ -155,7 +160,9 @@ class Panel {
         this.#byNumber = new Map(this.#cells.map((cell) => [cell.number, cell]));
         const name = `${shown(series.interface ?? "-")} ${side(series.matched)}`;
         if (this.#title.childElementCount === 0) {
-            this.#title.append(el("bdi", { textContent: shown(series.interface ?? "-") }), ` ${side(series.matched)} `, el("span", { className: "method", textContent: shown(series.method) }));
+            const method = el("span", { className: "method", textContent: shown(series.method) });
+            const at = el("bdi", { textContent: shown(series.interface ?? "-") });
+            this.#title.append(at, ` ${side(series.matched)} `, method);
             mark(this.#heat, "aria-label", `${name}, ${shown(series.method)}: round-trip times of the last 15 minutes`);
         }
         this.repaint();
@@ -191,7 +198,8 @@ class Panel {
         const look = `${width} ${isDark()}`;
         if (this.#lines?.look !== look) {
             this.#lines?.destroy();
-            this.#lines = new globalThis.uPlot(options(width, () => this.#window, (number) => this.#onPoint(number)), data, this.#plot);
+            const drawn = options(width, () => this.#window, (number) => this.#onPoint(number));
+            this.#lines = new globalThis.uPlot(drawn, data, this.#plot);
             this.#lines.look = look;
         } else {
             this.#lines.setData(data);
@@ -213,7 +221,8 @@ class Panel {
         }
         const spoken = VALUES.slice(1).map((name) => `${name} ${rtt ? time(rtt[name]) : "none"}`).join(", ");
         mark(this.#heat, "aria-valuenow", Math.min(CELLS - 1, Math.max(0, at - first)));
-        mark(this.#heat, "aria-valuetext", `${clock(at * cell)}: ${rtt ? `${count(rtt.count)} samples, ${spoken}` : "no samples"}`);
+        const samples = rtt ? `${count(rtt.count)} samples, ${spoken}` : "no samples";
+        mark(this.#heat, "aria-valuetext", `${clock(at * cell)}: ${samples}`);
         this.#mark.hidden = number === null;
         const width = this.#canvas.clientWidth - GUTTER;
         this.#mark.style.left = `${GUTTER + ((at - first + 0.5) * width) / CELLS}px`;
@@ -235,11 +244,15 @@ class Panel {
 
 /** What uPlot draws: percentiles on a logarithmic scale, under the heatmap and as wide. */
 function options(width, window, onPoint) {
-    const axis = { stroke: style("--muted"), font: "11px system-ui, sans-serif", grid: { stroke: style("--rule"), width: 1 }, ticks: { show: false } };
+    const axis = {
+        stroke: style("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false },
+        grid: { stroke: style("--rule"), width: 1 },
+    };
     // A value between two gaps has no line.
     const alone = (plot, series) => {
         const values = plot.data[series];
-        return values.flatMap((value, index) => (value !== null && values[index - 1] == null && values[index + 1] == null ? [index] : []));
+        const isAlone = (value, index) => value !== null && values[index - 1] == null && values[index + 1] == null;
+        return values.flatMap((value, index) => (isAlone(value, index) ? [index] : []));
     };
     return {
         width, height: HEIGHT, padding: [8, 0, 0, 0], legend: { show: false },

@@ -35,7 +35,8 @@ const COLUMNS = [
 /** Columns of the table of all groups, and of that of one. */
 export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "again"];
 export const ONE = [
-    "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent", "received", "again",
+    "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
+    "received", "again",
 ];
 
 /** What a column begins with when it becomes the one to sort by. */
@@ -43,7 +44,8 @@ const FIRST = { group: "asc" };
 
 /** The group and the series of each row, in the order of the answer. */
 export function rowsOf(groups) {
-    return groups.flatMap((group) => group.series.map((series, index) => ({ group, series, isFirst: index === 0, key: `${group.id} ${seriesKey(series)}` })));
+    const row = (group, series, index) => ({ group, series, isFirst: index === 0, key: `${group.id} ${seriesKey(series)}` });
+    return groups.flatMap((group) => group.series.map((series, index) => row(group, series, index)));
 }
 
 /** A table of series. */
