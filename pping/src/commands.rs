@@ -6,15 +6,15 @@ use std::{
     path::Path,
 };
 
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, parser::ValueSource};
+use clap::{ArgMatches, FromArgMatches as _};
 
 use crate::{
     Error, agent,
-    cli::{Cli, Command, ConfigCommand, NOT_FOR_TOP, TopArguments},
+    cli::{Cli, Command, ConfigCommand},
     config::{self, DEFAULT_FILE, Loaded, Loader},
     generate,
     groups::{self, Labels},
-    output, run, set_verbosity, shutdown,
+    output, run, set_verbosity, shutdown, top,
 };
 
 /// Does what the command line asks for, which [`Cli`] parsed into `matches`.
@@ -38,7 +38,10 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
             write(report.as_bytes())?;
             verdict
         }
-        Some(Command::Top(asked)) => top(matches.subcommand_matches("top").unwrap_or(matches), *asked),
+        Some(Command::Top(asked)) => {
+            let typed = matches.subcommand_matches("top").unwrap_or(matches);
+            top::look(typed, &loader(typed), *asked)
+        }
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
@@ -63,70 +66,6 @@ fn measure(loader: Loader) -> Result<(), Error> {
     })?;
     say(&summary.to_string());
     summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
-}
-
-#[cfg(feature = "live")]
-fn top(matches: &ArgMatches, asked: TopArguments) -> Result<(), Error> {
-    use crate::{
-        client::Source,
-        top::{Origin, Settings, run},
-    };
-
-    let TopArguments { connect, user, cacert, cert, key, interval, once, arguments } = asked;
-    let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
-    refuse_for_top(matches, is_service)?;
-    let origin = if is_service {
-        Origin::Service(Source {
-            url: connect,
-            user: user.map(with_password).transpose()?,
-            authorities: cacert,
-            certificate: cert,
-            key,
-        })
-    } else {
-        let loader = loader(matches);
-        let config = Box::new(loader.load()?.config.looked_at());
-        match config.capture.clone() {
-            Some(path) => Origin::Capture(config, path),
-            None => Origin::Interfaces(config, loader),
-        }
-    };
-    run(Settings { origin, interval, is_once: once })
-}
-
-/// A name with its password, which is asked for on the terminal if it has none.
-#[cfg(feature = "live")]
-fn with_password(user: String) -> Result<String, Error> {
-    if user.contains(':') {
-        return Ok(user);
-    }
-    let password = rpassword::prompt_password(format!("password of {user}: "))?;
-    Ok(format!("{user}:{password}"))
-}
-
-/// Refuses options that would have no effect.
-#[cfg(feature = "live")]
-fn refuse_for_top(matches: &ArgMatches, is_service: bool) -> Result<(), Error> {
-    for option in config::Arguments::command().get_arguments() {
-        if matches.value_source(option.get_id().as_str()) != Some(ValueSource::CommandLine) {
-            continue;
-        }
-        let reason = if NOT_FOR_TOP.contains(&option.get_id().as_str()) {
-            "pping top shows what is measured and does nothing else with it; leave this out"
-        } else if is_service {
-            "this goes with -i or -r; the running pping that is looked at has its own"
-        } else {
-            continue;
-        };
-        let option = option.get_long().unwrap_or_default();
-        return Err(config::Error::Arguments(format!("--{option}: {reason}")).into());
-    }
-    Ok(())
-}
-
-#[cfg(not(feature = "live"))]
-fn top(_: &ArgMatches, _: TopArguments) -> Result<(), Error> {
-    Err(Error::NotLive("top".to_owned()))
 }
 
 fn cleanup(interfaces: &[String]) -> Result<(), Error> {

@@ -16,6 +16,8 @@ pub mod agent;
 mod agent;
 #[cfg(not(feature = "live"))]
 use agent as check;
+#[cfg(not(feature = "live"))]
+use agent as top;
 pub mod aggregate;
 #[cfg(feature = "live")]
 mod capabilities;

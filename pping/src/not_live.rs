@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use clap::ArgMatches;
+
 use crate::{
     Error, Summary,
-    cli::CheckArguments,
+    cli::{CheckArguments, TopArguments},
     config::{Config, Loader},
 };
 
@@ -28,6 +30,11 @@ pub(crate) fn unpin(_directory: &Path) -> Result<(), Error> {
 #[expect(clippy::unused_async, reason = "the real one waits")]
 pub(crate) async fn cleanup(_interfaces: &[String]) -> Result<Vec<String>, Error> {
     Ok(Vec::new())
+}
+
+/// Reports that there is nothing to look at.
+pub(crate) fn look(_typed: &ArgMatches, _loader: &Loader, _asked: TopArguments) -> Result<(), Error> {
+    Err(Error::NotLive("top".to_owned()))
 }
 
 /// Reports that there is nothing to check.

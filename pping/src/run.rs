@@ -17,7 +17,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     match config.capture.clone() {
-        None => agent::run(config, loader, None, shutdown).await,
+        None => agent::run(config, loader, shutdown).await,
         Some(file) => replay::run(config, file, shutdown).await,
     }
 }

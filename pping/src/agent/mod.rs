@@ -26,11 +26,23 @@ use crate::{
 };
 
 /// Watches interfaces until `shutdown` resolves or the reader of the output closes it. `loader` makes the configuration again at
-/// each SIGHUP. `screen` is a view that somebody looks at, beside those who look through the HTTP server.
+/// each SIGHUP.
 ///
 /// # Errors
 /// Why it could not start, or stopped early. Nothing stays attached unless it is pinned.
 pub(crate) async fn run(
+    config: Config,
+    loader: Loader,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Summary, Error> {
+    run_with(config, loader, None, shutdown).await
+}
+
+/// As [`run`], with a view that somebody looks at, beside those who look through the HTTP server.
+///
+/// # Errors
+/// Those of [`run`].
+pub(crate) async fn run_with(
     config: Config,
     loader: Loader,
     screen: Option<View>,

@@ -6,6 +6,7 @@
 
 mod ask;
 mod colors;
+mod command;
 mod draw;
 mod header;
 mod help;
@@ -20,35 +21,23 @@ mod terminal;
 mod text;
 mod watched;
 
-use std::{
-    io::{self, IsTerminal as _, Write as _},
-    time::Duration,
-};
+use std::io::{self, IsTerminal as _, Write as _};
 
+use clap::ArgMatches;
 use colors::Colors;
 use state::State;
-pub use watched::Origin;
-use watched::Watched;
+use watched::{Origin, Watched};
 
-use crate::Error;
+use crate::{Error, cli::TopArguments, config::Loader};
 
-/// How `pping top` was called.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What to look at.
-    pub origin: Origin,
-    /// Between two questions; before the one screen of interfaces, how long they are watched.
-    pub interval: Duration,
-    /// Write one screen as text, and end.
-    pub is_once: bool,
-}
-
-/// Shows what is measured, until the user has seen enough.
+/// Shows what is measured, until the user has seen enough. `typed` are the options on the command line, of which `loader` makes the
+/// configuration.
 ///
 /// # Errors
 /// When there is nothing to look at, or no terminal.
-pub fn run(settings: Settings) -> Result<(), Error> {
-    let Settings { origin, interval, is_once } = settings;
+pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<(), Error> {
+    let (interval, is_once) = (asked.interval, asked.once);
+    let origin = command::origin(typed, loader, asked)?;
     let has_terminal =
         io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
     let is_service = matches!(origin, Origin::Service(_));

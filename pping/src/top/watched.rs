@@ -19,7 +19,7 @@ use crate::{
 
 /// What to look at.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub(super) enum Origin {
     /// Another pping.
     Service(Source),
     /// Interfaces, which are watched as long as the screen is there.
@@ -185,7 +185,7 @@ impl Agent {
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let shutdown = async { drop(stopped.await) };
-            runtime.block_on(agent::run(config, loader, Some(view), shutdown)).map(drop)
+            runtime.block_on(agent::run_with(config, loader, Some(view), shutdown)).map(drop)
         };
         thread::Builder::new().name("pping-agent".into()).spawn(move || over.send(run()).ok())?;
         // Capabilities are each thread's own, and this one only draws.

@@ -1,0 +1,63 @@
+//! What the options of the command ask for.
+
+use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
+
+use super::watched::Origin;
+use crate::{
+    Error,
+    cli::{NOT_FOR_TOP, TopArguments},
+    client::Source,
+    config::{self, Arguments, Loader},
+};
+
+/// What the options on the command line, `typed`, say to look at. `loader` makes the configuration of them.
+///
+/// # Errors
+/// The mistake in them.
+pub(super) fn origin(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Origin, Error> {
+    let TopArguments { connect, user, cacert, cert, key, arguments, .. } = asked;
+    let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
+    refuse(typed, is_service)?;
+    if is_service {
+        return Ok(Origin::Service(Source {
+            url: connect,
+            user: user.map(with_password).transpose()?,
+            authorities: cacert,
+            certificate: cert,
+            key,
+        }));
+    }
+    let config = Box::new(loader.load()?.config.looked_at());
+    Ok(match config.capture.clone() {
+        Some(path) => Origin::Capture(config, path),
+        None => Origin::Interfaces(config, loader.clone()),
+    })
+}
+
+/// A name with its password, which is asked for on the terminal if it has none.
+fn with_password(user: String) -> Result<String, Error> {
+    if user.contains(':') {
+        return Ok(user);
+    }
+    let password = rpassword::prompt_password(format!("password of {user}: "))?;
+    Ok(format!("{user}:{password}"))
+}
+
+/// Refuses options that would have no effect.
+fn refuse(typed: &ArgMatches, is_service: bool) -> Result<(), Error> {
+    for option in Arguments::command().get_arguments() {
+        if typed.value_source(option.get_id().as_str()) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let reason = if NOT_FOR_TOP.contains(&option.get_id().as_str()) {
+            "pping top shows what is measured and does nothing else with it; leave this out"
+        } else if is_service {
+            "this goes with -i or -r; the running pping that is looked at has its own"
+        } else {
+            continue;
+        };
+        let option = option.get_long().unwrap_or_default();
+        return Err(config::Error::Arguments(format!("--{option}: {reason}")).into());
+    }
+    Ok(())
+}
