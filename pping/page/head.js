@@ -60,6 +60,7 @@ function cost({ cpu, memory, programs }) {
 export class Head {
     #cards = new Keyed(document.getElementById("interfaces"), card);
     #losses = document.getElementById("losses");
+    #untracked = document.getElementById("untracked");
     #cost = document.getElementById("cost");
     #state = document.getElementById("state");
     #trouble = document.getElementById("trouble");
@@ -74,8 +75,12 @@ export class Head {
             card.update(it, foremost.filter((series) => series.interface === it.interface && series.rtt));
         });
         const lost = LOSSES.filter(([name]) => summary.losses[name] > 0);
-        write(this.#losses, `since the start: ${lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", ")}`);
+        write(this.#losses, `lost since the start: ${lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", ")}`);
         this.#losses.hidden = lost.length === 0;
+        const untracked = Object.entries(summary.losses.untracked).sort(([, one], [, other]) => other - one);
+        const reasons = untracked.map(([reason, packets]) => `${count(packets)} ${shown(reason).replaceAll("_", " ")}`);
+        write(this.#untracked, `untracked packets since the start: ${reasons.join(", ")}`);
+        this.#untracked.hidden = untracked.length === 0;
         write(this.#cost, cost(summary.cost));
         document.getElementById("version").textContent = summary.version;
         this.#version ??= summary.version;
