@@ -8,6 +8,7 @@ use std::{
 
 use pping_lab::{Namespace, Process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::agent::monitor::{PATIENCE, ok, wait_until};
 
@@ -16,7 +17,7 @@ const PORT: u16 = 9515;
 /// How long the driver may take for an answer.
 const TIME_OUT: Duration = Duration::from_mins(1);
 
-/// Ends a script that awaits something: its last argument is what it has to call.
+/// The name by which the protocol refers to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// The keys that are not letters, as `WebDriver` has them.
@@ -31,17 +32,22 @@ pub(super) struct Browser<'a> {
     host: &'a Namespace,
     session: String,
     _driver: Process,
+    /// Removed after the driver has ended.
+    _directory: TempDir,
 }
 
 impl<'a> Browser<'a> {
     /// Starts one, without a window.
     pub(super) fn start(host: &'a Namespace) -> Self {
+        let directory = tempfile::tempdir().unwrap();
         let mut command = host.command("chromedriver");
+        // Chromium leaves some of its files behind.
+        command.envs(["TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"].map(|name| (name, directory.path())));
         command.arg(format!("--port={PORT}"));
         let driver = Process::spawn(command).unwrap_or_else(|error| {
             panic!("chromedriver, which `cargo xtask setup --tests` installs: {error}")
         });
-        let mut browser = Self { host, session: String::new(), _driver: driver };
+        let mut browser = Self { host, session: String::new(), _driver: driver, _directory: directory };
         wait_until("the driver of Chromium listens", || {
             ok(host.enter(|| TcpStream::connect(address()))).is_ok()
         });
