@@ -1,32 +1,26 @@
-//! The recent past of a series, in cells of ten seconds.
-
-use std::collections::VecDeque;
+//! What a series measured in ten seconds.
 
 use pping_common::{
     abi::{Tally, Traffic},
     hist,
     limits::SECOND,
 };
+use prost::encoding::{decode_varint, encode_varint};
 
 use crate::aggregate::{Range, join, rtt_at};
 
 /// The length of a cell, ns.
 pub const CELL: u64 = 10 * SECOND;
 
-/// Cells that are kept: 15 minutes.
-pub const CELLS: u64 = 90;
-
-/// Cells that count as now: a minute, the last of which has only begun.
-pub(super) const RECENT: u64 = 6;
-
 /// What a series measured in a cell, or in several.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cell {
     /// The number of the cell: its start in units of [`CELL`] since the epoch.
     pub(super) number: u64,
     /// The bins with samples, in order, by [`hist::bin`].
     bins: Vec<(u8, u32)>,
-    sum: u128,
+    /// The sum of all RTTs, ns, which cannot overflow in ten seconds.
+    sum: u64,
     range: Range,
     /// Sent by the hosts whose packets are timed, and by those that reply.
     pub(super) traffic: [Traffic; 2],
@@ -44,6 +38,10 @@ pub(super) struct Rtts {
 }
 
 impl Cell {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// Adds what was measured in a second.
     pub(super) fn add(&mut self, tally: &Tally) {
         self.traffic[0].add(&tally.sent);
@@ -51,7 +49,7 @@ impl Cell {
         if !tally.has_samples() {
             return;
         }
-        self.sum += u128::from(tally.sum);
+        self.sum = self.sum.saturating_add(tally.sum);
         self.range = join(self.range, tally.min().zip(tally.max()));
         let filled = tally.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
         self.add_bins(filled.map(|(bin, &count)| (bin as u8, count)));
@@ -62,7 +60,7 @@ impl Cell {
         for (sum, traffic) in self.traffic.iter_mut().zip(&other.traffic) {
             sum.add(traffic);
         }
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.range = join(self.range, other.range);
         self.add_bins(other.bins.iter().copied());
     }
@@ -93,7 +91,7 @@ impl Cell {
             let bins = self.bins.iter().map(|&(bin, count)| (usize::from(bin), u64::from(count)));
             rtt_at(rank, bins, (min, max))
         });
-        let mean = self.sum.checked_div(u128::from(count))? as u64;
+        let mean = self.sum.checked_div(count)?;
         Some(Rtts { count, min, mean, max, percentiles })
     }
 
@@ -103,70 +101,50 @@ impl Cell {
     }
 
     /// The memory that it takes, bytes.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         size_of::<Self>() + self.bins.capacity() * size_of::<(u8, u32)>()
+    }
+
+    /// Appends it in as few bytes as a self-contained code takes: numbers are varints of Protocol Buffers, most of which have a byte
+    /// or two.
+    pub(super) fn pack(&self, bytes: &mut Vec<u8>) {
+        let (min, max) = self.range.unwrap_or((1, 0));
+        let traffic = self.traffic.iter().flat_map(|it| [it.packets, it.bytes, it.retransmissions, it.ce]);
+        let head = [self.number, self.sum, min, max].into_iter().chain(traffic);
+        head.for_each(|number| encode_varint(number, bytes));
+        for &(bin, count) in &self.bins {
+            bytes.push(bin);
+            encode_varint(count.into(), bytes);
+        }
+    }
+
+    /// The number of a cell that was packed.
+    pub(super) fn number_of(mut packed: &[u8]) -> u64 {
+        number(&mut packed)
+    }
+
+    /// A cell that was packed, and all of it.
+    pub(super) fn unpack(mut packed: &[u8]) -> Self {
+        let bytes = &mut packed;
+        let (cell_number, sum, min, max) = (number(bytes), number(bytes), number(bytes), number(bytes));
+        let traffic = [(); 2].map(|()| Traffic {
+            packets: number(bytes),
+            bytes: number(bytes),
+            retransmissions: number(bytes),
+            ce: number(bytes),
+        });
+        let mut bins = Vec::new();
+        while let Some((&bin, rest)) = bytes.split_first() {
+            *bytes = rest;
+            bins.push((bin, number(bytes) as u32));
+        }
+        Self { number: cell_number, bins, sum, range: (min <= max).then_some((min, max)), traffic }
     }
 }
 
-/// The cells of a series, the oldest first; those in which nothing passed are left out.
-#[derive(Clone, Debug, Default)]
-pub(super) struct History(VecDeque<Cell>);
-
-impl History {
-    /// Adds what was measured in a second of the cell with this number. Times that go back count for the latest cell.
-    pub(super) fn add(&mut self, number: u64, tally: &Tally) {
-        if self.0.back().is_none_or(|latest| latest.number < number) {
-            if let Some(latest) = self.0.back_mut() {
-                latest.bins.shrink_to_fit();
-            }
-            self.0.push_back(Cell { number, ..Cell::default() });
-        }
-        if let Some(latest) = self.0.back_mut() {
-            latest.add(tally);
-        }
-    }
-
-    /// Forgets what is older than [`CELLS`] at a time in the cell with this number.
-    pub(super) fn expire(&mut self, number: u64) {
-        while self.0.front().is_some_and(|cell| cell.number + CELLS <= number) {
-            self.0.pop_front();
-        }
-    }
-
-    /// Forgets all but the last minute at a time in the cell with this number.
-    pub(super) fn keep_recent(&mut self, number: u64) {
-        self.0.retain(|cell| cell.number + RECENT > number);
-        self.0.shrink_to_fit();
-    }
-
-    /// All cells.
-    pub(super) fn cells(&self) -> impl Iterator<Item = &Cell> {
-        self.0.iter()
-    }
-
-    /// The last minute at a time in the cell with this number.
-    pub(super) fn recent(&self, number: u64) -> Cell {
-        let mut sum = Cell::default();
-        let is_recent = |cell: &&Cell| cell.number + RECENT > number;
-        self.0.iter().rev().take_while(is_recent).for_each(|cell| sum.merge(cell));
-        sum
-    }
-
-    /// Whether nothing is left.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The number of samples in all cells.
-    pub(super) fn count(&self) -> u64 {
-        self.0.iter().map(Cell::count).sum()
-    }
-
-    /// The memory that it takes, bytes.
-    pub(super) fn size(&self) -> usize {
-        let free = self.0.capacity() - self.0.len();
-        free * size_of::<Cell>() + self.0.iter().map(Cell::size).sum::<usize>()
-    }
+/// The next number of a packed cell. What follows the end is 0.
+fn number(bytes: &mut &[u8]) -> u64 {
+    decode_varint(bytes).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -174,58 +152,35 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::aggregate::Distribution;
-
-    fn tally(rtts: &[u64]) -> Tally {
-        let mut tally = Tally::EMPTY;
-        for &rtt in rtts {
-            tally.sample(rtt);
-        }
-        tally.sent.packets = rtts.len() as u64;
-        tally
-    }
 
     proptest! {
         #[test]
-        fn a_minute_is_the_distribution_of_its_samples(
-            seconds in prop::collection::vec(prop::collection::vec(0_u64..80_000_000_000, 0..20), 1..60),
+        fn a_packed_cell_is_the_same(
+            number in any::<u64>(),
+            seconds in prop::collection::vec(
+                (prop::collection::vec(0_u64..80_000_000_000, 0..20), any::<[u32; 8]>()),
+                0..10,
+            ),
         ) {
-            let (mut history, mut distribution) = (History::default(), Distribution::default());
-            for (second, rtts) in seconds.iter().enumerate() {
-                history.add(second as u64 / 10, &tally(rtts));
-                distribution.add(&tally(rtts));
+            let mut cell = Cell::new(number);
+            for (rtts, traffic) in seconds {
+                let mut tally = Tally::EMPTY;
+                for rtt in rtts {
+                    tally.sample(rtt);
+                }
+                let of = |part: &[u32]| Traffic {
+                    packets: part[0].into(),
+                    bytes: part[1].into(),
+                    retransmissions: part[2].into(),
+                    ce: part[3].into(),
+                };
+                (tally.sent, tally.received) = (of(&traffic[..4]), of(&traffic[4..]));
+                cell.add(&tally);
             }
-            let recent = history.recent(5);
-            prop_assert_eq!(recent.count(), distribution.count());
-            let expected = distribution.quantiles([0.5, 0.9, 0.95, 0.99]);
-            prop_assert_eq!(recent.rtts().map(|rtts| rtts.percentiles), expected);
-            prop_assert_eq!(recent.rtts().map(|rtts| rtts.mean), distribution.mean());
-            let histogram: Vec<_> = recent.histogram().map(|(bound, count)| (bound, u64::from(count))).collect();
-            prop_assert_eq!(histogram, distribution.filled().collect::<Vec<_>>());
-            prop_assert_eq!(recent.traffic[0].packets, distribution.sent.packets);
+            let mut packed = Vec::new();
+            cell.pack(&mut packed);
+            prop_assert_eq!(Cell::number_of(&packed), number);
+            prop_assert_eq!(Cell::unpack(&packed), cell);
         }
-    }
-
-    #[test]
-    fn what_is_a_minute_ago_is_not_now_and_what_is_15_minutes_ago_is_gone() {
-        let mut history = History::default();
-        history.add(100, &tally(&[1_000_000]));
-        history.add(106, &tally(&[3_000_000, 4_000_000]));
-        assert_eq!(history.recent(106).count(), 2);
-        assert_eq!((history.recent(105).count(), history.recent(112).count()), (3, 0));
-        history.expire(189);
-        assert_eq!(history.count(), 3);
-        history.expire(190);
-        assert_eq!(history.count(), 2);
-        history.expire(196);
-        assert!(history.is_empty() && history.recent(196).rtts().is_none());
-    }
-
-    #[test]
-    fn a_clock_that_goes_back_loses_no_sample() {
-        let mut history = History::default();
-        history.add(100, &tally(&[1]));
-        history.add(98, &tally(&[2]));
-        assert_eq!((history.count(), history.cells().count()), (2, 1));
     }
 }

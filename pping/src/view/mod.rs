@@ -6,6 +6,7 @@
 
 mod answers;
 mod cells;
+mod history;
 mod model;
 mod order;
 mod rates;
@@ -22,7 +23,8 @@ pub use self::{
         CellAnswer, Cost, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates,
         Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
-    cells::{CELL, CELLS},
+    cells::CELL,
+    history::CELLS,
     order::{Column, Order, Query},
     reading::Reading,
 };

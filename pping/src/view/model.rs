@@ -14,7 +14,8 @@ use super::{
         CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, Losses, RttAnswer,
         SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
-    cells::{CELL, Cell, History, Rtts},
+    cells::{CELL, Cell, Rtts},
+    history::History,
     order::Query,
     rates::Rates,
     reading::Reading,
@@ -226,7 +227,7 @@ impl Model {
             interface: key.interface.clone(),
             method: method_name(key.method).into(),
             matched: key.matched.map(|direction| direction_name(direction).into()),
-            cells: history.cells().map(cell).collect(),
+            cells: history.cells().map(|it| cell(&it)).collect(),
         };
         HistoryAnswer {
             sequence: self.sequence,

@@ -1,0 +1,185 @@
+//! The recent past of a series.
+
+use pping_common::abi::Tally;
+
+use super::cells::Cell;
+
+/// Cells that are kept: 15 minutes.
+pub const CELLS: u64 = 90;
+
+/// Cells that count as now: a minute, the last of which has only begun.
+const RECENT: u64 = 6;
+
+/// The bytes before a packed cell, which say how many it has.
+const PREFIX: usize = 2;
+
+/// The cells of a series, the oldest first; those in which nothing passed are left out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// Those that are over, packed, each with its length before it.
+    past: Vec<u8>,
+    latest: Option<Cell>,
+    /// The number of samples in all of them.
+    count: u64,
+}
+
+impl History {
+    /// Adds what was measured in a second of the cell with this number. Times that go back count for the latest cell.
+    pub(super) fn add(&mut self, number: u64, tally: &Tally) {
+        if self.latest.as_ref().is_some_and(|latest| latest.number < number) {
+            self.close();
+        }
+        let latest = self.latest.get_or_insert_with(|| Cell::new(number));
+        self.count -= latest.count();
+        latest.add(tally);
+        self.count += latest.count();
+    }
+
+    /// Packs the latest cell.
+    fn close(&mut self) {
+        let Some(latest) = self.latest.take() else { return };
+        let mut packed = vec![0; PREFIX];
+        latest.pack(&mut packed);
+        // 193 bins with ten bytes each are fewer than 64 KiB.
+        let length = (packed.len() - PREFIX) as u16;
+        packed[..PREFIX].copy_from_slice(&length.to_le_bytes());
+        if self.past.capacity() - self.past.len() < packed.len() {
+            // By an eighth: doubling would leave half of it unused.
+            self.past.reserve_exact(packed.len() + self.past.len() / 8);
+        }
+        self.past.extend(packed);
+    }
+
+    /// The packed cells.
+    fn packed(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = self.past.as_slice();
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk::<PREFIX>()?;
+            let (cell, next) = after.split_at_checked(u16::from_le_bytes(*length).into())?;
+            rest = next;
+            Some(cell)
+        })
+    }
+
+    /// Forgets what is older than [`CELLS`] at a time in the cell with this number.
+    pub(super) fn expire(&mut self, number: u64) {
+        if let Some(old) = number.checked_sub(CELLS) {
+            self.keep_after(old);
+        }
+    }
+
+    /// Forgets all but the last minute at a time in the cell with this number.
+    pub(super) fn keep_recent(&mut self, number: u64) {
+        if let Some(old) = number.checked_sub(RECENT) {
+            self.keep_after(old);
+        }
+        self.past.shrink_to_fit();
+    }
+
+    /// Forgets the cells up to and with this number.
+    fn keep_after(&mut self, number: u64) {
+        let old = self.packed().take_while(|cell| Cell::number_of(cell) <= number);
+        let (bytes, count) = old.fold((0, 0), |(bytes, count), cell| {
+            (bytes + PREFIX + cell.len(), count + Cell::unpack(cell).count())
+        });
+        self.past.drain(..bytes);
+        self.count -= count;
+        if let Some(latest) = self.latest.take_if(|latest| latest.number <= number) {
+            self.count -= latest.count();
+        }
+    }
+
+    /// All cells.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Cell> {
+        self.packed().map(Cell::unpack).chain(self.latest.clone())
+    }
+
+    /// The last minute at a time in the cell with this number.
+    pub(super) fn recent(&self, number: u64) -> Cell {
+        let is_recent = |cell: u64| cell + RECENT > number;
+        let mut sum = Cell::default();
+        for cell in self.packed().filter(|cell| is_recent(Cell::number_of(cell))) {
+            sum.merge(&Cell::unpack(cell));
+        }
+        if let Some(latest) = self.latest.as_ref().filter(|latest| is_recent(latest.number)) {
+            sum.merge(latest);
+        }
+        sum
+    }
+
+    /// Whether nothing is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.past.is_empty() && self.latest.is_none()
+    }
+
+    /// The number of samples in all cells.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The memory that it takes, bytes.
+    pub(super) fn size(&self) -> usize {
+        size_of::<Self>() + self.past.capacity() + self.latest.as_ref().map_or(0, Cell::size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::aggregate::Distribution;
+
+    fn tally(rtts: &[u64]) -> Tally {
+        let mut tally = Tally::EMPTY;
+        for &rtt in rtts {
+            tally.sample(rtt);
+        }
+        tally.sent.packets = rtts.len() as u64;
+        tally
+    }
+
+    proptest! {
+        #[test]
+        fn a_minute_is_the_distribution_of_its_samples(
+            seconds in prop::collection::vec(prop::collection::vec(0_u64..80_000_000_000, 0..20), 1..60),
+        ) {
+            let (mut history, mut distribution) = (History::default(), Distribution::default());
+            for (second, rtts) in seconds.iter().enumerate() {
+                history.add(second as u64 / 10, &tally(rtts));
+                distribution.add(&tally(rtts));
+            }
+            let recent = history.recent(5);
+            prop_assert_eq!(recent.count(), distribution.count());
+            let expected = distribution.quantiles([0.5, 0.9, 0.95, 0.99]);
+            prop_assert_eq!(recent.rtts().map(|rtts| rtts.percentiles), expected);
+            prop_assert_eq!(recent.rtts().map(|rtts| rtts.mean), distribution.mean());
+            let histogram: Vec<_> = recent.histogram().map(|(bound, count)| (bound, u64::from(count))).collect();
+            prop_assert_eq!(histogram, distribution.filled().collect::<Vec<_>>());
+            prop_assert_eq!(recent.traffic[0].packets, distribution.sent.packets);
+        }
+    }
+
+    #[test]
+    fn what_is_a_minute_ago_is_not_now_and_what_is_15_minutes_ago_is_gone() {
+        let mut history = History::default();
+        history.add(100, &tally(&[1_000_000]));
+        history.add(106, &tally(&[3_000_000, 4_000_000]));
+        assert_eq!(history.recent(106).count(), 2);
+        assert_eq!((history.recent(105).count(), history.recent(112).count()), (3, 0));
+        history.expire(189);
+        assert_eq!(history.count(), 3);
+        history.expire(190);
+        assert_eq!(history.count(), 2);
+        history.expire(196);
+        assert!(history.is_empty() && history.recent(196).rtts().is_none());
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_loses_no_sample() {
+        let mut history = History::default();
+        history.add(100, &tally(&[1]));
+        history.add(98, &tally(&[2]));
+        assert_eq!((history.count(), history.cells().count()), (2, 1));
+    }
+}
