@@ -44,18 +44,19 @@ fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     samples
 }
 
-/// Asserts that all values are netem's delay. Handshakes are left out, as they may wait while the hosts create
-/// sockets.
+/// Asserts that values are netem's delay, none of them less. One in twenty may be more, as netem's timer is late at times; whether
+/// it was is asked of ping. Handshakes may wait while the hosts create sockets.
 #[track_caller]
 fn assert_exact(samples: &[&Sample], expected: Duration) {
     let all = || samples.iter().map(|it| (it.timestamp % 10_000_000_000, it.rtt())).collect::<Vec<_>>();
+    let mut late = Vec::new();
     for sample in samples {
-        if sample.method == "tcp-handshake" {
-            assert!(sample.rtt() + EXACT >= expected, "faster than the network: {sample:?}");
-        } else {
-            assert!(sample.rtt().abs_diff(expected) <= EXACT, "not {expected:?}: {sample:?} of {:?}", all());
+        assert!(sample.rtt() + EXACT >= expected, "faster than the network: {sample:?} of {:?}", all());
+        if sample.method != "tcp-handshake" && sample.rtt() > expected + EXACT {
+            late.push(sample);
         }
     }
+    assert!(late.len() * 20 <= samples.len(), "not {expected:?}: {late:?} of {:?}", all());
 }
 
 /// Asserts that a conversation was timed by its handshake, and by `method` alone from then on.
