@@ -38,7 +38,7 @@ pub(crate) async fn run(
     run_with(config, loader, None, shutdown).await
 }
 
-/// As [`run`], with a view that somebody looks at, beside those who look through the HTTP server.
+/// As [`run`], and fills `screen`, a view that a screen of this process shows. The HTTP server serves the same view.
 ///
 /// # Errors
 /// Those of [`run`].

@@ -38,7 +38,7 @@ pub(super) struct Agent {
     pub(super) output: Output,
     pub(super) metrics: Metrics,
     pub(super) view: View,
-    /// Whether somebody looks at the view without the server.
+    /// Whether a screen of this process shows the view.
     pub(super) has_screen: bool,
     pub(super) server: Option<Server>,
     pub(super) exporter: Option<Exporter>,
@@ -60,7 +60,7 @@ pub(super) struct Inputs {
 }
 
 impl Agent {
-    /// Whether anybody can look at the view.
+    /// Whether a screen or the HTTP server shows the view, which has to be filled then.
     pub(super) fn is_viewed(&self) -> bool {
         self.has_screen || self.server.is_some()
     }

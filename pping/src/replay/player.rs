@@ -24,8 +24,8 @@ use crate::{
     view::{Reading, View},
 };
 
-/// How often the position is told, and how long a command may wait.
-const TOLD: Duration = Duration::from_millis(100);
+/// The longest time between two reports of the position, and until a command is obeyed.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A capture that is being played by a thread, which ends with this.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Player {
     /// When there is no capture to read.
     pub(crate) fn start(config: Config, path: PathBuf, view: View, is_at_once: bool) -> Result<Self, Error> {
         let (commands, inbox) = channel();
-        let (told, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
+        let (reports, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
         let stop = Arc::new(AtomicBool::new(false));
         let input = Input::open(&path, Arc::clone(&stop))?;
         let pace = Pace { at: 0, since: Instant::now(), speed: 1.0, is_paused: false };
@@ -80,7 +80,7 @@ impl Player {
             path,
             view,
             inbox,
-            told,
+            reports,
             stop: Arc::clone(&stop),
             pace,
             target,
@@ -155,7 +155,7 @@ struct Play {
     path: PathBuf,
     view: View,
     inbox: Receiver<Command>,
-    told: watch::Sender<Position>,
+    reports: watch::Sender<Position>,
     stop: Arc<AtomicBool>,
     pace: Pace,
     /// The time until which nothing is waited for, ns.
@@ -195,7 +195,7 @@ impl Play {
                 Err(Ending::Fault(error)) => Some(error.to_string()),
             };
             self.is_over = true;
-            self.tell(fault.as_deref());
+            self.report(fault.as_deref());
             match self.rest(fault.as_deref()) {
                 Ending::Again => {}
                 _ => return,
@@ -267,14 +267,14 @@ impl Play {
                 }
                 None => self.pace.until(time),
             };
-            self.tell(None);
+            self.report(None);
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Ending::Stopped);
             }
-            match self.inbox.recv_timeout(left.min(TOLD)) {
+            match self.inbox.recv_timeout(left.min(REPORT_INTERVAL)) {
                 Ok(command) => self.obey(command)?,
                 Err(RecvTimeoutError::Disconnected) => return Err(Ending::Stopped),
-                Err(RecvTimeoutError::Timeout) if left <= TOLD => return Ok(()),
+                Err(RecvTimeoutError::Timeout) if left <= REPORT_INTERVAL => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -289,7 +289,7 @@ impl Play {
                     if let Err(ending) = self.obey(command) {
                         return ending;
                     }
-                    self.tell(fault);
+                    self.report(fault);
                 }
                 Err(_) => return Ending::Stopped,
             }
@@ -328,7 +328,7 @@ impl Play {
         Ok(())
     }
 
-    fn tell(&self, fault: Option<&str>) {
+    fn report(&self, fault: Option<&str>) {
         let share = |len| self.read.load(Ordering::Relaxed) as f64 / len as f64;
         let position = Position {
             time: Duration::from_nanos(self.now().saturating_sub(self.first.unwrap_or(u64::MAX))),
@@ -338,7 +338,7 @@ impl Play {
             is_over: self.is_over,
             fault: fault.map(ToOwned::to_owned),
         };
-        self.told.send_replace(position);
+        self.reports.send_replace(position);
     }
 }
 
