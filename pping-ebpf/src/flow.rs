@@ -8,7 +8,8 @@ use pping_common::{
         self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
         Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
-    rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
+    parse::{Kind, Transport},
+    rtt::{self, Pending, PendingEntry, PendingRange, Waiting, is_newer},
     table::Table,
 };
 
@@ -164,6 +165,20 @@ impl<A: Flows> FlowRef<A> {
         traffic
     }
 
+    /// Notes a packet for which the lock was not to be had.
+    #[inline(always)]
+    pub(crate) fn miss(self, from: Endpoint, transport: &Transport) {
+        let newest = self.newest_tsval(from);
+        let known = newest.read();
+        let state = self.hot().at(field!(Hot, directions)).of(from).at(field!(HotDirection, state)).read();
+        if transport.kind == Kind::Tcp
+            && let Some(tsval) = rtt::missed(known, state.tsval_state(), &transport.segment)
+        {
+            sync::replace(newest, known, tsval);
+        }
+        self.set_contended();
+    }
+
     /// Notes that a packet was missed: the next CPU with the lock finds it.
     #[inline(always)]
     pub(crate) fn set_contended(self) {
@@ -176,18 +191,18 @@ impl<A: Flows> FlowRef<A> {
         self.hot().at(field!(Hot, busy)).read() != 0
     }
 
-    /// Takes the lock; `None` when another CPU has it and keeps it.
+    /// Takes the lock; `None` when another CPU has it and keeps it. A guard is made only then: whoever drops one unlocks.
     #[inline(always)]
     pub(crate) fn lock(self) -> Option<FlowGuard<A>> {
         let cold = self.cold()?;
-        sync::lock(self.hot().at(field!(Hot, busy))).then_some(FlowGuard { flow: self, cold })
+        sync::lock(self.hot().at(field!(Hot, busy))).then(|| FlowGuard { flow: self, cold })
     }
 
     /// The same, but gives up sooner.
     #[inline(always)]
     pub(crate) fn lock_rare(self) -> Option<FlowGuard<A>> {
         let cold = self.cold()?;
-        sync::lock_rare(self.hot().at(field!(Hot, busy))).then_some(FlowGuard { flow: self, cold })
+        sync::lock_rare(self.hot().at(field!(Hot, busy))).then(|| FlowGuard { flow: self, cold })
     }
 
     /// Makes a new flow of one that was removed; `false` while another CPU has the lock of that.
@@ -350,9 +365,13 @@ impl<A: Flows> FlowGuard<A> {
         for (direction, (new, old)) in
             hot.at(field!(Hot, directions)).iter().zip(copies.hot.directions.iter().zip(&copies.before))
         {
-            // Other CPUs advance these too: what did not change stays as they have it.
-            if new.newest_tsval != old.newest_tsval {
-                direction.at(field!(HotDirection, newest_tsval)).write(new.newest_tsval);
+            // Other CPUs advance these too: what did not change, or not as far, stays as they have it.
+            let newest = direction.at(field!(HotDirection, newest_tsval));
+            if new.newest_tsval != old.newest_tsval
+                && !sync::replace(newest, old.newest_tsval, new.newest_tsval)
+                && is_newer(new.newest_tsval, newest.read())
+            {
+                newest.write(new.newest_tsval);
             }
             if new.sequence_end != old.sequence_end {
                 direction.at(field!(HotDirection, sequence_end)).write(new.sequence_end);

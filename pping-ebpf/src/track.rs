@@ -217,8 +217,7 @@ pub(crate) fn step<A: Flows>(
     let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
     let Some(mut guard) = flow.lock() else {
         counters.at(field!(Counters, contended)).count(1);
-        // The next CPU with the lock learns from this that a packet went by unseen.
-        flow.set_contended();
+        flow.miss(from, &scratch.frame.transport);
         return;
     };
     // Another flow may have taken the slot.
@@ -227,13 +226,14 @@ pub(crate) fn step<A: Flows>(
         counters.at(field!(Counters, contended)).count(1);
         return;
     }
-    // SAFETY: this helper only reads a clock.
-    let now = unsafe { bpf_ktime_get_ns() };
     // Read again each time: in a register, the verifier would follow all that comes once for each.
     scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
     launder(scratch);
     guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
     launder(scratch);
+    // Not sooner: of packets missed from here on the next CPU with the lock learns, and frees what this one records.
+    // SAFETY: this helper only reads a clock.
+    let now = unsafe { bpf_ktime_get_ns() };
     guard.view(&mut scratch.copies).settle(scratch.is_udp != 0);
     launder(scratch);
     scratch.changes = guard.view(&mut scratch.copies).follow(from, &scratch.frame.transport, now);

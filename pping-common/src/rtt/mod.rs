@@ -28,6 +28,6 @@ pub use rules::{RttBasis, RttSummary, Rules};
 pub use sample::{Measured, Sample};
 pub(crate) use steps::{record, take_sample};
 pub use tcp_seq::{Progress, TimestampOption};
-pub use tcp_ts::{TsvalState, is_newer};
+pub use tcp_ts::{TsvalState, is_newer, missed};
 
 pub use crate::method::{Method, Methods};

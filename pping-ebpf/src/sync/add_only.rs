@@ -11,7 +11,7 @@ use pping_common::abi::BinTag;
 use super::add::add_32;
 use crate::shared::Shared;
 
-/// Whether there is [`replace`].
+/// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = false;
 
 /// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
@@ -30,10 +30,14 @@ pub(crate) fn fetch_add_1(_: impl Into<*mut u32>) -> Option<u32> {
     None
 }
 
-/// There is no compare-and-exchange.
+/// Replaces a number, but not at once: what another CPU writes meanwhile is lost.
 #[inline(always)]
-pub(crate) fn replace(_: impl Into<*mut u32>, _: u32, _: u32) -> bool {
-    false
+pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
+    let is_old = number.read() == old;
+    if is_old {
+        number.write(new);
+    }
+    is_old
 }
 
 /// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds

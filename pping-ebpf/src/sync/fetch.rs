@@ -6,7 +6,7 @@ use pping_common::abi::BinTag;
 
 use crate::shared::Shared;
 
-/// Whether there is [`replace`].
+/// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = true;
 
 /// Attempts to take the lock of a flow before giving up: a microsecond or two, many times as long as it is ever
@@ -75,11 +75,15 @@ fn raise_one(number: Shared<u64>, value: u64) {
 
 /// Replaces a number; `false` if another CPU changed it first.
 #[inline(always)]
-pub(crate) fn replace(number: impl Into<*mut u32>, old: u32, new: u32) -> bool {
+pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
     // SAFETY: as above.
     unsafe {
-        atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(number.into(), old, new)
-            .1
+        atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(
+            number.as_ptr(),
+            old,
+            new,
+        )
+        .1
     }
 }
 

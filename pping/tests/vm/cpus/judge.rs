@@ -62,13 +62,13 @@ pub(super) struct Verdict {
 
 /// Compares samples with packets, both in the order of time. `is_sparse` says of a host whether the packets of its flows are
 /// far apart.
-pub(super) fn judge(samples: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
+pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
     let mut flows: BTreeMap<Way, Vec<Packet>> = BTreeMap::new();
     for packet in packets {
         flows.entry(flow_of(packet.from, packet.to)).or_default().push(*packet);
     }
     let mut by_way: BTreeMap<(String, Way), Vec<&Sample>> = BTreeMap::new();
-    for sample in samples {
+    for sample in all {
         let tuple = &sample.tuple;
         let way = ((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port));
         by_way.entry((sample.method.clone(), way)).or_default().push(sample);
@@ -79,7 +79,7 @@ pub(super) fn judge(samples: &[Sample], packets: &[Packet], is_sparse: impl Fn(H
             expected.entry((one.method.to_owned(), (one.from, one.to))).or_default().push(one);
         }
     }
-    let mut verdict = Verdict { samples: samples.len(), ..Verdict::default() };
+    let mut verdict = Verdict { samples: all.len(), ..Verdict::default() };
     let keys: BTreeSet<_> = by_way.keys().chain(expected.keys()).cloned().collect();
     for key in keys {
         let (samples, mut expected) =
@@ -108,7 +108,11 @@ pub(super) fn judge(samples: &[Sample], packets: &[Packet], is_sparse: impl Fn(H
             }
         }
         for (sample, _) in samples.iter().zip(is_right).filter(|(_, is_right)| !is_right) {
-            let text = around(sample, packets);
+            let of_flow = all.iter().filter(|it| {
+                let tuple = &it.tuple;
+                flow_of((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port)) == flow
+            });
+            let text = around(sample, of_flow, packets);
             let list = if is_explained(sample, packets, is_sparse(flow.0)) {
                 &mut verdict.wrong
             } else {
@@ -155,14 +159,20 @@ fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
         || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
 }
 
-/// A sample and what passed around it.
-fn around(sample: &Sample, packets: &[Packet]) -> String {
+/// A sample, the others of its flow, and what passed around it.
+fn around<'a>(sample: &Sample, of_flow: impl Iterator<Item = &'a Sample>, packets: &[Packet]) -> String {
     let (recorded, matched) = (sample.recorded_at(), sample.timestamp);
     let margin = 400_000_000;
     let mut text =
         format!("{} of {:?}, {:.3} ms, recorded at 0:", sample.method, sample.tuple, sample.rtt as f64 / 1e6);
+    let ms = |time: u64| (time as f64 - recorded as f64) / 1e6;
+    for other in of_flow.filter(|it| it.timestamp + margin > recorded && it.recorded_at() < matched + margin)
+    {
+        let (from, at) = (other.tuple.src_ip, other.recorded_at());
+        let _infallible = write!(text, "\n    {:9.3} .. {:9.3} ms by {from}", ms(at), ms(other.timestamp));
+    }
     for packet in packets.iter().filter(|it| it.at + margin > recorded && it.at < matched + margin) {
-        let at = (packet.at as f64 - recorded as f64) / 1e6;
+        let at = ms(packet.at);
         let (from, to) = (packet.from, packet.to);
         // Writing to a string cannot fail.
         let _infallible = write!(text, "\n    {at:9.3} ms {from:?} > {to:?} {}", packet.content);

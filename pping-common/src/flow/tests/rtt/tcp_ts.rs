@@ -3,7 +3,7 @@
 use crate::{
     flow::Endpoint,
     parse::Transport,
-    rtt::{Method, RttSummary, Sample},
+    rtt::{Method, RttSummary, Sample, TsvalState, missed},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, snapshot},
 };
 
@@ -330,4 +330,18 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
     assert_eq!(rtt(talk.high(9, pure_ack(501, 101))), None);
     assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).min), (0, RttSummary::NO_RTT));
     assert_eq!(rtt(talk.high(20, pure_ack(502, 101))), None);
+}
+
+#[test]
+fn tsval_of_a_missed_segment_is_noted_where_it_is_the_newest_of_its_connection() {
+    let missed = |state, transport: Transport| missed(100, state, &transport.segment);
+    assert_eq!(missed(TsvalState::KNOWN, data(101, 500)), Some(101));
+    assert_eq!(missed(TsvalState::INVALIDATED, pure_ack(102, 500)), Some(102));
+    for old in [99, 100, 100 + (1 << 31)] {
+        assert_eq!(missed(TsvalState::KNOWN, data(old, 500)), None);
+    }
+    assert_eq!(missed(TsvalState::UNKNOWN, data(101, 500)), None);
+    for flags in [SYN, RST, RST | ACK] {
+        assert_eq!(missed(TsvalState::KNOWN, segment(flags, 0, 101, 500)), None);
+    }
 }
