@@ -68,7 +68,9 @@ pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>)
     for feature in features.missing() {
         tracing::info!("this kernel has no {feature} ({}); {}", feature.since(), feature.instead());
     }
-    let mut kernel = open_with(objects::fitting(features), options, pins, features)?;
+    // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
+    let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
+    let mut kernel = open_with(objects::fitting(features), options, pins, features, lease)?;
     load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // They have it before they are attached.
@@ -167,12 +169,12 @@ fn features(options: &LoadOptions) -> Result<Features, Error> {
         .map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
-/// Makes the maps of an object with kernel programs, which are not loaded yet.
+/// Makes the maps of an object with kernel programs, which are not loaded yet. They have no lease, since nobody may renew one.
 ///
 /// # Errors
 /// When the kernel does not make them.
 pub fn open(object: &[u8], options: &LoadOptions) -> Result<Kernel, Error> {
-    open_with(object, options, None, features(options)?)
+    open_with(object, options, None, features(options)?, 0)
 }
 
 fn open_with(
@@ -180,9 +182,8 @@ fn open_with(
     options: &LoadOptions,
     pins: Option<&Pins>,
     features: Features,
+    lease: u64,
 ) -> Result<Kernel, Error> {
-    // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
-    let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
     let log_level: u8 = if options.log { aya_log::Level::Trace as u8 } else { 0 };
     let (max_series, excludes) = (options.max_series(), u32::from(options.excludes));
     let max_labels =
