@@ -108,11 +108,11 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
             }
         }
         for (sample, _) in samples.iter().zip(is_right).filter(|(_, is_right)| !is_right) {
-            let of_flow = all.iter().filter(|it| {
+            let is_of_flow = |it: &&Sample| {
                 let tuple = &it.tuple;
                 flow_of((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port)) == flow
-            });
-            let text = around(sample, of_flow, packets);
+            };
+            let text = around(sample, &all.iter().filter(is_of_flow).collect::<Vec<_>>(), packets);
             let list = if is_explained(sample, packets, is_sparse(flow.0)) {
                 &mut verdict.wrong
             } else {
@@ -160,13 +160,14 @@ fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
 }
 
 /// A sample, the others of its flow, and what passed around it.
-fn around<'a>(sample: &Sample, of_flow: impl Iterator<Item = &'a Sample>, packets: &[Packet]) -> String {
+fn around(sample: &Sample, of_flow: &[&Sample], packets: &[Packet]) -> String {
     let (recorded, matched) = (sample.recorded_at(), sample.timestamp);
     let margin = 400_000_000;
     let mut text =
         format!("{} of {:?}, {:.3} ms, recorded at 0:", sample.method, sample.tuple, sample.rtt as f64 / 1e6);
     let ms = |time: u64| (time as f64 - recorded as f64) / 1e6;
-    for other in of_flow.filter(|it| it.timestamp + margin > recorded && it.recorded_at() < matched + margin)
+    for other in
+        of_flow.iter().filter(|it| it.timestamp + margin > recorded && it.recorded_at() < matched + margin)
     {
         let (from, at) = (other.tuple.src_ip, other.recorded_at());
         let _infallible = write!(text, "\n    {:9.3} .. {:9.3} ms by {from}", ms(at), ms(other.timestamp));
