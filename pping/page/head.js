@@ -1,16 +1,11 @@
-// Above all: the interfaces with their rates, what went unmeasured, and whether pping answers.
+// Above all: the interfaces with their rates, whether pping itself is well, and whether it answers.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { amount, clock, count, share, shown, side, time } from "./format.js";
+import { amount, clock, shown, side, time } from "./format.js";
+import { Health } from "./health.js";
 
 /** Without anything heard for so long, the page says so, ms. */
 const PATIENCE = 3000;
-
-const LOSSES = [
-    ["recordings_skipped", "packets not recorded"],
-    ["unaggregated", "samples in no histogram"],
-    ["events_lost", "records lost"],
-];
 
 /** A line of figures: what they are of, and for each its name or unit. */
 function line(term, names) {
@@ -50,18 +45,10 @@ function card(name) {
     return { element, update };
 }
 
-/** What pping itself takes, in words. */
-function cost({ cpu, memory, programs }) {
-    const kernel = programs === null ? "" : `, its kernel programs ${share(programs)}`;
-    return `pping takes ${share(cpu)} of a core and ${(memory / 2 ** 20).toFixed(0)} MiB of memory${kernel}`;
-}
-
 /** The head of the page. */
 export class Head {
     #cards = new Keyed(document.getElementById("interfaces"), card);
-    #losses = document.getElementById("losses");
-    #untracked = document.getElementById("untracked");
-    #cost = document.getElementById("cost");
+    #health = new Health();
     #state = document.getElementById("state");
     #trouble = document.getElementById("trouble");
     #troubleText = document.getElementById("trouble-text");
@@ -74,14 +61,7 @@ export class Head {
             const it = summary.interfaces[index];
             card.update(it, foremost.filter((series) => series.interface === it.interface && series.rtt));
         });
-        const lost = LOSSES.filter(([name]) => summary.losses[name] > 0);
-        write(this.#losses, `lost since the start: ${lost.map(([name, what]) => `${count(summary.losses[name])} ${what}`).join(", ")}`);
-        this.#losses.hidden = lost.length === 0;
-        const untracked = Object.entries(summary.losses.untracked).sort(([, one], [, other]) => other - one);
-        const reasons = untracked.map(([reason, packets]) => `${count(packets)} ${shown(reason).replaceAll("_", " ")}`);
-        write(this.#untracked, `untracked packets since the start: ${reasons.join(", ")}`);
-        this.#untracked.hidden = untracked.length === 0;
-        write(this.#cost, cost(summary.cost));
+        this.#health.update(summary);
         document.getElementById("version").textContent = summary.version;
         this.#version ??= summary.version;
         document.getElementById("upgraded").hidden = this.#version === summary.version;

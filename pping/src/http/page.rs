@@ -3,6 +3,7 @@
 
 use axum::{
     Router,
+    body::Bytes,
     http::{
         HeaderMap, StatusCode,
         header::{
@@ -14,7 +15,12 @@ use axum::{
     routing::get,
 };
 
-use crate::fingerprint::fingerprint;
+use serde_json::json;
+
+use crate::{
+    fingerprint::fingerprint,
+    view::reasons::{LOSSES, UNTRACKED},
+};
 
 /// What the page may do: nothing but run, style and show what this server has, and ask it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
@@ -24,7 +30,11 @@ const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
+const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Where the words are that the page has in common with `pping top`.
+const REASONS: &str = "/assets/reasons.json";
 
 /// A file of `pping/page`.
 macro_rules! file {
@@ -34,7 +44,7 @@ macro_rules! file {
 }
 
 /// Each file: its path, its type, and what is in it.
-const FILES: [(&str, &str, &str); 15] = [
+const FILES: [(&str, &str, &str); 16] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
     ("/assets/icon.svg", SVG, file!("icon.svg")),
@@ -44,6 +54,7 @@ const FILES: [(&str, &str, &str); 15] = [
     ("/assets/feed.js", SCRIPT, file!("feed.js")),
     ("/assets/format.js", SCRIPT, file!("format.js")),
     ("/assets/head.js", SCRIPT, file!("head.js")),
+    ("/assets/health.js", SCRIPT, file!("health.js")),
     ("/assets/heatmap.js", SCRIPT, file!("heatmap.js")),
     ("/assets/panels.js", SCRIPT, file!("panels.js")),
     ("/assets/table.js", SCRIPT, file!("table.js")),
@@ -74,16 +85,23 @@ const UPLOT: Library = Library {
     licence: "This pping was built without uPlot: `cargo xtask setup` fetches it.\n",
 };
 
-/// All files of the page.
+/// All files of the page, and [`REASONS`].
 pub(super) fn router() -> Router {
-    FILES.into_iter().fold(Router::new(), |router, (path, content_type, text)| {
-        let tag = format!("\"{:032x}\"", fingerprint(&[text]));
-        router.route(path, get(async move |headers: HeaderMap| serve(content_type, text, &tag, &headers)))
+    let reasons = json!({"losses": LOSSES, "untracked": UNTRACKED}).to_string();
+    let reasons = (REASONS, JSON, Bytes::from(reasons));
+    let files =
+        FILES.map(|(path, content_type, text)| (path, content_type, Bytes::from_static(text.as_bytes())));
+    files.into_iter().chain([reasons]).fold(Router::new(), |router, (path, content_type, content)| {
+        let tag = format!("\"{:032x}\"", fingerprint(&[&String::from_utf8_lossy(&content)]));
+        router.route(
+            path,
+            get(async move |headers: HeaderMap| serve(content_type, content.clone(), &tag, &headers)),
+        )
     })
 }
 
 /// A file, unless the client has it.
-fn serve(content_type: &'static str, text: &'static str, tag: &str, headers: &HeaderMap) -> Response {
+fn serve(content_type: &'static str, content: Bytes, tag: &str, headers: &HeaderMap) -> Response {
     let head = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -95,7 +113,7 @@ fn serve(content_type: &'static str, text: &'static str, tag: &str, headers: &He
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return (StatusCode::NOT_MODIFIED, head, tagged).into_response();
     }
-    (head, tagged, [(CONTENT_TYPE, content_type)], text).into_response()
+    (head, tagged, [(CONTENT_TYPE, content_type)], content).into_response()
 }
 
 #[cfg(test)]
@@ -104,7 +122,8 @@ mod tests {
 
     #[test]
     fn every_module_that_is_imported_is_served() {
-        let served = |name: &str| FILES.iter().any(|(path, ..)| path.strip_prefix("/assets/") == Some(name));
+        let paths = FILES.iter().map(|(path, ..)| *path).chain([REASONS]);
+        let served = |name: &str| paths.clone().any(|path| path.strip_prefix("/assets/") == Some(name));
         let mut imports = 0;
         for (path, _, text) in FILES.iter().filter(|(path, ..)| *path != "/assets/uplot.js") {
             for quoted in text.split(['"', '\'']).filter_map(|it| it.strip_prefix("./")) {

@@ -11,6 +11,7 @@ mod model;
 mod order;
 mod rates;
 mod reading;
+pub mod reasons;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 

@@ -14,12 +14,23 @@ use ratatui::{
 use super::{Latest, Shown};
 use crate::{
     top::text::{self, amount, bytes, padded, percent, right, shown, wrapped},
-    view::{Cost, Interface, Rate},
+    view::{
+        Cost, Interface, Rate,
+        reasons::{LOSSES, Reason, UNTRACKED},
+    },
 };
 
 /// The width of the name of a reason, and of a number after it.
 const NAME: usize = 18;
 const NUMBER: usize = 12;
+
+/// A reason of another version.
+const UNKNOWN: Reason = Reason {
+    key: "",
+    name: "",
+    what: "a reason that this version does not know",
+    advice: "ask a pping top of the other version",
+};
 
 /// The pane.
 #[derive(Debug, Default)]
@@ -75,27 +86,9 @@ fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
     let losses = &latest.summary.losses;
     lines.push(Line::raw(""));
     lines.push(title("lost since the start", "what it is, and what to do", width));
-    for (name, count, what, advice) in [
-        (
-            "not recorded",
-            losses.recordings_skipped,
-            "packets whose echo cannot be matched: another CPU had the flow, or there was no room",
-            "raise --max-pending or --rate-limit",
-        ),
-        (
-            "no histogram",
-            losses.unaggregated,
-            "samples that no histogram had room for",
-            "raise --max-groups, or have fewer groups",
-        ),
-        (
-            "records lost",
-            losses.events_lost,
-            "records that found the ring full, or whose reader or disk was too slow",
-            "raise --rate-limit, or use --aggregate",
-        ),
-    ] {
-        lines.extend(reason(name, count, what, advice, width));
+    let counts = [losses.recordings_skipped, losses.unaggregated, losses.events_lost];
+    for (loss, count) in LOSSES.iter().zip(counts) {
+        lines.extend(reason(loss.name, count, loss, width));
     }
     lines.push(Line::raw(""));
     let some = if losses.untracked.is_empty() { "none since the start" } else { "since the start" };
@@ -103,8 +96,8 @@ fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
     let mut untracked: Vec<_> = losses.untracked.iter().collect();
     untracked.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
     for (name, &packets) in untracked {
-        let (what, advice) = untracked_packet(name);
-        lines.extend(reason(&text::shown(name), packets, what, advice, width));
+        let known = UNTRACKED.iter().find(|it| it.key == name).unwrap_or(&UNKNOWN);
+        lines.extend(reason(&text::shown(name), packets, known, width));
     }
     lines.push(Line::raw(""));
     lines.push(title("what pping takes", "in the last second", width));
@@ -172,8 +165,9 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
 }
 
 /// A number with what it is of; what helps against it follows once it is not zero.
-fn reason(name: &str, count: u64, what: &str, advice: &str, width: usize) -> Vec<Line<'static>> {
-    let about = if count == 0 { what.to_owned() } else { format!("{what}; {advice}") };
+fn reason(name: &str, count: u64, of: &Reason, width: usize) -> Vec<Line<'static>> {
+    let Reason { what, advice, .. } = of;
+    let about = if count == 0 { (*what).to_owned() } else { format!("{what}; {advice}") };
     figure(name, &count.to_string(), &about, width)
 }
 
@@ -199,38 +193,4 @@ fn cost(cost: &Cost, width: usize) -> Vec<Line<'static>> {
         figure("memory", &bytes(cost.memory), "resident", width),
     ]
     .concat()
-}
-
-/// What a reason for not tracking a packet means, and what helps.
-fn untracked_packet(reason: &str) -> (&'static str, &'static str) {
-    match reason {
-        "non_ip" => ("packets that are not IP", "harmless"),
-        "fragment" => ("fragments without ports", "lower the MTU or the MSS where they come from"),
-        "truncated" => ("packets that end inside a header", "look for a broken sender or tunnel"),
-        "malformed" => ("headers that contradict themselves", "look for a broken sender or a scan"),
-        "unsupported" => ("what no method measures, such as UDP other than DNS and QUIC", "harmless"),
-        "no_timestamp" => ("TCP without timestamps", "have tcp-seq among --methods"),
-        "no_flow" => ("packets of no known flow that cannot begin one", "many are normal after a start"),
-        "map_full" => ("the flow table was full", "raise --max-flows"),
-        "nested_tunnel" => ("a tunnel inside a tunnel", "pping looks into one"),
-        "excluded" => ("hosts that --exclude names", "as configured"),
-        "not_loaded" => ("came before all programs were loaded", "normal in the first second"),
-        _ => ("a reason that this version does not know", "ask a pping top of the other version"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pping_common::parse::Untracked;
-
-    use super::*;
-    use crate::records::untracked_name;
-
-    #[test]
-    fn every_reason_is_explained() {
-        let unknown = untracked_packet("anything");
-        for reason in Untracked::ALL {
-            assert_ne!(untracked_packet(untracked_name(reason)), unknown, "{reason:?}");
-        }
-    }
 }

@@ -115,6 +115,26 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     let cells =
         browser.value("[...document.querySelectorAll('#groups td.c-p50')].map((cell) => cell.textContent)");
     assert!(cells.as_array().unwrap().contains(&json!(text)), "{text} in {cells}");
+
+    // What is not tracked, in words.
+    let in_words = |summary: &Value| {
+        let untracked = summary["losses"]["untracked"].as_object().unwrap();
+        let fragments = untracked.get("fragment").and_then(Value::as_u64).unwrap_or(0);
+        (fragments > 0).then(|| json!([fragments.to_string(), "fragments", "fragments without ports"]))
+    };
+    ping(topology.client(), Topology::SERVER_IPV4, "-c1 -s4000");
+    wait_until("fragments are counted", || in_words(&api(router, "/summary")).is_some());
+    browser.value("document.querySelector('#health summary').click()");
+    wait_until("fragments are explained", || {
+        let row = "[...document.querySelectorAll('#reasons tr')].find((row) => row.cells[1].textContent === 'fragments')";
+        let cells = format!("[...({row})?.cells ?? []].map((cell) => cell.textContent)");
+        let shown = browser.value(&cells);
+        let advice = shown[3].as_str().is_some_and(|it| it.contains("MTU"));
+        advice
+            && in_words(&api(router, "/summary"))
+                .is_some_and(|row| shown.as_array().unwrap()[..3] == row.as_array().unwrap()[..])
+    });
+    assert!(browser.text("#untracked").contains("fragments"), "{}", browser.text("#untracked"));
     assert_eq!(browser.console(), [""; 0]);
 
     // The service ends, and comes again.
@@ -259,6 +279,7 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
                 );
                 assert!(paints(&browser), "{url} at {width}: the heatmap is empty");
             }
+            browser.value("document.getElementById('health').open = true");
             let found = browser.run(
                 &axe,
                 "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map((it) => \

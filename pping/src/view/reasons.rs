@@ -1,0 +1,104 @@
+//! What was lost and what is not tracked, in the words of all who show it.
+
+use serde::Serialize;
+
+/// Why something was lost, or a packet not tracked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Reason {
+    /// The field of [`Losses`](super::Losses), or the reason in its `untracked`.
+    pub key: &'static str,
+    /// A few words for it.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+const fn reason(key: &'static str, name: &'static str, what: &'static str, advice: &'static str) -> Reason {
+    Reason { key, name, what, advice }
+}
+
+/// What can be lost.
+pub const LOSSES: [Reason; 3] = [
+    reason(
+        "recordings_skipped",
+        "not recorded",
+        "packets whose echo cannot be matched: another CPU had the flow, or there was no room",
+        "raise --max-pending or --rate-limit",
+    ),
+    reason(
+        "unaggregated",
+        "no histogram",
+        "samples that no histogram had room for",
+        "raise --max-groups, or have fewer groups",
+    ),
+    reason(
+        "events_lost",
+        "records lost",
+        "records that found the ring full, or whose reader or disk was too slow",
+        "raise --rate-limit, or use --aggregate",
+    ),
+];
+
+/// Why packets are not tracked.
+pub const UNTRACKED: [Reason; 11] = [
+    reason("non_ip", "not IP", "packets that are not IP", "harmless"),
+    reason(
+        "fragment",
+        "fragments",
+        "fragments without ports",
+        "lower the MTU or the MSS where they come from",
+    ),
+    reason(
+        "truncated",
+        "truncated",
+        "packets that end inside a header",
+        "look for a broken sender or tunnel",
+    ),
+    reason(
+        "malformed",
+        "malformed",
+        "headers that contradict themselves",
+        "look for a broken sender or a scan",
+    ),
+    reason(
+        "unsupported",
+        "unsupported",
+        "what no method measures, such as UDP other than DNS and QUIC",
+        "harmless",
+    ),
+    reason("no_timestamp", "no timestamps", "TCP without timestamps", "have tcp-seq among --methods"),
+    reason(
+        "no_flow",
+        "no flow",
+        "packets of no known flow that cannot begin one",
+        "many are normal after a start",
+    ),
+    reason("map_full", "table full", "the flow table was full", "raise --max-flows"),
+    reason("nested_tunnel", "nested tunnels", "a tunnel inside a tunnel", "pping looks into one"),
+    reason("excluded", "excluded", "hosts that --exclude names", "as configured"),
+    reason("not_loaded", "not loaded", "came before all programs were loaded", "normal in the first second"),
+];
+
+#[cfg(test)]
+mod tests {
+    use pping_common::parse::Untracked;
+
+    use super::*;
+    use crate::{records::untracked_name, view::Losses};
+
+    #[test]
+    fn every_reason_is_explained() {
+        for reason in Untracked::ALL {
+            let name = untracked_name(reason);
+            assert!(UNTRACKED.iter().any(|it| it.key == name), "{name}");
+        }
+        let losses = serde_json::to_value(Losses::default()).unwrap();
+        let mut keys: Vec<_> = losses.as_object().unwrap().keys().filter(|it| *it != "untracked").collect();
+        let mut explained = LOSSES.map(|it| it.key);
+        keys.sort();
+        explained.sort_unstable();
+        assert_eq!(keys, explained);
+    }
+}
