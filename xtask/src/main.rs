@@ -14,8 +14,8 @@ mod fuzz;
 mod instructions;
 mod lint;
 mod modules;
-mod pictures;
 mod run;
+mod screens;
 mod setup;
 mod soak;
 mod test;
@@ -102,6 +102,15 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         pping: Option<PathBuf>,
     },
+    /// Have `pping top`, the page and a stream open for long, and see that memory stays and no second is late (as root)
+    Watched {
+        /// For how long: `90s`, `5m`, `2h`
+        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = soak::duration)]
+        length: std::time::Duration,
+        /// Of this pping, which is there already
+        #[arg(long, value_name = "FILE")]
+        pping: Option<PathBuf>,
+    },
     /// Make a release in target/dist: a Debian package, a static archive, bills of materials, checksums
     Dist {
         /// Also try the package, in a Debian of its own (as root)
@@ -158,7 +167,11 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
         Chore::Pictures { length, pping } => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             let pping = pping.map_or_else(|| build::run(build::Profile::Release), Ok)?;
-            pictures::run(&pping, length, &environment::repository().join("docs/images"))
+            screens::take(&pping, length, &environment::repository().join("docs/images"))
+        }
+        Chore::Watched { length, pping } => {
+            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
+            screens::watch(&pping.map_or_else(|| build::run(build::Profile::Release), Ok)?, length)
         }
         Chore::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;

@@ -1,8 +1,10 @@
-//! `cargo xtask pictures`: those in the README and in docs, of real traffic in network namespaces.
+//! What people look at, on a router that real traffic passes: pictures of it, and hours of it.
 
 mod browser;
+mod pictures;
 mod sites;
 mod terminal;
+mod watched;
 
 use std::{
     fs,
@@ -18,15 +20,35 @@ use pping_lab::{
     traffic::{Behaviour, Server},
 };
 
-use self::terminal::Terminal;
+pub(crate) use self::{pictures::take, watched::watch};
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
 /// For what takes a fraction of a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has traffic pass for `length`, and writes pictures of what `pping` shows of it to `folder`.
-pub(crate) fn run(pping: &Path, length: Duration, folder: &Path) -> Result<()> {
+/// A router with pping, and traffic that passes it.
+struct Scene<'a> {
+    pping: &'a Path,
+    router: &'a Namespace,
+    /// The process of the agent.
+    agent: u32,
+    interrupt: &'a Interrupt,
+}
+
+impl Scene<'_> {
+    /// Whether a time has passed without an interrupt.
+    fn rest(&self, length: Duration) -> bool {
+        let end = Instant::now() + length;
+        while Instant::now() < end && !self.interrupt.is_raised() {
+            thread::sleep(Duration::from_millis(100));
+        }
+        !self.interrupt.is_raised()
+    }
+}
+
+/// Starts `pping` and the traffic, and ends both when `act` does.
+fn play(pping: &Path, act: impl FnOnce(&Scene<'_>) -> Result<()>) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     Namespace::sweep()?;
     let topology = Topology::builder().build()?;
@@ -34,40 +56,27 @@ pub(crate) fn run(pping: &Path, length: Duration, folder: &Path) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let groups = directory.path().join("sites.csv");
     fs::write(&groups, sites::groups())?;
-    let mut command = topology.router().command(pping);
+    let router = topology.router();
+    let mut command = router.command(pping);
     command.args(["-i", Topology::WAN, "--format", "none", "--listen", ADDRESS, "--groups"]).arg(&groups);
     let mut agent = Process::spawn(command)?;
-    wait_until_ready(&mut agent, &topology)?;
+    wait_until_ready(&mut agent, router)?;
 
     let _pings = sites::pings(topology.client())?;
     let server = Server::start(topology.server(), 0, Behaviour::Echo)?;
     thread::scope(|scope| {
         sites::converse(scope, topology.client(), &server);
-        eprintln!("traffic passes for {} s", length.as_secs());
-        let end = Instant::now() + length;
-        while Instant::now() < end && !interrupt.is_raised() {
-            thread::sleep(Duration::from_millis(100));
-        }
-        let taken = if interrupt.is_raised() { Ok(()) } else { take(pping, &topology, folder) };
+        let acted = act(&Scene { pping, router, agent: agent.id(), interrupt: &interrupt });
         // Conversations end with it.
         drop(server);
-        taken
+        acted
     })
 }
 
-fn take(pping: &Path, topology: &Topology, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    let terminal = Terminal::start(topology.router(), &format!("{} top", pping.display()))?;
-    terminal.picture(&folder.join("top.svg"))?;
-    terminal.keys(&["2"])?;
-    terminal.picture(&folder.join("top-heatmap.svg"))?;
-    browser::pictures(topology.router(), &format!("http://{ADDRESS}/"), folder)
-}
-
-fn wait_until_ready(agent: &mut Process, topology: &Topology) -> Result<()> {
+fn wait_until_ready(agent: &mut Process, router: &Namespace) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let mut curl = topology.router().command("curl");
+        let mut curl = router.command("curl");
         curl.args(["-sf", "--max-time", "1", &format!("http://{ADDRESS}/readyz")]).stdout(Stdio::null());
         if curl.status()?.success() {
             return Ok(());

@@ -1,0 +1,242 @@
+//! `cargo xtask watched`: `pping top`, the page and a stream of events, open for hours, and what they take.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use pping_lab::Namespace;
+use serde_json::Value;
+
+use super::{ADDRESS, Scene, browser::Browser, play, terminal::Terminal};
+
+/// Columns and rows of the terminal.
+const SIZE: (u16, u16) = (160, 45);
+
+/// Between two looks at what is taken.
+const LOOK: Duration = Duration::from_secs(20);
+
+/// How far the memory of pping may grow from the first third to the last. A browser collects its garbage when it likes.
+const LEEWAY: f64 = 1.05;
+const LEEWAY_OF_BROWSER: f64 = 1.15;
+
+/// From here on a second is late, ms: rings have room for many, and a screen shows the next before.
+const LATE: u64 = 500;
+
+/// Memory at one time, KiB.
+#[derive(Clone, Copy)]
+struct Look {
+    minute: u64,
+    agent: u64,
+    top: u64,
+    browser: u64,
+}
+
+/// When the seconds of the agent were over, and those that no stream heard of.
+#[derive(Default)]
+struct Seconds {
+    /// From the full second until the agent had taken in all that passed in it, ms.
+    delays: Vec<u64>,
+    gaps: u64,
+    last: Option<u64>,
+}
+
+/// Opens everything that shows what `pping` measures for so long. Errors when memory grew, or a second was late or lost.
+pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
+    play(pping, |scene| {
+        let top = Terminal::start(scene.router, SIZE, &format!("{} top", scene.pping.display()))?;
+        let browser = Browser::start(scene.router)?;
+        browser.open(&format!("http://{ADDRESS}/"))?;
+        let (seconds, is_over) = (Mutex::new(Seconds::default()), AtomicBool::new(false));
+        let looks = thread::scope(|scope| {
+            let heard = scope.spawn(|| listen(scene.router, &seconds, &is_over));
+            let looks = look(scene, length, &top, &browser);
+            is_over.store(true, Relaxed);
+            heard.join().map_or_else(|_| anyhow::bail!("the stream's thread panicked"), |heard| heard)?;
+            looks
+        })?;
+        let seconds = seconds.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let lost = lost(scene.router)?;
+        report(&looks, &seconds, lost);
+        judge(&looks, &seconds, lost)?;
+        is_current(&top, &browser)
+    })
+}
+
+/// Looks until it is over.
+fn look(scene: &Scene<'_>, length: Duration, top: &Terminal, browser: &Browser<'_>) -> Result<Vec<Look>> {
+    let start = Instant::now();
+    let top = top.id()?;
+    let mut looks = Vec::new();
+    while start.elapsed() < length {
+        ensure!(scene.rest(LOOK), "interrupted");
+        let minute = start.elapsed().as_secs() / 60;
+        let look = Look {
+            minute,
+            agent: resident(scene.agent)?,
+            top: resident(top)?,
+            browser: descendants(browser.id())?.into_iter().map(proportional).sum(),
+        };
+        if looks.last().is_none_or(|last: &Look| last.minute / 10 != minute / 10) {
+            eprintln!("{}", look.row());
+        }
+        looks.push(look);
+    }
+    Ok(looks)
+}
+
+/// Takes in a stream of events, which pping ends now and then.
+fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) -> Result<()> {
+    let url = format!("http://{ADDRESS}/api/v1/events");
+    while !is_over.load(Relaxed) {
+        let mut curl = router.command("curl");
+        curl.args(["-sN", &url]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = Ended(curl.spawn()?);
+        let output = child.0.stdout.take().context("no output of curl")?;
+        for line in BufReader::new(output).lines() {
+            if let Some(data) = line?.strip_prefix("data:") {
+                let summary: Value = serde_json::from_str(data)?;
+                let time = summary["time"].as_u64().context("a summary without a time")?;
+                seconds.lock().unwrap_or_else(PoisonError::into_inner).add(time);
+            }
+            if is_over.load(Relaxed) {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A process that ends with this.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+impl Seconds {
+    /// Takes a summary of this time, ns.
+    fn add(&mut self, time: u64) {
+        let second = time / 1_000_000_000;
+        let Some(last) = self.last.replace(second) else { return };
+        if second == last {
+            return;
+        }
+        self.gaps += second.saturating_sub(last + 1);
+        self.delays.push(time % 1_000_000_000 / 1_000_000);
+    }
+
+    /// The delay of this share of seconds, and those before it.
+    fn quantile(&self, share: f64) -> u64 {
+        let mut delays = self.delays.clone();
+        delays.sort_unstable();
+        delays.get(((delays.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0)
+    }
+}
+
+impl Look {
+    fn row(&self) -> String {
+        let Self { minute, agent, top, browser } = self;
+        format!("| {minute} | {agent} | {top} | {browser} |")
+    }
+}
+
+fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
+    println!("| minute | agent, KiB | `pping top`, KiB | Chromium, KiB |\n| ---: | ---: | ---: | ---: |");
+    for pair in looks.windows(2).filter(|pair| pair[0].minute / 10 != pair[1].minute / 10) {
+        println!("{}", pair[1].row());
+    }
+    if let Some(last) = looks.last() {
+        println!("{}", last.row());
+    }
+    println!(
+        "{} seconds were over {} ms after the full second by the median, {} ms by the 99th percentile, {} ms at most; \
+         no event told of {}; {lost} records lost",
+        seconds.delays.len(),
+        seconds.quantile(0.5),
+        seconds.quantile(0.99),
+        seconds.quantile(1.0),
+        seconds.gaps,
+    );
+}
+
+fn judge(looks: &[Look], seconds: &Seconds, lost: u64) -> Result<()> {
+    for (name, leeway, of) in [
+        ("the agent", LEEWAY, (|look| look.agent) as fn(&Look) -> u64),
+        ("pping top", LEEWAY, |look| look.top),
+        ("Chromium", LEEWAY_OF_BROWSER, |look| look.browser),
+    ] {
+        let most = |looks: &[Look]| looks.iter().map(of).max().unwrap_or(0);
+        let third = looks.len() / 3;
+        let (first, last) = (most(&looks[..looks.len() - 2 * third]), most(&looks[looks.len() - third..]));
+        ensure!(last as f64 <= first as f64 * leeway, "{name} grew from {first} to {last} KiB");
+    }
+    ensure!(seconds.quantile(1.0) < LATE, "a second was over {} ms late", seconds.quantile(1.0));
+    ensure!(lost == 0, "{lost} records were lost");
+    Ok(())
+}
+
+/// Both screens show the present: that of the terminal changes, and the page is not without pping.
+fn is_current(top: &Terminal, browser: &Browser<'_>) -> Result<()> {
+    let before = top.text()?;
+    thread::sleep(Duration::from_secs(3));
+    ensure!(before != top.text()?, "the screen of pping top stands still:\n{before}");
+    let state = browser.script("return document.getElementById('state').textContent")?;
+    ensure!(state == "live", "the page is {state}");
+    Ok(())
+}
+
+fn lost(router: &Namespace) -> Result<u64> {
+    let mut curl = router.command("curl");
+    let page = pping_lab::run(curl.args(["-s", &format!("http://{ADDRESS}/metrics")]))?;
+    let lost = page.lines().filter(|line| line.starts_with("pping_events_lost_total"));
+    Ok(lost.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>() as u64)
+}
+
+/// The resident memory of a process, KiB.
+fn resident(process: u32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).context("a process ended")?;
+    kibibytes(&status, "VmRSS:").context("a process without memory")
+}
+
+/// The memory of a process, KiB, with its share of what it has in common with others; 0 if it has ended.
+fn proportional(process: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
+    kibibytes(&rollup, "Pss:").unwrap_or(0)
+}
+
+fn kibibytes(text: &str, field: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
+}
+
+/// The children of a process, and theirs.
+fn descendants(of: u32) -> Result<Vec<u32>> {
+    let listed = pping_lab::run(Command::new("ps").args(["-e", "-o", "pid=,ppid="]))?;
+    let pairs: Vec<(u32, u32)> = listed
+        .lines()
+        .filter_map(|line| {
+            let (process, parent) = line.trim().split_once(char::is_whitespace)?;
+            Some((process.parse().ok()?, parent.trim().parse().ok()?))
+        })
+        .collect();
+    let mut found = vec![of];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        found.extend(pairs.iter().filter(|(_, of)| *of == parent).map(|(process, _)| *process));
+        next += 1;
+    }
+    found.remove(0);
+    Ok(found)
+}
