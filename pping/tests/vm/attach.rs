@@ -1,6 +1,6 @@
 //! pping attaches at every attach point of a kernel, and leaves nothing there.
 
-use std::process::Command;
+use std::{process::Command, thread, time::Duration};
 
 use pping_lab::{Namespace, Process, Signal, Topology, run};
 
@@ -10,6 +10,10 @@ use super::{
     net::{FAMILIES, Net, ip},
     records::Records,
 };
+
+/// The time in which the kernel clears program arrays after their last descriptor was closed. Whoever looks at one before, and closes it
+/// again, has the kernel keep it: `prog_array_map_clear` takes a reference each time, and the work that it schedules gives back one.
+const CLEARED: Duration = Duration::from_secs(1);
 
 /// All BPF objects on the whole machine, and at an interface; nothing else uses BPF here.
 #[derive(Debug, PartialEq, Eq)]
@@ -59,6 +63,7 @@ fn comes_and_goes(interface: &str, ingress: &str, attach_point: &str, signal: Si
         // Unlike links, filters do not end with the process.
         ok(run(&mut super::monitor::pping(&net.router, "cleanup")));
     }
+    thread::sleep(CLEARED);
     wait_until("nothing is left", || Attached::see(&net.router, interface) == before);
 }
 
