@@ -61,7 +61,7 @@ pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
             let heard = scope.spawn(|| listen(scene.router, &seconds, &is_over));
             let looks = look(scene, length, &top, &browser);
             is_over.store(true, Relaxed);
-            heard.join().map_or_else(|_| anyhow::bail!("the stream's thread panicked"), |heard| heard)?;
+            heard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             looks
         })?;
         let seconds = seconds.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -154,14 +154,14 @@ impl Look {
 }
 
 fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
-    println!("| minute | agent, KiB | `pping top`, KiB | Chromium, KiB |\n| ---: | ---: | ---: | ---: |");
+    eprintln!("| minute | agent, KiB | `pping top`, KiB | Chromium, KiB |\n| ---: | ---: | ---: | ---: |");
     for pair in looks.windows(2).filter(|pair| pair[0].minute / 10 != pair[1].minute / 10) {
-        println!("{}", pair[1].row());
+        eprintln!("{}", pair[1].row());
     }
     if let Some(last) = looks.last() {
-        println!("{}", last.row());
+        eprintln!("{}", last.row());
     }
-    println!(
+    eprintln!(
         "{} seconds were over {} ms after the full second by the median, {} ms by the 99th percentile, {} ms at most; \
          no event told of {}; {lost} records lost",
         seconds.delays.len(),
