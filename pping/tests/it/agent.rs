@@ -21,6 +21,7 @@ mod disk;
 mod documentation;
 mod documents;
 mod endings;
+mod every_second;
 mod files;
 mod foreign;
 mod formats;

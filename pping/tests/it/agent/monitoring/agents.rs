@@ -2,11 +2,6 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -23,7 +18,7 @@ use pping_common::{
 };
 use pping_lab::Namespace;
 
-use crate::agent::monitor::ok;
+use crate::agent::{every_second::EverySecond, monitor::ok};
 
 const INTERFACE: &str = "wan0";
 
@@ -32,8 +27,7 @@ pub(super) type Slice = (SeriesName, Tally);
 
 /// A metrics server that adds a second's worth of samples every second, until dropped.
 pub(super) struct Agent {
-    is_over: Arc<AtomicBool>,
-    feeding: Option<JoinHandle<()>>,
+    _feeding: EverySecond,
     _server: Server,
 }
 
@@ -49,27 +43,12 @@ impl Agent {
         let serve =
             || Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let watched = Arc::clone(&is_over);
-        let feeding = thread::spawn(move || {
-            let mut counters = Counters::ZERO;
-            while !watched.load(Ordering::Relaxed) {
-                metrics.add(&second(), Instant::now());
-                count(&metrics, &mut counters);
-                thread::sleep(Duration::from_secs(1));
-            }
+        let mut counters = Counters::ZERO;
+        let feeding = EverySecond::start(move || {
+            metrics.add(&second(), Instant::now());
+            count(&metrics, &mut counters);
         });
-        Self { is_over, feeding: Some(feeding), _server: server }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(feeding) = self.feeding.take() {
-            // A panic of that thread has been printed already.
-            feeding.join().ok();
-        }
+        Self { _feeding: feeding, _server: server }
     }
 }
 

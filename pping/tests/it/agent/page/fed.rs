@@ -2,11 +2,6 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::{self, JoinHandle},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -23,7 +18,7 @@ use pping_common::{
 };
 use pping_lab::Namespace;
 
-use crate::agent::{http::PORT, monitor::ok};
+use crate::agent::{every_second::EverySecond, http::PORT, monitor::ok};
 
 /// Labels that would be markup, move a cursor, or turn the order of letters.
 pub(super) const HOSTILE: [&str; 4] = [
@@ -38,8 +33,7 @@ const INTERFACE: &str = "wan0";
 /// A server, which ends when dropped.
 pub(super) struct Fed {
     view: View,
-    is_over: Arc<AtomicBool>,
-    counting: Option<JoinHandle<()>>,
+    _counting: EverySecond,
     _server: Server,
 }
 
@@ -63,31 +57,14 @@ impl Fed {
         let metrics = Metrics::new(100, Duration::from_mins(10));
         let serve = || Server::start(address, None, metrics, view.clone(), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (watched, counted) = (Arc::clone(&is_over), view.clone());
-        let counting = thread::spawn(move || {
-            let mut counters = Counters::ZERO;
-            while !watched.load(Ordering::Relaxed) {
-                count(&counted, &mut counters);
-                thread::sleep(Duration::from_secs(1));
-            }
-        });
-        Self { view, is_over, counting: Some(counting), _server: server }
+        let (counted, mut counters) = (view.clone(), Counters::ZERO);
+        let counting = EverySecond::start(move || count(&counted, &mut counters));
+        Self { view, _counting: counting, _server: server }
     }
 
     /// Adds samples of a group now.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
         self.view.add(&[slice(label, Direction::Ingress, rtts)], now());
-    }
-}
-
-impl Drop for Fed {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Relaxed);
-        if let Some(counting) = self.counting.take() {
-            // A panic of that thread has been printed already.
-            counting.join().ok();
-        }
     }
 }
 
