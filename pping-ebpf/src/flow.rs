@@ -165,7 +165,7 @@ impl<A: Flows> FlowRef<A> {
         traffic
     }
 
-    /// Notes a packet for which the lock was not to be had.
+    /// Notes a packet that did not get the lock.
     #[inline(always)]
     pub(crate) fn miss(self, from: Endpoint, transport: &Transport) {
         let newest = self.newest_tsval(from);
@@ -191,7 +191,7 @@ impl<A: Flows> FlowRef<A> {
         self.hot().at(field!(Hot, busy)).read() != 0
     }
 
-    /// Takes the lock; `None` when another CPU has it and keeps it. A guard is made only then: whoever drops one unlocks.
+    /// Takes the lock; `None` when another CPU has it and keeps it. The guard is made only then, because dropping it unlocks.
     #[inline(always)]
     pub(crate) fn lock(self) -> Option<FlowGuard<A>> {
         let cold = self.cold()?;

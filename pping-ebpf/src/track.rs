@@ -231,7 +231,8 @@ pub(crate) fn step<A: Flows>(
     launder(scratch);
     guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
     launder(scratch);
-    // Not sooner: of packets missed from here on the next CPU with the lock learns, and frees what this one records.
+    // After `contended` was cleared: a packet that is missed from here on sets it again, and the next CPU with the lock invalidates
+    // what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     guard.view(&mut scratch.copies).settle(scratch.is_udp != 0);

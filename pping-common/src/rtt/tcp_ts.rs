@@ -75,12 +75,12 @@ pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Seg
     (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
 }
 
-/// The `TSval` that a segment was sent with which nobody had the lock for, if it is the newest now. Were it not noted, a segment that
-/// comes later with this one again would count as the first of its tick.
+/// The `TSval` of a segment that did not get the lock, if it is the newest one. If it were not noted, a later segment with the same one
+/// would count as the first of its tick.
 #[inline(always)]
 pub fn missed(newest: u32, state: TsvalState, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
-    // Those of another connection may begin anywhere.
+    // Another connection may begin with any.
     let is_comparable = state != TsvalState::UNKNOWN && !segment.flags.syn() && !segment.flags.rst();
     (is_comparable && is_newer(tsval, newest)).then_some(tsval)
 }

@@ -1,4 +1,4 @@
-//! What was lost and what is not tracked, in the words of all who show it.
+//! Why something was lost or not tracked, as `pping top` and the page explain it.
 
 use serde::Serialize;
 

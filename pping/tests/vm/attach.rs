@@ -11,8 +11,8 @@ use super::{
     records::Records,
 };
 
-/// The time in which the kernel clears program arrays after their last descriptor was closed. Whoever looks at one before, and closes it
-/// again, has the kernel keep it: `prog_array_map_clear` takes a reference each time, and the work that it schedules gives back one.
+/// The time in which the kernel clears a program array after its last descriptor was closed. If bpftool opens and closes it before, the
+/// kernel keeps it: `prog_array_map_clear` takes a reference each time, and the work that it schedules once gives back one.
 const CLEARED: Duration = Duration::from_secs(1);
 
 /// All BPF objects on the whole machine, and at an interface; nothing else uses BPF here.

@@ -41,10 +41,10 @@ struct Look {
     browser: u64,
 }
 
-/// When the seconds of the agent were over, and those that no stream heard of.
+/// How late the agent ended its seconds, and how many no event reported.
 #[derive(Default)]
 struct Seconds {
-    /// From the full second until the agent had taken in all that passed in it, ms.
+    /// From the full second until the agent had drained what passed in it, ms.
     delays: Vec<u64>,
     gaps: u64,
     last: Option<u64>,
@@ -163,7 +163,7 @@ fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
     }
     eprintln!(
         "{} seconds were over {} ms after the full second by the median, {} ms by the 99th percentile, {} ms at most; \
-         no event told of {}; {lost} records lost",
+         {} without an event; {lost} records lost",
         seconds.delays.len(),
         seconds.quantile(0.5),
         seconds.quantile(0.99),

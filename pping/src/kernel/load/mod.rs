@@ -169,7 +169,7 @@ fn features(options: &LoadOptions) -> Result<Features, Error> {
         .map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
-/// Makes the maps of an object with kernel programs, which are not loaded yet. They have no lease, since nobody may renew one.
+/// Makes the maps of an object with kernel programs, which are not loaded yet. They have no lease: tests and benches do not renew it.
 ///
 /// # Errors
 /// When the kernel does not make them.
