@@ -106,14 +106,14 @@ fn cost(cost: &Cost) -> String {
 /// What was lost since the start, in words.
 fn lost(losses: &Losses) -> Option<String> {
     let all = [
-        (losses.recordings_skipped, "packets not recorded"),
-        (losses.unaggregated, "samples in no histogram"),
-        (losses.events_lost, "records lost"),
+        (losses.recordings_skipped, "packet", "not recorded"),
+        (losses.unaggregated, "sample", "in no histogram"),
+        (losses.events_lost, "record", "lost"),
     ];
     let some: Vec<String> = all
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, of, what)| format!("{} {what}", counted(count as usize, of)))
         .collect();
     (!some.is_empty()).then(|| format!("lost: {}", some.join(", ")))
 }
