@@ -9,7 +9,7 @@ use pping_common::{
         Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
     parse::{Kind, Transport},
-    rtt::{self, Pending, PendingEntry, PendingRange, Waiting, is_newer},
+    rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
     table::Table,
 };
 
@@ -365,13 +365,11 @@ impl<A: Flows> FlowGuard<A> {
         for (direction, (new, old)) in
             hot.at(field!(Hot, directions)).iter().zip(copies.hot.directions.iter().zip(&copies.before))
         {
-            // Other CPUs advance these too: what did not change, or not as far, stays as they have it.
-            let newest = direction.at(field!(HotDirection, newest_tsval));
-            if new.newest_tsval != old.newest_tsval
-                && !sync::replace(newest, old.newest_tsval, new.newest_tsval)
-                && is_newer(new.newest_tsval, newest.read())
-            {
-                newest.write(new.newest_tsval);
+            // Other CPUs advance these too: what did not change stays as they have it. One that advances the newest TSval meanwhile sets
+            // `contended`, so that the next CPU with the lock invalidates what this one recorded.
+            if new.newest_tsval != old.newest_tsval {
+                let newest = direction.at(field!(HotDirection, newest_tsval));
+                sync::replace(newest, old.newest_tsval, new.newest_tsval);
             }
             if new.sequence_end != old.sequence_end {
                 direction.at(field!(HotDirection, sequence_end)).write(new.sequence_end);
