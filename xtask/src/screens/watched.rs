@@ -155,11 +155,12 @@ impl Look {
 
 fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
     eprintln!("| minute | agent, KiB | `pping top`, KiB | Chromium, KiB |\n| ---: | ---: | ---: | ---: |");
-    for pair in looks.windows(2).filter(|pair| pair[0].minute / 10 != pair[1].minute / 10) {
-        eprintln!("{}", pair[1].row());
-    }
-    if let Some(last) = looks.last() {
-        eprintln!("{}", last.row());
+    // The first of each ten minutes, and the last of all.
+    for (index, look) in looks.iter().enumerate() {
+        let is_first = index > 0 && looks[index - 1].minute / 10 != look.minute / 10;
+        if is_first || index + 1 == looks.len() {
+            eprintln!("{}", look.row());
+        }
     }
     eprintln!(
         "{} seconds were over {} ms after the full second by the median, {} ms by the 99th percentile, {} ms at most; \
