@@ -45,7 +45,7 @@ const NOBODY_MAC: &str = "02:00:00:00:00:01";
 
 /// One of two paths through the router, with a pair of interfaces each.
 #[derive(Clone, Copy)]
-enum Way {
+pub(crate) enum Way {
     /// The path that nothing watches.
     Alone,
     /// The path with a watched interface.
@@ -128,14 +128,15 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
 }
 
 /// A router between clients and servers, which are all the same host.
-struct Router {
-    namespace: Namespace,
+pub(crate) struct Router {
+    pub(crate) namespace: Namespace,
     hosts: Namespace,
-    traffic: Ebpf,
+    pub(crate) traffic: Ebpf,
 }
 
 impl Router {
-    fn new() -> Result<Self> {
+    /// Without anything that watches.
+    pub(crate) fn new() -> Result<Self> {
         let (hosts, namespace) = (Namespace::new("hosts")?, Namespace::new("router")?);
         namespace.forward()?;
         let mac = ROUTER_MAC.map(|byte| format!("{byte:02x}")).join(":");
@@ -159,7 +160,7 @@ impl Router {
     }
 
     /// Forwards for a while on one core, and returns the ns per packet.
-    fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
+    pub(crate) fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
         let before = namespace.enter(|| sent(way))??;
         let took = hosts.enter(|| {

@@ -15,6 +15,7 @@ mod networks;
 mod pipeline;
 mod replay;
 mod report;
+mod residence;
 mod scrape;
 mod serve;
 mod stalls;
@@ -31,7 +32,7 @@ use report::Report;
 use serde::Serialize;
 
 /// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; a router's
-/// loss of throughput; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
+/// loss of throughput, and what `--residence` adds; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
 /// how long packets wait for it; reading captures; scrapes; and what is kept for people to look at.
 #[derive(Parser)]
 struct Arguments {
@@ -76,6 +77,8 @@ enum Part {
     Stalls,
     /// A router with one busy core
     Forwarding,
+    /// What `--residence` costs a router that has a queue
+    Residence,
     /// The programs in the kernel, while iperf3 sends through a router
     Iperf,
     /// Events that the agent can handle on one core
@@ -110,6 +113,7 @@ fn main() -> Result<()> {
             Part::Sweep => sweep::measure(&mut report)?,
             Part::Stalls => stalls::measure(&mut report)?,
             Part::Forwarding => forwarding::measure(beside.as_deref(), &mut report)?,
+            Part::Residence => residence::measure(&mut report)?,
             Part::Iperf => iperf::measure(beside.as_deref(), &mut report)?,
             Part::Pipeline => pipeline::measure(&mut report)?,
             Part::Memory => memory::measure(&mut report)?,

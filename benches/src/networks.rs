@@ -31,7 +31,7 @@ fn tally(number: u32, second: u64) -> Tally {
     for _ in 0..random.below(20) {
         // Products of random numbers are distributed like RTTs: close together, with a tail.
         let queued = random.below(base) * random.below(8) * random.below(8) / 32;
-        tally.sample(base + queued);
+        tally.sample(base + queued, 0);
     }
     for traffic in [&mut tally.sent, &mut tally.received] {
         traffic.packets = random.below(1_000);

@@ -73,7 +73,24 @@ CREATE TABLE IF NOT EXISTS pping.records
     p95 UInt64,
     p99 UInt64,
     max UInt64,
-    histogram Array(Tuple(UInt64, UInt64))
+    histogram Array(Tuple(UInt64, UInt64)),
+    quality Map(LowCardinality(String), Nullable(UInt8)),
+    -- Of what is said of an interval beside aggregates: its length.
+    window UInt64,
+    -- Of the worst.
+    worst LowCardinality(String),
+    rank UInt16,
+    hosts UInt16,
+    ranked_rtt UInt64,
+    baseline UInt64,
+    inflation UInt64,
+    retransmission_ratio Float64,
+    bytes UInt64,
+    -- Of times in the box, beside count, percentiles and histogram.
+    residence LowCardinality(String),
+    followed UInt64,
+    dropped UInt64,
+    replaced UInt64
 )
 ENGINE = Null;
 
@@ -113,7 +130,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, 
     interface, match_on_egress, rtt, min_rtt, smoothed_rtt, side_rtt, sent_packets, sent_bytes, rec_packets, rec_bytes,
     dns_id, vlan, ifNull(dscp, 0) AS dscp, group
 FROM pping.records
-WHERE protocol != '' AND flow_event = '';
+WHERE protocol != '' AND flow_event = '' AND worst = '';
 
 -- Flow directions that opened or closed, kept for a week.
 CREATE TABLE IF NOT EXISTS pping.flow_events
@@ -211,7 +228,9 @@ CREATE TABLE IF NOT EXISTS pping.aggregates
     sent_retransmissions UInt64 CODEC(T64, ZSTD),
     rec_retransmissions UInt64 CODEC(T64, ZSTD),
     sent_ce_packets UInt64 CODEC(T64, ZSTD),
-    rec_ce_packets UInt64 CODEC(T64, ZSTD)
+    rec_ce_packets UInt64 CODEC(T64, ZSTD),
+    -- By profile; NULL is unknown.
+    quality Map(LowCardinality(String), Nullable(UInt8)) CODEC(ZSTD)
 )
 ENGINE = MergeTree
 PARTITION BY toMonday(timestamp)
@@ -221,11 +240,86 @@ TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_aggregates TO pping.aggregates AS
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interface, method, match_on_egress, group, prefix,
     dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
-    sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets
+    sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets, quality
 FROM pping.records
 WHERE interval > 0;
 
--- The same by the hour, the histograms added up, kept for three years. Read pping.hours: rows here may still have to be merged.
+-- The worst flows and groups of an interval (--worst), kept for three months. Groups have no addresses. What has no RTT has 0.
+CREATE TABLE IF NOT EXISTS pping.worst
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    window UInt64 CODEC(T64, ZSTD),
+    worst LowCardinality(String),
+    rank UInt16 CODEC(T64, ZSTD),
+    src_ip IPv6 CODEC(ZSTD),
+    src_port UInt16 CODEC(ZSTD),
+    dest_ip IPv6 CODEC(ZSTD),
+    dest_port UInt16 CODEC(ZSTD),
+    protocol LowCardinality(String),
+    group String CODEC(ZSTD),
+    interface LowCardinality(String),
+    method LowCardinality(String),
+    match_on_egress Nullable(Bool),
+    -- What it is ranked by and compared with: the smoothed RTT of a flow and its lowest; of a group as much of the 95th percentile as
+    -- enough of its hosts had, and its baseline.
+    rtt UInt64 CODEC(T64, ZSTD),
+    baseline UInt64 CODEC(T64, ZSTD),
+    inflation UInt64 CODEC(T64, ZSTD),
+    retransmission_ratio Float64 CODEC(ZSTD),
+    bytes UInt64 CODEC(T64, ZSTD),
+    -- Packets of the timed host of a flow, samples of a group.
+    evidence UInt64 CODEC(T64, ZSTD),
+    -- Of a group: about how many hosts replied, and the 95th percentile of all samples.
+    hosts UInt16 CODEC(T64, ZSTD),
+    p95 UInt64 CODEC(T64, ZSTD)
+)
+ENGINE = MergeTree
+PARTITION BY toMonday(timestamp)
+ORDER BY (host, worst, timestamp, rank)
+TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_worst TO pping.worst AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, worst, rank, src_ip, src_port, dest_ip, dest_port, protocol,
+    group, interface, method, match_on_egress, if(protocol = '', ranked_rtt, smoothed_rtt) AS rtt,
+    if(protocol = '', baseline, min_rtt) AS baseline, inflation, retransmission_ratio, bytes,
+    if(protocol = '', count, sent_packets) AS evidence, hosts, p95
+FROM pping.records
+WHERE worst != '';
+
+-- Times that packets spent in the box (--residence with --aggregate), kept for three months: residence is 'forwarding' or 'queue'.
+-- A row with a group has those of its packets, which are also in the row of the interface, where group is ''.
+CREATE TABLE IF NOT EXISTS pping.residence
+(
+    host LowCardinality(String),
+    timestamp DateTime64(9) CODEC(Delta, ZSTD),
+    window UInt64 CODEC(T64, ZSTD),
+    interface LowCardinality(String),
+    group String CODEC(ZSTD),
+    residence LowCardinality(String),
+    count UInt64 CODEC(T64, ZSTD),
+    mean UInt64 CODEC(T64, ZSTD),
+    p50 UInt64 CODEC(T64, ZSTD),
+    p90 UInt64 CODEC(T64, ZSTD),
+    p95 UInt64 CODEC(T64, ZSTD),
+    p99 UInt64 CODEC(T64, ZSTD),
+    histogram Array(Tuple(upper UInt64, samples UInt64)) CODEC(ZSTD),
+    followed UInt64 CODEC(T64, ZSTD),
+    dropped UInt64 CODEC(T64, ZSTD),
+    replaced UInt64 CODEC(T64, ZSTD)
+)
+ENGINE = MergeTree
+PARTITION BY toMonday(timestamp)
+ORDER BY (host, interface, residence, group, timestamp)
+TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_residence TO pping.residence AS
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, interface, group, residence, count, mean, p50, p90, p95, p99,
+    histogram, followed, dropped, replaced
+FROM pping.records
+WHERE residence != '';
+
+-- Groups by the hour, the histograms added up, kept for three years. Read pping.hours: rows here may still have to be merged.
 CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
 (
     hour DateTime CODEC(Delta, ZSTD),

@@ -15,6 +15,12 @@
 //! the agent, and in a unit test.
 #![no_std]
 
+// Kernel and agent exchange words of 64 bits that both read as they lie in memory, half by half in places.
+#[cfg(any(target_endian = "big", not(target_pointer_width = "64")))]
+compile_error!(
+    "pping needs a little-endian processor with 64 bits, such as x86-64 or arm64: build it for one of those"
+);
+
 #[cfg(any(test, feature = "model"))]
 extern crate std;
 

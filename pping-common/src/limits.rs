@@ -39,6 +39,10 @@ pub const MAX_INTERFACES: u32 = 256;
 /// in the order in which they come, and those that come and go leave gaps.
 pub const INTERFACE_TABLE: u32 = 2_048;
 
+/// Packets of each program, on each CPU, of which one is timed; a power of two. So few that it takes nothing to speak of, and so many
+/// that a core with a million packets a second has a mean of some hundred within seconds.
+pub const TIMED_EVERY: u64 = 1 << 16;
+
 /// Entries tried for an interface before it counts as not monitored.
 pub const INTERFACE_PROBES: u32 = 4;
 
@@ -75,12 +79,13 @@ pub const SERIES_PER_GROUP: u32 = 4;
 /// Series that there is room for besides: those of no group, or of the group `other`, for all methods in both directions.
 pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::method::Method::ALL.len() as u32 * 2;
 
-/// Blocks of bins, an octave each, that there is room for per series of a group: as if each had samples in so many octaves within a
-/// second. A series with more uses what others leave.
-pub const BLOCKS_PER_SERIES: u32 = 3;
+/// Blocks of bins, an octave each, that there is room for per group: as if each group had samples in so many octaves within a second,
+/// counted for each of its series. A group with more uses what others leave.
+pub const BLOCKS_PER_GROUP: u32 = 10;
 
-/// The same per series of no group or of the group `other`, whose samples differ more.
-pub const BLOCKS_PER_RESERVED_SERIES: u32 = 8;
+/// The same per series of no group or of the group `other`. There are as many of those as interfaces can have, so the few interfaces of a
+/// machine have room for all octaves.
+pub const BLOCKS_PER_RESERVED_SERIES: u32 = 6;
 
 /// Prefixes of a groups file. The map has no memory for them until they are there, and holds two files while one takes
 /// the other's place.
@@ -122,3 +127,14 @@ pub const MAX_QUERIES: u32 = 32_768;
 
 /// Seconds after which a DNS query counts as not answered. Resolvers give up after five to ten (resolv.conf(5)).
 pub const DNS_TIMEOUT_SECONDS: u64 = 10;
+
+/// Pairs of entries for packets that are followed through queues, a power of two. One packet in 64 is followed, and has to share a pair
+/// with two others before one is lost: of a queue of 10,000 packets fewer than one in a thousand.
+pub const FOLLOWED_PAIRS: u32 = 4_096;
+
+/// Packets that can be on their way between two watched interfaces at the same time, a power of two. Most take some microseconds.
+pub const MAX_PASSING: u32 = 8_192;
+
+/// Packets that are looked at of those that one dequeue hands over. Drivers with a long ring may take more at a time; what is followed of
+/// the rest is lost.
+pub const MAX_BULK: u32 = 16;

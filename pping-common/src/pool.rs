@@ -4,13 +4,16 @@
 //! when the first sample falls there. Blocks are handed out in a row and never given back one by one: those of an epoch are free
 //! once the agent has taken the epoch. One phase takes them from the front, the other from the back, so either may have nearly all.
 //!
+//! A block also has a set of the hosts that its samples came from, by [`crate::series::host_bit`], so that one of many hosts is not taken
+//! for all of them.
+//!
 //! A block says itself whose it is. The links by which programs find it again only save blocks: should two CPUs take one for the same
 //! bins at once, both count.
 
 use crate::{
     hist::BINS,
     layout::layout,
-    limits::{BLOCKS_PER_RESERVED_SERIES, BLOCKS_PER_SERIES, RESERVED_SERIES},
+    limits::{BLOCKS_PER_GROUP, BLOCKS_PER_RESERVED_SERIES, RESERVED_SERIES, SERIES_PER_GROUP},
 };
 
 /// Bins of a block: an octave.
@@ -28,7 +31,8 @@ pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
 /// Blocks for so many series.
 pub const fn blocks(series: u32) -> u32 {
     let reserved = if series < RESERVED_SERIES { series } else { RESERVED_SERIES };
-    reserved * BLOCKS_PER_RESERVED_SERIES + (series - reserved) * BLOCKS_PER_SERIES
+    reserved * BLOCKS_PER_RESERVED_SERIES
+        + ((series - reserved) * BLOCKS_PER_GROUP).div_ceil(SERIES_PER_GROUP)
 }
 
 /// Some neighbouring bins of a series in an epoch. All bytes are zero while it belongs to none.
@@ -39,15 +43,17 @@ pub struct BinBlock {
     pub tag: u32,
     /// The number of the next block of the chain, plus 1; 0 at its end.
     pub next: u32,
+    /// The hosts that replied with these samples, by [`crate::series::host_bit`]; 0 where there are no groups.
+    pub hosts: u64,
     /// The counts.
     pub bins: [u32; BINS_PER_BLOCK],
 }
 
-layout!(BinBlock { tag, next, bins });
+layout!(BinBlock { tag, next, hosts, bins });
 
 impl BinBlock {
     /// A block that belongs to no series.
-    pub const FREE: Self = Self { tag: 0, next: 0, bins: [0; BINS_PER_BLOCK] };
+    pub const FREE: Self = Self { tag: 0, next: 0, hosts: 0, bins: [0; BINS_PER_BLOCK] };
 }
 
 /// What is taken of the pool.
@@ -119,15 +125,21 @@ impl BinTag {
         self.0 >> INDEX_SHIFT
     }
 
+    /// The number of the block among those that have all bins of a series.
+    pub fn number(self) -> usize {
+        let number = self.0 >> NUMBER_SHIFT & ((1 << NUMBER_BITS) - 1);
+        (number as usize).saturating_sub(1)
+    }
+
     /// The first of the bins.
     pub fn first_bin(self) -> usize {
-        let number = self.0 >> NUMBER_SHIFT & ((1 << NUMBER_BITS) - 1);
-        (number as usize).saturating_sub(1) * BINS_PER_BLOCK
+        self.number() * BINS_PER_BLOCK
     }
 }
 
 const _: () = {
-    assert!(size_of::<BinBlock>() == 8 + 4 * BINS_PER_BLOCK);
+    assert!(size_of::<BinBlock>() == 16 + 4 * BINS_PER_BLOCK);
+    assert!(core::mem::offset_of!(BinBlock, hosts) == 8);
     assert!(size_of::<BinPool>() == 16);
     assert!(BINS_PER_BLOCK.is_power_of_two() && CHAINS.is_power_of_two());
     assert!(BLOCKS < 1 << NUMBER_BITS);
@@ -140,6 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::method::Method;
 
     proptest! {
         #[test]
@@ -153,7 +166,8 @@ mod tests {
             let word = tag.bits() + BinTag::CLAIMED + others;
             prop_assert!(tag.is(word));
             let read = BinTag::read(word, phase).unwrap();
-            prop_assert_eq!((read.index(), read.first_bin()), (index, number as usize * BINS_PER_BLOCK));
+            prop_assert_eq!((read.index(), read.number() as u32), (index, number));
+            prop_assert_eq!(read.first_bin(), number as usize * BINS_PER_BLOCK);
             prop_assert_eq!(BinTag::read(word, phase + 1), None);
             prop_assert!(!BinTag::new(index ^ 1, number, phase).is(word));
             prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, phase).is(word));
@@ -180,8 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn series_of_groups_may_all_have_three_octaves() {
+    fn groups_may_all_have_ten_octaves() {
         assert_eq!(blocks(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
-        assert_eq!(blocks(RESERVED_SERIES + 10) - blocks(RESERVED_SERIES), 30);
+        assert_eq!(blocks(RESERVED_SERIES + 12) - blocks(RESERVED_SERIES), 30);
+        assert_eq!(blocks(RESERVED_SERIES + 1) - blocks(RESERVED_SERIES), 3);
+    }
+
+    #[test]
+    fn some_interfaces_may_have_all_octaves_of_all_methods() {
+        let octaves_of_an_interface = BLOCKS * Method::ALL.len() * 2;
+        assert!(blocks(RESERVED_SERIES) as usize > 50 * octaves_of_an_interface);
     }
 }

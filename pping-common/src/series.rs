@@ -6,9 +6,19 @@ use crate::{
     hist::{self, BINS},
     layout::layout,
     method::Method,
-    parse::Direction,
-    pool::{BINS_PER_BLOCK, BinTag, CHAINS},
+    parse::{Direction, IpAddress},
+    pool::{BINS_PER_BLOCK, BLOCKS, BinBlock, BinTag, CHAINS},
 };
+
+/// The bit of a host in the sets of those that replied, as of [`BinBlock::hosts`]: one of 64, so some hosts share one. `seed` is a secret,
+/// so that no sender can choose addresses with the same.
+#[inline(always)]
+pub fn host_bit(host: IpAddress, seed: u64) -> u64 {
+    let IpAddress([high, low]) = host;
+    // Once more than there are words: the highest bits of a single product are spread too evenly over neighbouring addresses, which
+    // would look like more of them.
+    1 << (mix(mix(mix(seed, high), low), 0) >> (u64::BITS - u64::BITS.ilog2()))
+}
 
 /// The key of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +28,7 @@ pub struct SeriesKey {
     pub group: GroupKey,
     /// The interface id.
     pub interface: u16,
-    /// [`Method`] as a number.
+    /// [`Method`] as a number, or [`SeriesKey::QUEUE`].
     pub method: u8,
     /// [`Direction`] that matched, as a number; [`SeriesKey::NO_DIRECTION`] where a capture does not say.
     pub direction: u8,
@@ -32,6 +42,9 @@ impl SeriesKey {
     /// In place of a [`Direction`]: the packet's direction is unknown.
     pub const NO_DIRECTION: u8 = u8::MAX;
 
+    /// In place of a [`Method`]: the series has no RTTs, but times of packets in the queue of the interface.
+    pub const QUEUE: u8 = Method::COUNT as u8;
+
     /// A key that is yet to be written.
     pub const NONE: Self =
         Self { group: GroupKey::ALL, interface: 0, method: 0, direction: Self::NO_DIRECTION, reserved: 0 };
@@ -40,6 +53,12 @@ impl SeriesKey {
     #[inline(always)]
     pub fn new(group: GroupKey, interface: u16, method: Method, direction: Direction) -> Self {
         Self { group, interface, method: method as u8, direction: direction as u8, reserved: 0 }
+    }
+
+    /// The series of packets in the queue of an interface.
+    #[inline(always)]
+    pub fn of_queue(group: GroupKey, interface: u16) -> Self {
+        Self { group, interface, method: Self::QUEUE, direction: Direction::Egress as u8, reserved: 0 }
     }
 }
 
@@ -101,6 +120,8 @@ pub struct Tally {
     pub received: Traffic,
     /// Samples by [`hist::bin`].
     pub bins: [u32; BINS],
+    /// The hosts that replied with the samples of each block of bins, by [`host_bit`]; 0 where there are no groups.
+    pub hosts: [u64; BLOCKS],
 }
 
 impl Tally {
@@ -112,23 +133,30 @@ impl Tally {
         sent: Traffic { packets: 0, bytes: 0, retransmissions: 0, ce: 0 },
         received: Traffic { packets: 0, bytes: 0, retransmissions: 0, ce: 0 },
         bins: [0; BINS],
+        hosts: [0; BLOCKS],
     };
 
     /// What the kernel has of an epoch, but for the bins.
     pub fn new(Sums { sum, max, min_complement }: Sums, [sent, received]: [Traffic; 2]) -> Self {
-        Self { sum, max, min_complement, sent, received, bins: [0; BINS] }
+        Self { sum, max, min_complement, sent, received, ..Self::EMPTY }
     }
 
-    /// Adds the bins of a block.
-    pub fn add_block(&mut self, tag: BinTag, counts: &[u32; BINS_PER_BLOCK]) {
-        for (sum, count) in self.bins.iter_mut().skip(tag.first_bin()).zip(counts) {
+    /// Adds the bins of a block, and the hosts.
+    pub fn add_block(&mut self, tag: BinTag, &BinBlock { hosts, bins, .. }: &BinBlock) {
+        for (sum, count) in self.bins.iter_mut().skip(tag.first_bin()).zip(bins) {
             *sum += count;
+        }
+        if let Some(known) = self.hosts.get_mut(tag.number()) {
+            *known |= hosts;
         }
     }
 
-    /// Takes a sample, ns. (The kernel programs do the same by atomic instructions.)
-    pub fn sample(&mut self, rtt: u64) {
-        self.bins[hist::bin(rtt)] += 1;
+    /// Takes a sample, ns, from the host with this [`host_bit`], or from one that does not matter (0). (The kernel programs do the same by
+    /// atomic instructions.)
+    pub fn sample(&mut self, rtt: u64, host: u64) {
+        let bin = hist::bin(rtt);
+        self.bins[bin] += 1;
+        self.hosts[bin / BINS_PER_BLOCK] |= host;
         // The times of a capture can be anything.
         self.sum = self.sum.saturating_add(rtt);
         self.max = self.max.max(rtt);
@@ -221,6 +249,12 @@ impl SeriesRef {
         Self(purpose.0 | u64::from(life & LIFE_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK))
     }
 
+    /// The same where no purpose matters.
+    #[inline(always)]
+    pub fn without_purpose(index: u32, life: u32) -> Self {
+        Self::new(index, life, Purpose(0))
+    }
+
     /// Whether it was made for this purpose.
     #[inline(always)]
     pub fn is_for(self, purpose: Purpose) -> bool {
@@ -284,15 +318,51 @@ mod tests {
     fn a_tally_tells_what_it_was_given() {
         let mut tally = Tally::EMPTY;
         assert_eq!((tally.min(), tally.max(), tally.is_empty()), (None, None, true));
-        tally.sample(0);
+        tally.sample(0, 0);
         assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(0), 1));
-        tally.sample(5_000_000);
-        tally.sample(70_000_000_000);
+        tally.sample(5_000_000, 0);
+        tally.sample(70_000_000_000, 0);
         assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(70_000_000_000), 3));
         assert_eq!(tally.sum, 70_005_000_000);
         assert_eq!((tally.bins[hist::UNDERFLOW], tally.bins[hist::OVERFLOW]), (1, 1));
-        tally.sample(u64::MAX - 1);
+        tally.sample(u64::MAX - 1, 0);
         assert_eq!((tally.sum, tally.max()), (u64::MAX, Some(u64::MAX - 1)));
+    }
+
+    #[test]
+    fn hosts_are_known_by_the_octave_of_their_samples() {
+        let mut tally = Tally::EMPTY;
+        tally.sample(10_000_000, 1);
+        tally.sample(11_000_000, 4);
+        tally.sample(900_000_000, 2);
+        let filled = |tally: &Tally| -> std::vec::Vec<u64> {
+            tally.hosts.iter().copied().filter(|&hosts| hosts != 0).collect()
+        };
+        assert_eq!(filled(&tally), [5, 2]);
+        // As the agent adds up what programs counted.
+        let mut of_blocks = Tally::EMPTY;
+        for (number, &hosts) in tally.hosts.iter().enumerate().filter(|&(_, &hosts)| hosts != 0) {
+            let mut block = BinBlock { hosts, ..BinBlock::FREE };
+            block.bins.copy_from_slice(&tally.bins[number * BINS_PER_BLOCK..][..BINS_PER_BLOCK]);
+            of_blocks.add_block(BinTag::new(7, number as u32, 1), &block);
+        }
+        assert_eq!((of_blocks.bins, of_blocks.hosts), (tally.bins, tally.hosts));
+    }
+
+    #[test]
+    fn hosts_beside_each_other_share_bits_as_often_as_others() {
+        let v4 = |number: u64| IpAddress([0, 0xffff_c000_0200 + number]);
+        let v6 = |number: u64| IpAddress([0x2001_0db8_0000_0000 + (number << 16), 1]);
+        for host in [v4 as fn(u64) -> IpAddress, v6] {
+            for hosts in [4, 10, 32, 64, 128] {
+                let bits = |seed| (0..hosts).fold(0, |bits, number| bits | host_bit(host(number), seed));
+                let seeds = 200;
+                let total: u32 = (1..=seeds).map(|seed| bits(mix(seed, 7)).count_ones()).sum();
+                let mean = f64::from(total) / seeds as f64;
+                let expected = 64.0 * (1.0 - (63.0_f64 / 64.0).powi(hosts as i32));
+                assert!((mean / expected - 1.0).abs() < 0.03, "{hosts}: {mean} of {expected}");
+            }
+        }
     }
 
     #[test]

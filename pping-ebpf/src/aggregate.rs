@@ -1,7 +1,10 @@
 //! Adding samples and traffic to their series.
 
 use pping_common::{
-    abi::{Control, Counters, Purpose, RttEvent, Series, SeriesRef, SeriesSelector, Sums, Traffic},
+    abi::{
+        BinBlock, Control, Counters, Purpose, RttEvent, Series, SeriesRef, SeriesSelector, Sums, Traffic,
+        host_bit,
+    },
     group::GroupKey,
     hist,
 };
@@ -24,7 +27,7 @@ pub(crate) fn sample(
     rtt: u64,
 ) {
     match known(reference, selector, counters, target) {
-        Some((series, phase)) => take(series, phase, counters, target, rtt),
+        Some((series, phase)) => take(series, phase, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -38,24 +41,79 @@ pub(crate) fn sample_without_flow(
     rtt: u64,
 ) {
     match without_flow(selector, counters, target) {
-        Some((series, phase)) => take(series, phase, counters, target, rtt),
+        Some((series, phase)) => take(series, phase, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
 
-/// Counts a sample as a whole, or not at all.
+/// The series of packets in a queue, and how often its index was used before. Only groups that have samples, or had some of late, have one:
+/// what is sent to unknown hosts takes no room. All others share that of the group of others.
 #[inline(always)]
-fn take(series: Shared<Series>, phase: u32, counters: Shared<Counters>, target: &mut Target, rtt: u64) {
-    target.bin = hist::bin(rtt) as u32;
+pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option<(u32, u32)> {
+    let (control, ..) = control()?;
+    let seed = control.at(field!(Control, seed)).read();
+    write_key(control, selector, target);
+    let mut index = maps::series_index(&target.key, seed);
+    if index.is_none() && maps::has_group(&target.key.group) {
+        index = make(control, target, seed);
+    }
+    if index.is_none() {
+        target.key.group = GroupKey::OTHER;
+        launder(target);
+        index = maps::series_index(&target.key, seed);
+    }
+    let index = index?;
+    Some((index, life(maps::series(index)?)))
+}
+
+/// Adds a time to the series that a packet in a queue belongs to, if it still is the same.
+#[inline(always)]
+pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut Target, time: u64) {
+    let Some(control) = maps::control() else { return };
+    let Some(series) = maps::series(reference.index()) else { return };
+    if reference.is_alive(life(series)) {
+        target.index = reference.index();
+        let no_hosts = 0;
+        take(series, control.at(field!(Control, phase)).read(), counters, target, time, no_hosts);
+    }
+}
+
+/// The set with the host that replies; empty without groups, which are what hosts are counted for.
+#[inline(always)]
+fn hosts(selector: &SeriesSelector) -> u64 {
+    if !config::grouping().is_on() {
+        return 0;
+    }
+    let Some(control) = maps::control() else { return 0 };
+    host_bit(selector.source, control.at(field!(Control, seed)).read())
+}
+
+/// Counts a sample, of `hosts`, as a whole or not at all.
+#[inline(always)]
+fn take(
+    series: Shared<Series>,
+    phase: u32,
+    counters: Shared<Counters>,
+    target: &mut Target,
+    value: u64,
+    hosts: u64,
+) {
+    target.bin = hist::bin(value) as u32;
+    target.hosts = hosts;
     launder(target);
-    let Some(count) = bins::count(series, phase, target) else {
+    let Some(block) = bins::block(series, phase, target) else {
         counters.at(field!(Counters, unaggregated)).add(1);
         return;
     };
-    count.add(1);
+    block.at(field!(BinBlock, bins)).element(target.bin as usize).add(1);
+    let known = block.at(field!(BinBlock, hosts));
+    // Looked at first: nearly all samples are of a host that is there already.
+    if known.read() & target.hosts != target.hosts {
+        sync::set_bits(known, target.hosts);
+    }
     let sums = series.at(field!(Series, sums)).element(phase as usize);
-    sums.at(field!(Sums, sum)).add(rtt);
-    let extremes = [(sums.at(field!(Sums, max)), rtt), (sums.at(field!(Sums, min_complement)), !rtt)];
+    sums.at(field!(Sums, sum)).add(value);
+    let extremes = [(sums.at(field!(Sums, max)), value), (sums.at(field!(Sums, min_complement)), !value)];
     sync::raise(series.at(field!(Series, busy)), extremes);
 }
 
@@ -150,15 +208,12 @@ fn find_series(
     counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<u32> {
-    let generation = control.at(field!(Control, generation)).read();
     let seed = control.at(field!(Control, seed)).read();
-    let grouping = config::grouping();
-    selector.write_key(&mut target.key, grouping, |address| maps::label(generation, address));
-    launder(target);
+    write_key(control, selector, target);
     if let Some(index) = maps::series_index(&target.key, seed) {
         return Some(index);
     }
-    if grouping.is_on() {
+    if config::grouping().is_on() {
         if is_admitted(&target.key.group)
             && let Some(index) = make(control, target, seed)
         {
@@ -174,6 +229,14 @@ fn find_series(
     // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
     sync::add(counters.at(field!(Counters, unaggregated)).as_ptr(), 1);
     None
+}
+
+/// Writes the key of a series, with the group by the labels in force.
+#[inline(always)]
+fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut Target) {
+    let generation = control.at(field!(Control, generation)).read();
+    selector.write_key(&mut target.key, config::grouping(), |address| maps::label(generation, address));
+    launder(target);
 }
 
 /// Whether a group has series of its own; enters it if there is room.

@@ -12,9 +12,9 @@ use crate::{
     sync,
 };
 
-/// The count of the bin in `target`, of a series in a phase; `None` if the pool has no block left for it.
+/// The block with the bin in `target`, of a series in a phase; `None` if the pool has none left for it.
 #[inline(always)]
-pub(crate) fn count(series: Shared<Series>, phase: u32, target: &mut Target) -> Option<Shared<u32>> {
+pub(crate) fn block(series: Shared<Series>, phase: u32, target: &mut Target) -> Option<Shared<BinBlock>> {
     let number = target.bin / BINS_PER_BLOCK as u32;
     let tag = BinTag::new(target.index, number, phase);
     let chain = series.at(field!(Series, chains)).element(phase as usize).element(number as usize);
@@ -24,8 +24,7 @@ pub(crate) fn count(series: Shared<Series>, phase: u32, target: &mut Target) -> 
         target.block = take(chain, tag, phase)?;
         launder(target);
     }
-    let block = maps::bin_block(target.block.wrapping_sub(1))?;
-    Some(block.at(field!(BinBlock, bins)).element(target.bin as usize))
+    maps::bin_block(target.block.wrapping_sub(1))
 }
 
 /// The number of the block with this tag, plus 1; 0 if there is none.

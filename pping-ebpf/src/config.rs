@@ -3,7 +3,7 @@
 
 use aya_ebpf::Global;
 use pping_common::{
-    abi::Emit,
+    abi::{Emit, Offsets},
     group::Grouping,
     limits::RESERVED_SERIES,
     parse::{Decap, Scope},
@@ -100,4 +100,41 @@ static UNANSWERED: Global<u32> = Global::new(1);
 #[inline(always)]
 pub(crate) fn unanswered() -> u32 {
     UNANSWERED.load()
+}
+
+#[unsafe(no_mangle)]
+static RESIDENCE: Global<u32> = Global::new(0);
+
+/// Whether times in this host are measured.
+#[inline(always)]
+pub(crate) fn has_residence() -> bool {
+    RESIDENCE.load() != 0
+}
+
+#[unsafe(no_mangle)]
+static RESIDENCE_EVERY: Global<u32> = Global::new(0);
+
+/// One packet in this many is followed through its queue, in the mean. It is not 0 where packets are followed.
+#[inline(always)]
+pub(crate) fn residence_every() -> u32 {
+    RESIDENCE_EVERY.load()
+}
+
+#[unsafe(no_mangle)]
+static OFFSETS: Global<Offsets> = Global::new(Offsets {
+    skb_next: 0,
+    skb_head: 0,
+    skb_network_header: 0,
+    queue_dev: 0,
+    dev_ifindex: 0,
+    dev_mtu: 0,
+    dev_net: 0,
+    net_inum: 0,
+    namespace: 0,
+});
+
+/// Where the running kernel has what is read of its structures.
+#[inline(always)]
+pub(crate) fn offsets() -> &'static Offsets {
+    in_place(&OFFSETS)
 }

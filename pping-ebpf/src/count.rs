@@ -1,21 +1,36 @@
 //! Counting for an interface, on this CPU.
 
 use pping_common::{
-    abi::{Counters, Direction, PacketCounters},
+    abi::{Counters, Direction, PacketCounters, PacketProgram, Timed},
     parse::{Protocol, Untracked},
 };
 
-use crate::shared::{Shared, field};
+use crate::{
+    cost,
+    shared::{Shared, field},
+};
 
 impl Shared<Counters> {
-    /// Counts a packet on this CPU, by [`Counters::packet`]'s rules.
+    /// Counts a packet on this CPU, by [`Counters::packet`]'s rules. Each packet is counted once, so this decides which ones are timed.
     #[inline(always)]
-    pub(crate) fn packet(self, direction: Direction, protocol: Protocol, len: usize, traffic_class: u8) {
+    pub(crate) fn packet(
+        self,
+        program: PacketProgram,
+        direction: Direction,
+        protocol: Protocol,
+        len: usize,
+        traffic_class: u8,
+    ) {
         let traffic = self.at(field!(Counters, traffic));
         let line = traffic.element(direction as usize).element(protocol as usize);
         let codepoint = PacketCounters::codepoint(traffic_class);
-        line.at(field!(PacketCounters, by_ecn)).element(codepoint).count(1);
+        let packets = line.at(field!(PacketCounters, by_ecn)).element(codepoint);
+        let count = packets.read().wrapping_add(1);
+        packets.write(count);
         line.at(field!(PacketCounters, bytes)).count(len as u64);
+        if Timed::is_next(count) {
+            cost::time_next(program);
+        }
     }
 
     /// Counts why a packet is not measured.

@@ -5,7 +5,7 @@
 //! to only if the packet matches or records.
 
 use pping_common::{
-    abi::{Direction, Interface},
+    abi::{Direction, Interface, PacketProgram},
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
@@ -38,7 +38,12 @@ pub(crate) enum Handled {
 
 /// Counts a common datagram, where nothing is measured by UDP; `false` if it is none.
 #[inline(always)]
-pub(crate) fn count_datagram(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> bool {
+pub(crate) fn count_datagram(
+    program: PacketProgram,
+    direction: Direction,
+    interface: Shared<Interface>,
+    packet: &Linear,
+) -> bool {
     if link_type(interface) != LinkType::Ethernet {
         return false;
     }
@@ -51,7 +56,7 @@ pub(crate) fn count_datagram(direction: Direction, interface: Shared<Interface>,
     let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(id(interface))) else {
         return false;
     };
-    counters.packet(direction, Protocol::Udp, packet.frame_len(), traffic_class);
+    counters.packet(program, direction, Protocol::Udp, packet.frame_len(), traffic_class);
     counters.untracked(Untracked::Unsupported);
     true
 }
@@ -64,10 +69,15 @@ pub(crate) fn has_no_udp() -> bool {
 
 /// Counts a packet of which nothing else can be done: the slow path is not loaded. What its first headers say is all that is known.
 #[inline(always)]
-pub(crate) fn count_alone(direction: Direction, interface: Shared<Interface>, packet: &Linear) {
+pub(crate) fn count_alone(
+    program: PacketProgram,
+    direction: Direction,
+    interface: Shared<Interface>,
+    packet: &Linear,
+) {
     let Some(counters) = maps::counters(id(interface)) else { return };
     let (protocol, traffic_class) = Frame::glance(packet, link_type(interface));
-    counters.packet(direction, protocol, packet.frame_len(), traffic_class);
+    counters.packet(program, direction, protocol, packet.frame_len(), traffic_class);
     counters.untracked(Untracked::NotLoaded);
 }
 
@@ -81,7 +91,12 @@ pub(crate) fn count_unmatched(interface_id: u16) {
 
 /// Counts a packet, if it is a common one.
 #[inline(always)]
-pub(crate) fn count(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> Handled {
+pub(crate) fn count(
+    program: PacketProgram,
+    direction: Direction,
+    interface: Shared<Interface>,
+    packet: &Linear,
+) -> Handled {
     let methods = config::rules().methods;
     // Where both numbers of TCP are timed, most packets record something.
     let is_worth = methods.has_tcp() && !methods.has_both();
@@ -90,14 +105,19 @@ pub(crate) fn count(direction: Direction, interface: Shared<Interface>, packet: 
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return Handled::No };
     match u16::from_be_bytes(ethertype) {
-        IPV4 => count_family::<Ipv4>(direction, interface, packet),
-        IPV6 => count_family::<Ipv6>(direction, interface, packet),
+        IPV4 => count_family::<Ipv4>(program, direction, interface, packet),
+        IPV6 => count_family::<Ipv6>(program, direction, interface, packet),
         _ => Handled::No,
     }
 }
 
 #[inline(always)]
-fn count_family<A: Flows>(direction: Direction, interface: Shared<Interface>, packet: &Linear) -> Handled {
+fn count_family<A: Flows>(
+    program: PacketProgram,
+    direction: Direction,
+    interface: Shared<Interface>,
+    packet: &Linear,
+) -> Handled {
     let Some(frame) = Frame::parse_fast::<A>(packet) else { return Handled::No };
     let transport = &frame.transport;
     // Segments without timestamps are counted as such where nothing is measured by them.
@@ -112,7 +132,7 @@ fn count_family<A: Flows>(direction: Direction, interface: Shared<Interface>, pa
     let sweep = interface.at(field!(Interface, sweep)).read();
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
-    counters.packet(direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
+    counters.packet(program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let (glance, progress) = track::count(flow, from, direction, &frame, counters);
     let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing

@@ -6,7 +6,7 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
-    abi::{Direction, Stage},
+    abi::{Direction, PacketProgram, Stage},
     bytes::Bytes,
     parse::Vlan,
 };
@@ -42,6 +42,9 @@ pub trait Hook {
     /// The direction that the attached program wrote down, with bounds that the verifier sees.
     fn direction(&self, written: Direction) -> Direction;
 
+    /// The attached program that got the packet, of which the stage may be another.
+    fn program(&self, direction: Direction) -> PacketProgram;
+
     /// Goes on with another program, and comes back only if that is not loaded.
     fn call(&self, stage: Stage);
 }
@@ -71,6 +74,11 @@ impl Hook for XdpContext {
     #[inline(always)]
     fn direction(&self, _: Direction) -> Direction {
         Direction::Ingress
+    }
+
+    #[inline(always)]
+    fn program(&self, _: Direction) -> PacketProgram {
+        PacketProgram::Xdp
     }
 
     #[inline(always)]
@@ -114,6 +122,11 @@ impl Hook for TcContext {
             0 => Direction::Ingress,
             _ => Direction::Egress,
         }
+    }
+
+    #[inline(always)]
+    fn program(&self, direction: Direction) -> PacketProgram {
+        PacketProgram::at_tc(direction)
     }
 
     #[inline(always)]

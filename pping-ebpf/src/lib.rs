@@ -1,8 +1,9 @@
 //! The kernel half of pping. `main.rs` has the programs; what they do is here, in the order in which a packet meets it: [`hook`] has
 //! the packet, [`observe`] the stages that it goes through, [`bytes`] reads it, [`fast_path`] counts common packets, [`track`] finds
 //! the flow of the others in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a
-//! sample to its series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`lease`] ends all of it when
-//! the agent was killed and its programs were not. See docs/architecture.md, the life of a packet.
+//! sample to its series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`cost`] times a
+//! packet now and then. [`residence`] times packets in this host, where that is asked for. [`lease`] ends all of it when the agent was
+//! killed and its programs were not. See docs/architecture.md, the life of a packet.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its program returns the verdict that lets the packet go on (`TC_ACT_UNSPEC`, `XDP_PASS`).
@@ -19,6 +20,7 @@ mod bins;
 mod bounds;
 mod bytes;
 mod config;
+mod cost;
 mod count;
 mod dns;
 mod emit;
@@ -30,6 +32,7 @@ mod lease;
 mod maps;
 mod numbers;
 mod observe;
+mod residence;
 mod shared;
 mod sweep;
 mod sync;
@@ -38,6 +41,7 @@ mod track;
 
 pub use bytes::Linear;
 pub use observe::{parse, slow, step_v4, step_v6, watch};
+pub use residence::queue::{dequeued, enqueued, freed};
 pub use sweep::{sweep, sweep_one};
 
 /// The stages of one hook, each a program with this context, which returns this verdict and is called in place of its caller. A binary

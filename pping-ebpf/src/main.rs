@@ -57,4 +57,25 @@ pub fn pping_sweep_one(ctx: RawTracePointContext) -> i32 {
     0
 }
 
+/// A root qdisc has taken a packet. With `--residence`, as are the next two.
+#[raw_tracepoint(tracepoint = "qdisc_enqueue")]
+pub fn pping_enqueued(ctx: RawTracePointContext) -> i32 {
+    pping_ebpf::enqueued(&ctx);
+    0
+}
+
+/// A root qdisc hands packets over to the driver.
+#[raw_tracepoint(tracepoint = "qdisc_dequeue")]
+pub fn pping_dequeued(ctx: RawTracePointContext) -> i32 {
+    pping_ebpf::dequeued(&ctx);
+    0
+}
+
+/// The kernel drops a packet.
+#[raw_tracepoint(tracepoint = "kfree_skb")]
+pub fn pping_freed(ctx: RawTracePointContext) -> i32 {
+    pping_ebpf::freed(&ctx);
+    0
+}
+
 pping_ebpf::panic_handler!();

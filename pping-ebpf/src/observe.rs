@@ -1,7 +1,7 @@
 //! The stages of a packet: the attached program, and those that it calls for what it does not do itself. See [`Stage`].
 
 use pping_common::{
-    abi::{Direction, Interface, Stage},
+    abi::{Direction, Interface, PacketProgram, Stage},
     bytes::Bytes,
     flow::{Ipv4, Ipv6},
     parse::{Family, Frame, Kind, LinkType, Untracked, Vlan},
@@ -9,24 +9,32 @@ use pping_common::{
 };
 
 use crate::{
-    config, dns,
+    config, cost, dns,
     fast_path::{self, Handled},
     hook::Hook,
     launder::launder,
     lease,
     maps::{self, Flows, Scratch},
-    shared::field,
+    shared::{Shared, field},
     track::{self, track},
 };
 
 /// Watches a packet: counts it if it is a common one, and hands any other over to the stage that it needs.
 #[inline(always)]
 pub fn watch(hook: &impl Hook, direction: Direction) {
+    let program = hook.program(direction);
+    cost::begin(program);
     let Some(interface) = maps::interface(hook.ifindex()).filter(|&it| lease::is_good(it)) else { return };
-    if fast_path::has_no_udp() && fast_path::count_datagram(direction, interface, &hook.linear()) {
+    handle(hook, program, direction, interface);
+    cost::end(program, || interface.at(field!(Interface, id)).read());
+}
+
+#[inline(always)]
+fn handle(hook: &impl Hook, program: PacketProgram, direction: Direction, interface: Shared<Interface>) {
+    if fast_path::has_no_udp() && fast_path::count_datagram(program, direction, interface, &hook.linear()) {
         return;
     }
-    let handled = fast_path::count(direction, interface, &hook.linear());
+    let handled = fast_path::count(program, direction, interface, &hook.linear());
     if let Handled::Done = handled {
         return;
     }
@@ -45,7 +53,7 @@ pub fn watch(hook: &impl Hook, direction: Direction) {
                 scratch.seeds[family] = interface.at(field!(Interface, seeds)).element(family).read();
             }
             hook.call(Stage::Slow);
-            fast_path::count_alone(direction, interface, &hook.linear());
+            fast_path::count_alone(program, direction, interface, &hook.linear());
         }
     }
 }
@@ -59,9 +67,11 @@ pub fn slow(hook: &impl Hook) {
     scratch.parsed = parse(&hook.bytes(), link, vlan, &mut scratch.frame);
     launder(scratch);
     let direction = hook.direction(scratch.direction);
-    if let Some(family) = count(direction, hook.linear().frame_len(), scratch) {
-        call_step(hook, family, scratch.interface_id);
+    let (program, interface_id) = (hook.program(direction), scratch.interface_id);
+    if let Some(family) = count(program, direction, hook.linear().frame_len(), scratch) {
+        call_step(hook, family, interface_id);
     }
+    cost::end(program, || interface_id);
 }
 
 /// The stage [`Stage::StepV4`].
@@ -83,6 +93,7 @@ fn step<A: Flows>(hook: &impl Hook) {
     let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
     track::step::<A>(direction, interface_id, counters, scratch);
+    cost::end(hook.program(direction), || interface_id);
 }
 
 /// Calls the stage that matches and records in a flow of this family.
@@ -121,10 +132,10 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
 
 /// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
 #[inline(always)]
-fn count(direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
+fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
     let interface_id = scratch.interface_id;
     let counters = maps::counters(interface_id)?;
-    counters.packet(direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
+    counters.packet(program, direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
     launder(scratch);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {

@@ -17,6 +17,7 @@ use crate::{
     flow::{self, Counted, FlowGuard, FlowRef},
     launder::launder,
     maps::{self, Flows, RecentFlow, Scratch},
+    residence::forwarding,
     shared::{Shared, field},
     sync,
     table::{self, Inserted},
@@ -274,6 +275,12 @@ pub(crate) fn step<A: Flows>(
         closed.count(u64::from(scratch.changes.closed_last));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
+    }
+    // Last, since what follows would be verified once for each way through it.
+    if config::has_residence() {
+        launder(scratch);
+        let is_recorded = scratch.plan.records();
+        forwarding::pass(direction, interface_id, &scratch.frame.transport, now, is_recorded);
     }
 }
 

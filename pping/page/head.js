@@ -1,7 +1,7 @@
 // Above all: the interfaces with their rates, whether pping itself is well, and whether it answers.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { amount, clock, shown, side, time } from "./format.js";
+import { amount, clock, share, shown, side, time } from "./format.js";
 import { Health } from "./health.js";
 
 /** Without anything heard for so long, the page says so, ms. */
@@ -15,6 +15,16 @@ function line(term, names) {
     return { element, figures };
 }
 
+/** How much of what round trips beyond an interface take above their lowest is the queue of this host. */
+function ownQueue(residence) {
+    const { beyond, queue } = residence ?? {};
+    if (beyond && beyond.share !== null) {
+        const [own, all] = [time(Math.min(beyond.queue, beyond.inflation)), time(beyond.inflation)];
+        return `Own queue: ${own} of the ${all} that round trips beyond take above their lowest (${share(beyond.share)}).`;
+    }
+    return queue ? `Own queue: p50 ${time(queue.p50)}, p95 ${time(queue.p95)}.` : "";
+}
+
 /** An interface: a line for each direction of its packets, and one for each side that RTTs are of. */
 function card(name) {
     const state = el("span", { className: "state" });
@@ -22,12 +32,14 @@ function card(name) {
     const rates = ["in", "out"].map((term) => line(term, [["", " packets/s"], ["", "bit/s"]]));
     const sides = el("dl", { className: "sides" });
     const lines = new Keyed(sides, (term) => line(term, [["p50 ", ""], ["p95 ", ""], ["", ""]]));
+    const own = el("p", { className: "muted" });
     const element = el(
         "article",
         { className: "card" },
         el("header", {}, title, state),
         el("dl", { className: "rates" }, ...rates.map((it) => it.element)),
         sides,
+        own,
     );
     const update = (answer, series) => {
         mark(element, "data-state", answer.is_up ? "up" : "gone");
@@ -41,6 +53,9 @@ function card(name) {
             write(figures[1], time(series[index].rtt.p95));
             write(figures[2], shown(series[index].method));
         });
+        const words = ownQueue(answer.residence);
+        write(own, words);
+        own.hidden = words === "";
     };
     return { element, update };
 }

@@ -3,10 +3,11 @@
 import { format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
-import { count, cut, seriesKey, shown } from "./format.js";
+import { count, cut, seriesKey, shown, time } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
 import { ALL, ONE, Table, rowsOf } from "./table.js";
+import { Worst } from "./worst.js";
 
 /** How often groups and the last 15 minutes are asked for at most, ms. Summaries come once a second. */
 const PACE = 1000;
@@ -29,11 +30,13 @@ let latest = null;
 const head = new Head();
 const groups = new Table(byId("groups"), ALL, (sort, order) => change({ sort, order }));
 const series = new Table(byId("series"), ONE);
+const worst = new Worst(() => summary && !isFrozen && ask());
 const panels = new Panels(byId("panels"), byId("panels-note"));
 
 const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
 const ofGroup = new Question(PACE, showGroup);
 const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && showPast(answer));
+const ofWorst = new Question(PACE, (status, answer) => answer && worst.update(answer));
 const feed = new Feed((answer) => {
     latest = answer;
     if (!isFrozen) show(answer);
@@ -70,6 +73,9 @@ function ask() {
         return;
     }
     ofGroups.want(groupsUrl(state));
+    const worstUrl = worst.url();
+    if (worstUrl) ofWorst.want(worstUrl);
+    else ofWorst.stop();
     const methods = new Set(foremost().map((it) => it.method));
     ofPast.want(historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
 }
@@ -104,7 +110,9 @@ function showGroup(status, answer) {
     const label = shown(answer.group);
     write(byId("label"), label);
     document.title = `${cut(label, 60)} - pping`;
-    const facts = [["prefix", answer.prefix], ["DSCP", answer.dscp], ...Object.entries(answer.labels)];
+    const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
+        [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
+    const facts = [["prefix", answer.prefix], ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
     const known = facts.filter(([, value]) => value !== null);
     const texts = known.flatMap(([name, value]) => [shown(name), shown(value)]);
     if (byId("facts").dataset.texts !== JSON.stringify(texts)) {
@@ -152,6 +160,7 @@ function arrange() {
     if (isGroup) {
         ofGroups.stop();
         ofPast.stop();
+        ofWorst.stop();
     } else {
         ofGroup.stop();
         document.title = `pping ${location.host}`;
@@ -168,7 +177,7 @@ function arrange() {
 function freeze() {
     isFrozen = !isFrozen;
     // While it is frozen, only what its user asks for changes it.
-    if (isFrozen) [ofGroups, ofGroup, ofPast].forEach((question) => question.stop());
+    if (isFrozen) [ofGroups, ofGroup, ofPast, ofWorst].forEach((question) => question.stop());
     else if (latest) show(latest);
     mark(byId("freeze"), "aria-pressed", isFrozen);
     head.tell(feed, isFrozen);

@@ -30,13 +30,15 @@ const COLUMNS = [
         name: "again", title: "again", sort: "retransmissions", text: share,
         value: (row) => (packets(row.series) > 0 ? again(row.series) / packets(row.series) : null),
     },
+    // The score by the first profile: the others are in the title.
+    { name: "quality", title: "quality", sort: "quality", value: (row) => Object.values(row.series.quality)[0] ?? null, text: count },
 ];
 
 /** Columns of the table of all groups, and of that of one. */
-export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "again"];
+export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "again", "quality"];
 export const ONE = [
     "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
-    "received", "again",
+    "received", "again", "quality",
 ];
 
 /** What a column begins with when it becomes the one to sort by. */
@@ -141,8 +143,14 @@ export class Table {
             const value = column.value(row);
             write(parts.cell, value === null ? "-" : column.text(value));
             mark(parts.cell, "data-value", value);
+            if (column.name === "quality") mark(parts.cell, "title", scores(row.series));
         }
     }
+}
+
+/** The score by each profile, in words. */
+function scores({ quality }) {
+    return Object.entries(quality).map(([profile, score]) => `${shown(profile)} ${score ?? "unknown"}`).join(", ");
 }
 
 /** Where a time is on the scale of the range column, per cent: logarithmic, from the shortest p50 to the longest p99. */

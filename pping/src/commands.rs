@@ -14,7 +14,7 @@ use crate::{
     config::{self, DEFAULT_FILE, Loaded, Loader},
     generate,
     groups::{self, Labels},
-    output, run, set_verbosity, shutdown, top,
+    output, quality, run, set_verbosity, shutdown, top,
 };
 
 /// Does what the command line asks for, which [`Cli`] parsed into `matches`.
@@ -78,8 +78,11 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
 }
 
 fn check(path: &Path) -> Result<(), Error> {
-    let check_groups = |path: &Path| groups::load(path, &mut Labels::default()).map(drop);
-    for warning in config::check(path, check_groups)? {
+    let check_file = |key: &str, path: &Path| match key {
+        "groups" => groups::load(path, &mut Labels::default()).map(drop),
+        _ => quality::load(Some(path)).map(drop),
+    };
+    for warning in config::check(path, check_file)? {
         say(&format!("pping: warning: {warning}\n"));
     }
     write(format!("{}: fine\n", path.display()).as_bytes())

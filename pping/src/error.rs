@@ -4,7 +4,7 @@ use std::{io, process::ExitCode};
 
 #[cfg(feature = "live")]
 use crate::{capabilities, client, http, kernel, otlp};
-use crate::{capture, config, groups, output};
+use crate::{capture, config, output, text::FileError};
 
 /// Why pping stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,10 @@ pub enum Error {
     Config(#[from] config::Error),
     /// The groups file is invalid.
     #[error("--groups {0}")]
-    Groups(#[from] groups::Error),
+    Groups(FileError),
+    /// The file of profiles is invalid.
+    #[error("--quality {0}")]
+    Quality(FileError),
     /// The capture could not be read.
     #[error("--read {0}")]
     Capture(#[from] capture::FileError),
@@ -77,6 +80,7 @@ impl Error {
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Groups(_) => Some("groups"),
+            Self::Quality(_) => Some("quality"),
             Self::Capture(_) => Some("read"),
             Self::Output(error) => error.option(),
             #[cfg(feature = "live")]

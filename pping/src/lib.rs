@@ -46,20 +46,24 @@ mod notify;
 #[cfg(feature = "live")]
 pub mod otlp;
 pub mod output;
+mod packet_cost;
+pub mod quality;
 pub mod records;
 pub mod replay;
+pub mod residence;
 mod run;
 pub mod shutdown;
 #[cfg(feature = "live")]
 pub mod snapshot;
 mod summary;
-mod text;
+pub mod text;
 #[cfg(feature = "live")]
 pub mod top;
 #[cfg(feature = "live")]
 mod trust;
 #[cfg(feature = "live")]
 pub mod view;
+pub mod worst;
 
 pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};

@@ -36,30 +36,26 @@ pub struct ProgramRuns {
     pub time: Duration,
 }
 
-/// What pping has taken since it started.
+/// What the process has taken since it started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time of the process, in user and kernel space.
     pub cpu: Duration,
     /// Resident memory of the process at present, bytes.
     pub memory: u64,
-    /// CPU time of the kernel programs, if the kernel keeps statistics.
-    pub programs: Option<Duration>,
 }
 
 impl Usage {
-    /// Reads it, beside the cost of the kernel programs. What cannot be read is 0.
-    pub fn read(runs: &[ProgramRuns]) -> Self {
+    /// Reads it. What cannot be read is 0.
+    pub fn read() -> Self {
         let stat = procfs::process::Process::myself().and_then(|process| process.stat());
-        let programs = (!runs.is_empty()).then(|| runs.iter().map(|it| it.time).sum());
-        match stat {
-            Ok(stat) => Self {
+        stat.map_or_else(
+            |_| Self::default(),
+            |stat| Self {
                 cpu: Duration::from_secs(stat.utime + stat.stime) / procfs::ticks_per_second() as u32,
                 memory: stat.rss * procfs::page_size(),
-                programs,
             },
-            Err(_) => Self { programs, ..Self::default() },
-        }
+        )
     }
 }
 

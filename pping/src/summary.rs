@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use pping_common::{
-    abi::{Counters, Direction, Lost},
+    abi::{Counters, Lost},
     parse::Untracked,
 };
 
@@ -11,6 +11,7 @@ use crate::{
     Error,
     aggregate::Totals,
     capture::Skipped,
+    packet_cost,
     records::{direction_name, method_name, untracked_name},
 };
 
@@ -24,6 +25,8 @@ pub struct Summary {
     pub duration: Duration,
     /// The counters of all interfaces added up.
     pub counters: Counters,
+    /// Packets in these that earlier runs counted, with `--pin`.
+    pub packets_before: u64,
     /// The distributions of RTTs.
     pub totals: Totals,
     /// Records that were dropped on their way to the output.
@@ -46,7 +49,7 @@ pub struct Replayed {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
-        let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
+        let packets = counters.all_packets();
         let samples: u64 = counters.samples.iter().flatten().sum();
         let duration = self.capture.as_ref().map_or(self.duration, |capture| capture.span).as_secs_f64();
         write!(f, "{duration:.1} s, {packets} packets, {samples} samples")?;
@@ -86,6 +89,7 @@ impl fmt::Display for Summary {
                 counters.contended
             )?;
         }
+        self.write_cost(f)?;
         match &self.capture {
             Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
             Some(Replayed { skipped, .. }) => {
@@ -100,6 +104,14 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
+    /// Writes what the kernel programs took, unless too few packets were timed, or none as in a capture.
+    fn write_cost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(seconds) = packet_cost::mean(self.counters.timed()) else { return Ok(()) };
+        let packets = self.counters.all_packets().saturating_sub(self.packets_before);
+        let share = seconds * packets as f64 / self.duration.as_secs_f64();
+        writeln!(f, "pping took {:.0} ns for a packet, {:.2} % of a core", 1e9 * seconds, 100.0 * share)
+    }
+
     /// Writes what went unanswered: DNS queries, and flows that were evicted.
     fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
@@ -121,7 +133,9 @@ mod tests {
     fn summary(counters: &Counters) -> String {
         let duration = Duration::from_millis(1500);
         let totals = Totals::default();
-        Summary { duration, counters: *counters, totals, lines_lost: 0, capture: None }.to_string()
+        let counters = *counters;
+        Summary { duration, counters, packets_before: 100_000, totals, lines_lost: 0, capture: None }
+            .to_string()
     }
 
     #[test]
@@ -131,6 +145,17 @@ mod tests {
             "1.5 s, 0 packets, 0 samples\nnot matched: 2 packets while another CPU had their flow locked\n\
              lost: 0 events, 0 lines\n"
         );
+    }
+
+    #[test]
+    fn what_packets_took_is_reported_if_enough_were_timed() {
+        let mut counters = Counters::ZERO;
+        counters.traffic[0][0].by_ecn[0] = 1_600_000;
+        (counters.timed_packets[1], counters.timed_ns[1]) = (7, 280);
+        assert!(!summary(&counters).contains("took"));
+        (counters.timed_packets[0], counters.timed_ns[0]) = (3, 120);
+        let said = "1.5 s, 1600000 packets, 0 samples\npping took 40 ns for a packet, 4.00 % of a core\n";
+        assert!(summary(&counters).starts_with(said), "{}", summary(&counters));
     }
 
     #[test]

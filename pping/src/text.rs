@@ -1,6 +1,12 @@
 //! Text files that people write: reading them, and positions in them.
 
-use std::{fs::File, io, io::Read as _, path::Path, string::FromUtf8Error};
+use std::{
+    fs::File,
+    io,
+    io::Read as _,
+    path::{Path, PathBuf},
+    string::FromUtf8Error,
+};
 
 /// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,91 @@ impl Position {
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         let line = 1 + before.bytes().filter(|&byte| byte == b'\n').count();
         Self { line, column: 1 + before[line_start..].trim_start_matches('\u{feff}').chars().count() }
+    }
+}
+
+/// Why a file that people write could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// It could not be read.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is invalid.
+    #[error("{}:{line}:{column}: {reason}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character in the line, from 1.
+        column: usize,
+        /// The mistake, and the text to write instead.
+        reason: String,
+    },
+}
+
+/// A mistake in a text, and the byte at which it is.
+#[derive(Debug)]
+pub(crate) struct Mistake {
+    pub(crate) offset: usize,
+    pub(crate) reason: String,
+}
+
+impl Mistake {
+    pub(crate) fn new(offset: usize, reason: impl Into<String>) -> Self {
+        Self { offset, reason: reason.into() }
+    }
+
+    /// A mistake in a text that is not TOML.
+    pub(crate) fn of_toml(error: &toml::de::Error) -> Self {
+        Self::new(error.span().map_or(0, |span| span.start), error.message().trim_end())
+    }
+
+    /// A mistake in a value.
+    pub(crate) fn at<T>(value: &toml::Spanned<T>, reason: impl Into<String>) -> Self {
+        Self::new(value.span().start, reason)
+    }
+}
+
+/// Reads a file of at most `max_bytes`, and parses it.
+///
+/// # Errors
+/// When the file cannot be read, is longer or is not UTF-8, or has a mistake.
+pub(crate) fn parse<T>(
+    path: &Path,
+    max_bytes: u64,
+    parse: impl FnOnce(&str) -> Result<T, Mistake>,
+) -> Result<T, FileError> {
+    match read(path, max_bytes) {
+        Ok(text) => parse_text(path, &text, parse),
+        Err(ReadError::Io(source)) => Err(FileError::Open { path: path.to_owned(), source }),
+        Err(ReadError::NotUtf8(position)) => {
+            Err(FileError::invalid(path, position, ReadError::NOT_UTF8.to_owned()))
+        }
+    }
+}
+
+/// Parses the text of a file.
+///
+/// # Errors
+/// Its mistake.
+pub(crate) fn parse_text<T>(
+    path: &Path,
+    text: &str,
+    parse: impl FnOnce(&str) -> Result<T, Mistake>,
+) -> Result<T, FileError> {
+    parse(text)
+        .map_err(|Mistake { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason))
+}
+
+impl FileError {
+    fn invalid(path: &Path, Position { line, column }: Position, reason: String) -> Self {
+        Self::Invalid { path: path.to_owned(), line, column, reason }
     }
 }
 

@@ -46,8 +46,12 @@ pub(crate) enum Extent {
     Exhaustive,
 }
 
+/// The tests of pping as a whole, by module.
+const INTEGRATION_TESTS: &str = "pping/tests/it";
+
 /// Installs what is missing, and runs the tests of all crates. With a filter those of `pping-common` come first, since most of what
-/// is wrong with a change there shows before the kernel programs are compiled.
+/// is wrong with a change there shows before the kernel programs are compiled; then those of the module that the filter begins with, before
+/// all other tests are compiled.
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(
         environment::is_root(),
@@ -62,11 +66,32 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
             cargo.args(["test", "--package", "pping-common"]).arg(filter).arg("--").args(arguments),
         )?;
     }
+    if filter.is_some_and(names_integration_tests) {
+        command::run(&mut tests(extent, &["--test", "it"], filter, arguments)?)?;
+    }
+    command::run(&mut tests(extent, &[], filter, arguments)?)
+}
+
+/// Whether tests of pping as a whole have names that begin so: `kernel::sweep`.
+fn names_integration_tests(filter: &OsStr) -> bool {
+    let module = filter.to_str().and_then(|filter| filter.split("::").next());
+    let file = |module| environment::repository().join(INTEGRATION_TESTS).join(format!("{module}.rs"));
+    module.is_some_and(|module| file(module).is_file())
+}
+
+/// The command that runs tests, of all targets or of these.
+fn tests(
+    extent: Extent,
+    targets: &[&str],
+    filter: Option<&OsStr>,
+    arguments: &[OsString],
+) -> Result<Command> {
     let mut cargo = environment::cargo();
     if extent == Extent::Exhaustive {
         cargo.env(EXHAUSTIVE_VARIABLE, "1");
     }
-    cargo.arg("test").args(PACKAGES).arg("--no-fail-fast").args(filter).arg("--").args(arguments);
+    cargo.arg("test").args(PACKAGES).args(targets).arg("--no-fail-fast");
+    cargo.args(filter).arg("--").args(arguments);
     cargo.env(PYTHON_VARIABLE, setup::interpreter()).env(CARRIER_VARIABLE, setup::carrier_program());
     if env::var_os(THREADS_VARIABLE).is_none() {
         let cpus = thread::available_parallelism()?.get();
@@ -77,7 +102,7 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
     {
         cargo.env(CAPTURES_VARIABLE, parent.join(CAPTURES_BESIDE_REPOSITORY));
     }
-    command::run(&mut cargo)
+    Ok(cargo)
 }
 
 /// A witness that errs makes every comparison with it worthless, so it is heard first.

@@ -143,7 +143,7 @@ fn series(number: u8) -> SeriesName {
 fn tally(number: u8) -> Tally {
     let mut tally = Tally::EMPTY;
     for sample in 1..=20 {
-        tally.sample(u64::from(number) * 997_331 + sample * sample * 250_000);
+        tally.sample(u64::from(number) * 997_331 + sample * sample * 250_000, 0);
     }
     tally
 }

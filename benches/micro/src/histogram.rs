@@ -11,7 +11,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let rtts: [u64; 64] = std::array::from_fn(|index| 20_000 << (index % 17) | index as u64);
     let (mut tally, mut index) = (Box::new(Tally::EMPTY), 0);
     vec![Case::new("count a sample", move || {
-        tally.sample(black_box(rtts[index % rtts.len()]));
+        tally.sample(black_box(rtts[index % rtts.len()]), 0);
         index += 1;
         black_box(&tally);
     })]

@@ -1,5 +1,6 @@
 //! Counters per monitored interface, one copy per CPU.
 
+use super::timed::{PacketProgram, Timed};
 use crate::{
     flow::Reason,
     layout::layout,
@@ -146,6 +147,10 @@ counters! {
         unaggregated: u64,
         /// Events lost, by [`Lost`].
         lost: [u64; Lost::COUNT],
+        /// Packets that were timed, by [`PacketProgram`].
+        timed_packets: [u64; PacketProgram::COUNT],
+        /// The time that these took, ns.
+        timed_ns: [u64; PacketProgram::COUNT],
         /// Fills up the last cache line.
         reserved: [u64; 3],
     }
@@ -183,6 +188,11 @@ impl Counters {
         self.traffic[direction as usize].iter().map(PacketCounters::packets).sum()
     }
 
+    /// The packets of both directions.
+    pub fn all_packets(&self) -> u64 {
+        Direction::ALL.map(|direction| self.packets(direction)).iter().sum()
+    }
+
     /// The IP packets of a direction by ECN codepoint.
     pub fn ecn(&self, direction: Direction) -> [u64; 4] {
         let mut sum = [0; 4];
@@ -201,8 +211,20 @@ const _: () = {
     // What most packets do not touch lies behind the lines of those that do.
     assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
     assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 81);
-    assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 88);
+    assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 96);
 };
+
+impl Counters {
+    /// The packets of a program that were timed.
+    pub fn timed_by(&self, program: PacketProgram) -> Timed {
+        Timed { packets: self.timed_packets[program as usize], ns: self.timed_ns[program as usize] }
+    }
+
+    /// The packets of all programs that were timed.
+    pub fn timed(&self) -> Timed {
+        Timed { packets: self.timed_packets.iter().sum(), ns: self.timed_ns.iter().sum() }
+    }
+}
 
 #[cfg(test)]
 mod tests {

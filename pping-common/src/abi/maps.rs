@@ -6,6 +6,7 @@ use super::{
     events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     interface::{Interface, InterfaceName},
     ledger::{LedgerEntry, LedgerKey},
+    timed::PacketProgram,
 };
 use crate::{
     flow::{Cold, HotEntry, Lifecycle},
@@ -35,7 +36,7 @@ const fn map<K: Layout, V: Layout>(name: &'static str, size: u32) -> PinnedMap {
 
 /// The enums whose numbers stand in maps.
 type Names = (
-    (Direction, Method, (Protocol, Untracked)),
+    (Direction, Method, (Protocol, Untracked, PacketProgram)),
     (Lost, EventKind, (FlowEventKind, TriggeredBy)),
     (Lifecycle, LegState, (TsvalState, TimestampOption)),
 );

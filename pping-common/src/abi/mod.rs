@@ -10,9 +10,12 @@ mod interface;
 mod ledger;
 mod maps;
 mod report;
+mod residence;
 mod selector;
 mod stage;
 mod sweep;
+mod timed;
+mod worst;
 
 pub use control::Control;
 pub use counters::{Counters, Lost, PacketCounters};
@@ -23,20 +26,23 @@ pub use interface::{Interface, InterfaceName, entry};
 pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerKey, LedgerTotals};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use report::{FlowReporter, FlowState};
+pub use residence::{Followed, Offsets, Owner, Part, Passing, Residence};
 pub use selector::SeriesSelector;
 pub use stage::Stage;
 pub use sweep::SweepRequest;
+pub use timed::{PacketProgram, Timed};
+pub use worst::{Bar, Contender, Figure, MILLION};
 
 pub use crate::{
     parse::Direction,
     pool::{BinBlock, BinPool, BinTag},
-    series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic},
+    series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic, host_bit},
 };
 
 /// Marks what the agent may read from, and write to, maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry};
+    use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry, Offsets, Residence};
     use crate::{
         dns::{Query, QueryKey},
         flow::FlowKey,
@@ -57,6 +63,6 @@ mod pod {
     }
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
-    pod!(LedgerEntry, Query, Rules, Scope, Table);
+    pod!(LedgerEntry, Offsets, Query, Residence, Rules, Scope, Table);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

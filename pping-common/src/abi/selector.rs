@@ -3,7 +3,7 @@
 use super::{Purpose, SeriesKey};
 use crate::{
     flow::{Address, Endpoint, FlowKey, Hot, Locked},
-    group::Grouping,
+    group::{GroupKey, Grouping},
     method::Method,
     parse::{Frame, IpAddress},
     rtt::Rules,
@@ -14,7 +14,7 @@ use crate::{
 pub struct SeriesSelector {
     /// Interface id.
     pub interface_id: u16,
-    /// The [`Method`] as a number.
+    /// The [`Method`] as a number, or [`SeriesKey::QUEUE`].
     pub method: u8,
     /// The number of the [`super::Direction`] that matches, or [`SeriesKey::NO_DIRECTION`].
     pub direction: u8,
@@ -65,6 +65,14 @@ impl SeriesSelector {
             source: source.to_address(),
             destination: destination.to_address(),
         })
+    }
+
+    /// That of a packet in the queue of the interface that it leaves by: of the group of the round trips that it begins, in which the host
+    /// that it goes to replies.
+    #[inline(always)]
+    pub fn of_queue(interface_id: u16, from: IpAddress, to: IpAddress, dscp: u8) -> Self {
+        let SeriesKey { method, direction, .. } = SeriesKey::of_queue(GroupKey::ALL, interface_id);
+        Self { interface_id, method, direction, dscp, source: to, destination: from }
     }
 
     /// The purpose of a flow direction's reference to the series: it holds for no other.

@@ -1,5 +1,6 @@
 //! Requests to the sweep program.
 
+use super::Bar;
 use crate::{
     dns::QueryKey,
     parse::{Ipv4, Ipv6},
@@ -15,8 +16,10 @@ pub struct SweepRequest {
     pub due: u32,
     /// The number of the sweep, by the program.
     pub sweep: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// The contenders for the worst flows, by the program.
+    pub found: u32,
+    /// What a contender has to exceed.
+    pub bar: Bar,
     /// The query over IPv4 to look at, where the program cannot go through them by itself.
     pub query_v4: QueryKey<Ipv4>,
     /// The query over IPv6.
@@ -40,4 +43,4 @@ impl SweepRequest {
     pub const QUERY_V6: u32 = 16;
 }
 
-const _: () = assert!(size_of::<SweepRequest>() == 72);
+const _: () = assert!(size_of::<SweepRequest>() == 112);

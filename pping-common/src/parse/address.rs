@@ -29,7 +29,7 @@ layout!(IpAddress { 0 });
 impl IpAddress {
     /// An IPv4 address, mapped.
     #[inline(always)]
-    pub(super) fn mapped(bytes: [u8; 4]) -> Self {
+    pub fn mapped(bytes: [u8; 4]) -> Self {
         Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(bytes))])
     }
 

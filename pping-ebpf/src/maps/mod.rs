@@ -3,6 +3,7 @@
 mod events;
 mod flows;
 mod interfaces;
+mod residence;
 mod scratch;
 mod series;
 mod sweep;
@@ -10,9 +11,10 @@ mod sweep;
 pub(crate) use events::EVENTS;
 pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
+pub(crate) use residence::{followed, passing, queue_target, residence, until_followed};
 pub(crate) use scratch::{Copies, Scratch, scratch};
 pub(crate) use series::{
     Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series, label,
     series, series_index, take_free_series,
 };
-pub(crate) use sweep::{DUE, Sweep, SweepScratch, request, sweep, sweep_key, sweep_scratch};
+pub(crate) use sweep::{DUE, Sweep, SweepScratch, contender, request, sweep, sweep_key, sweep_scratch};

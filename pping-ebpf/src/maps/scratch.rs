@@ -19,6 +19,8 @@ static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 pub(crate) struct Scratch {
     /// Whether it comes in or goes out.
     pub(crate) direction: Direction,
+    /// The time at which the packet began, ns, if it is timed. See [`crate::cost`].
+    pub(crate) began: u64,
     /// The id of the interface.
     pub(crate) interface_id: u16,
     /// The number of its link type.

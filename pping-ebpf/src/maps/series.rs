@@ -60,6 +60,8 @@ pub(crate) struct Target {
     pub(crate) bin: u32,
     /// The number of the block with that bin, plus 1; 0 if there is none yet.
     pub(crate) block: u32,
+    /// The hosts of the sample, in memory for the same reason.
+    pub(crate) hosts: u64,
 }
 
 /// The agent's control.

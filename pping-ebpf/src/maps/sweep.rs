@@ -6,7 +6,7 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use pping_common::{
-    abi::{SeriesSelector, SweepRequest, Traffic, Volume},
+    abi::{Contender, SeriesSelector, SweepRequest, Traffic, Volume},
     flow::{FlowKey, Hot, Locked},
     limits::MAX_DUE,
 };
@@ -51,6 +51,10 @@ static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMA
 #[map]
 pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 
+/// The flow directions of a run that may be among the worst.
+#[map]
+static CONTENDERS: Array<Contender> = Array::with_max_entries(2 * MAX_DUE, BPF_F_MMAPABLE);
+
 /// The sweep's values for its callbacks. Not on the stack, where the verifier would carry what it knows of a value from one callback
 /// to the next, and verify that once more.
 #[derive(Clone, Copy)]
@@ -84,6 +88,12 @@ pub(crate) fn sweep_key<A>() -> Option<&'static mut FlowKey<A>> {
 #[inline(always)]
 pub(crate) fn sweep() -> Option<*mut Sweep> {
     SWEEP.get_ptr_mut(0)
+}
+
+/// Where a contender has its place.
+#[inline(always)]
+pub(crate) fn contender(index: u32) -> Option<*mut Contender> {
+    CONTENDERS.get_ptr_mut(index)
 }
 
 /// What the next run of the sweep is for.

@@ -4,6 +4,7 @@ mod interfaces;
 mod queries;
 mod reports;
 mod walk;
+mod worst;
 
 use core::ffi::c_void;
 
@@ -298,21 +299,39 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
-        launder(scratch);
-        let has_reply = flow::has_sent(cold, timed.other());
-        let state = (&scratch.hot, &scratch.locked);
-        let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
-            return;
-        };
-        scratch.selector = selector;
-        launder(scratch);
-        let traffic = match timed {
-            Endpoint::Low => (&scratch.low, &scratch.high),
-            Endpoint::High => (&scratch.high, &scratch.low),
-        };
-        let reference = flow::series(cold, timed);
-        aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
+        if add_up_direction(key, cold, counters, timed) != 0 {
+            match timed {
+                Endpoint::Low => worst::consider::<A, false>(key, cold),
+                Endpoint::High => worst::consider::<A, true>(key, cold),
+            };
+        }
     });
+}
+
+/// Adds what one endpoint sent to the series of what it sends, whose selector is in the scratch space then. Returns 0 if it has none. Not
+/// inlined, since it is called twice.
+#[inline(never)]
+fn add_up_direction<A: Flows>(
+    key: &FlowKey<A>,
+    cold: Shared<Cold>,
+    counters: Shared<Counters>,
+    timed: Endpoint,
+) -> u64 {
+    let Some(scratch) = maps::sweep_scratch() else { return 0 };
+    let has_reply = flow::has_sent(cold, timed.other());
+    let state = (&scratch.hot, &scratch.locked);
+    let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
+        return 0;
+    };
+    scratch.selector = selector;
+    launder(scratch);
+    let traffic = match timed {
+        Endpoint::Low => (&scratch.low, &scratch.high),
+        Endpoint::High => (&scratch.high, &scratch.low),
+    };
+    let reference = flow::series(cold, timed);
+    aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
+    1
 }
 
 /// Takes back what an idle flow has of the pool, if nothing is pending.

@@ -77,6 +77,13 @@ pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
     give(busy.as_ptr());
 }
 
+/// Sets bits, but not at once: what another CPU sets meanwhile is lost. Only for what is set again and again, as the hosts of a block of
+/// bins: the next sample of a host whose bit was lost sets it.
+#[inline(always)]
+pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
+    word.write(word.read() | bits);
+}
+
 /// Gives back a lock.
 #[inline(always)]
 pub(crate) fn unlock(busy: impl Into<*mut u32>) {

@@ -1,6 +1,6 @@
 //! With atomic instructions that return the old value (Linux 5.12).
 
-use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_xadd, atomic_xchg};
+use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_or, atomic_xadd, atomic_xchg};
 
 use pping_common::abi::BinTag;
 
@@ -85,6 +85,13 @@ pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
         )
         .1
     }
+}
+
+/// Sets bits.
+#[inline(always)]
+pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
+    // SAFETY: as above.
+    unsafe { atomic_or::<u64, u64, { AtomicOrdering::Relaxed }>(word.as_ptr(), bits) };
 }
 
 /// Takes a lock; `false` when another CPU has it and keeps it.

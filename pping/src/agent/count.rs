@@ -12,7 +12,8 @@ use crate::{
     Error,
     kernel::{clock, counters, ledger::LedgerMap, runs::runs},
     metrics::{self, Fill},
-    snapshot::{ProgramRuns, Snapshot, Usage},
+    residence::InterfaceTimes,
+    snapshot::{Snapshot, Usage},
     view::Reading,
 };
 
@@ -22,13 +23,16 @@ const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 impl Agent {
     /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
-        let (snapshot, runs) = self.hand_over_counters();
+        let snapshot = self.hand_over_counters();
         let total = snapshot.total();
+        let times = self.residence()?;
         if self.is_viewed() {
-            let usage = Usage::read(&runs);
-            self.view
-                .count(Reading { snapshot, lines_lost: self.output.lines_lost(), usage }, clock::wall()?);
+            let usage = Usage::read();
+            let lines_lost = self.output.lines_lost();
+            self.view.reside(times.clone(), clock::wall()?);
+            self.view.count(Reading { snapshot, lines_lost, usage }, clock::wall()?);
         }
+        self.metrics.resided(times);
         let options = &self.kernel.options;
         // Once is enough: a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {
@@ -74,8 +78,13 @@ impl Agent {
         Ok(())
     }
 
-    /// Hands the kernel's counters and the cost of its programs to the metrics, and returns them.
-    pub(super) fn hand_over_counters(&mut self) -> (Snapshot, Vec<ProgramRuns>) {
+    /// The times of packets in this host, of each watched interface; none without `--residence`.
+    pub(super) fn residence(&self) -> Result<Vec<InterfaceTimes>, Error> {
+        Ok(counters::residence(&self.kernel, &self.interfaces.watched)?)
+    }
+
+    /// Hands the kernel's counters to the metrics, with its own statistics of the programs. Returns the counters.
+    pub(super) fn hand_over_counters(&mut self) -> Snapshot {
         let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
         let series = self.kernel.series.fill();
         let options = &self.kernel.options;
@@ -88,9 +97,8 @@ impl Agent {
             max_series: series.max_series as u32,
         };
         self.metrics.counted(snapshot.clone(), fill);
-        let runs = runs(&self.kernel.programs);
-        self.metrics.programs(runs.clone());
-        (snapshot, runs)
+        self.metrics.programs(runs(&self.kernel.programs));
+        snapshot
     }
 
     /// Has flows look up their groups again if some were refused, since others may have been removed meanwhile.

@@ -71,10 +71,13 @@ impl Agent {
         let now = clock::wall()?;
         let last = std::mem::replace(&mut self.last_cycle, now);
         if now / SECOND != last / SECOND {
+            self.rank();
             sweep(&mut self.kernel)?;
+            self.take_worst(now);
         }
-        let tallies = self.rotate()?;
-        self.commit(&tallies)?;
+        let epoch = self.rotate()?;
+        self.commit(&epoch)?;
+        self.reporter.take_residence(self.residence()?);
         let records = self.end_interval(last, now)?;
         self.write(&records);
         self.count()?;

@@ -145,7 +145,7 @@ fn load(path: &Path, labels: Labels, map: &mut Prefixes, generation: u32) -> Res
 
 fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Vec<(IpNet, u32)>), Error> {
     let began = Instant::now();
-    let prefixes = groups::load(path, &mut labels)?.prefixes;
+    let prefixes = groups::load(path, &mut labels).map_err(Error::Groups)?.prefixes;
     let seconds = began.elapsed().as_secs_f64();
     tracing::info!("--groups {}: {} prefixes read in {seconds:.1} s", path.display(), prefixes.len());
     Ok((labels, prefixes))

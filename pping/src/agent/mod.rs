@@ -13,6 +13,7 @@ mod rotation;
 mod setup;
 mod shutdown;
 mod state;
+mod worst;
 
 use std::path::Path;
 

@@ -10,7 +10,7 @@ use crate::{
         selection::Selection,
     },
     otlp::{Exporter, Receiver},
-    set_verbosity,
+    quality, set_verbosity,
 };
 
 impl Agent {
@@ -32,6 +32,7 @@ impl Agent {
         if let (Some(groups), Some(path)) = (&mut self.groups, &self.config.aggregation.groups) {
             groups.reload(path, &self.kernel.series);
         }
+        self.reload_profiles();
         if let Some(server) = &self.server {
             server.reload(self.config.live.web_config.as_deref());
         }
@@ -70,6 +71,7 @@ impl Agent {
                 Change::Verbosity => set_verbosity(self.config.verbosity),
                 // Done above; read again by every reload; looked up in each cycle.
                 Change::Interfaces
+                | Change::Quality
                 | Change::Otlp
                 | Change::Groups
                 | Change::WebConfig
@@ -77,6 +79,18 @@ impl Agent {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Reads the profiles again. A file with a mistake changes nothing.
+    fn reload_profiles(&mut self) {
+        match quality::load(self.config.quality.as_deref()).map_err(Error::Quality) {
+            Ok(profiles) => {
+                self.reporter.score_by(profiles.clone());
+                self.metrics.score_by(profiles.clone());
+                self.view.score_by(profiles);
+            }
+            Err(error) => tracing::error!("{error}; the profiles stay as they were"),
+        }
     }
 
     /// Pushes metrics to this receiver from now on, whose files were read again, or to none.

@@ -8,42 +8,64 @@ use super::state::Agent;
 use crate::{
     Error,
     config::Aggregation,
-    groups::SeriesName,
+    groups::{QueueName, SeriesName},
     kernel::{clock, load::Kernel},
 };
 
+/// What was measured in an epoch.
+pub(super) struct Epoch {
+    /// Round trips, and traffic.
+    series: Vec<(SeriesName, Tally)>,
+    /// Times of packets in queues.
+    queues: Vec<(QueueName, Tally)>,
+}
+
 impl Agent {
     /// Exchanges the histograms, and returns those of the epoch that ended. [`Agent::commit`] has to follow.
-    pub(super) fn rotate(&mut self) -> Result<Vec<(SeriesName, Tally)>, Error> {
+    pub(super) fn rotate(&mut self) -> Result<Epoch, Error> {
         self.kernel.series.rotate();
         self.take_last_epoch()
     }
 
-    fn take_last_epoch(&mut self) -> Result<Vec<(SeriesName, Tally)>, Error> {
+    fn take_last_epoch(&mut self) -> Result<Epoch, Error> {
         let Self { kernel: Kernel { series, interface_ids, .. }, names, .. } = self;
-        let mut tallies = Vec::new();
+        let mut epoch = Epoch { series: Vec::new(), queues: Vec::new() };
         series.take(|key, tally| {
-            let name = names.series(key, interface_ids.name(key.interface).cloned());
-            tallies.extend(name.map(|name| (name, *tally)));
+            let interface = interface_ids.name(key.interface).cloned();
+            if let Some(name) = names.queue(key, interface.clone()) {
+                epoch.queues.push((name, *tally));
+            } else if let Some(name) = names.series(key, interface) {
+                epoch.series.push((name, *tally));
+            }
         })?;
-        Ok(tallies)
+        Ok(epoch)
     }
 
     /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the ledger. Then the kernel's copy
     /// is emptied, and series without traffic come one step closer to being removed.
-    pub(super) fn commit(&mut self, tallies: &[(SeriesName, Tally)]) -> Result<(), Error> {
+    pub(super) fn commit(&mut self, epoch: &Epoch) -> Result<(), Error> {
         let is_viewed = self.is_viewed();
         let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, view, .. } = self;
-        for (name, tally) in tallies {
+        for (name, tally) in &epoch.series {
             reporter.take(name, tally);
         }
-        metrics.add(tallies, Instant::now());
+        for (name, tally) in &epoch.queues {
+            reporter.take_queue(name, tally);
+        }
+        metrics.add_queues(&epoch.queues);
+        metrics.add(&epoch.series, Instant::now());
         if is_viewed {
-            view.add(tallies, clock::wall()?);
+            let now = clock::wall()?;
+            view.add(&epoch.series, now);
+            view.add_queues(&epoch.queues, now);
         }
         metrics.commit(series.rotations());
         for key in series.commit()? {
-            if let Some(name) = names.series(&key, interface_ids.name(key.interface).cloned()) {
+            let interface = interface_ids.name(key.interface).cloned();
+            if let Some(name) = names.queue(&key, interface.clone()) {
+                metrics.forget_queue(&name);
+                view.forget_queue(&name);
+            } else if let Some(name) = names.series(&key, interface) {
                 metrics.forget(&name);
                 view.forget(&name);
             }
@@ -65,8 +87,8 @@ impl Agent {
             .collect();
         metrics.resume(&known, series.committed(), Instant::now());
         if series.committed() != series.rotations() {
-            let tallies = self.take_last_epoch()?;
-            self.commit(&tallies)?;
+            let epoch = self.take_last_epoch()?;
+            self.commit(&epoch)?;
         }
         // Flows remember series that other options may have chosen.
         self.kernel.series.resolve_again();

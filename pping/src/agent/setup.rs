@@ -26,7 +26,7 @@ use crate::{
     kernel::{
         self,
         attach::AttachPoint,
-        clock,
+        clock, counters,
         features::{Feature, Features, Without},
         inspect::maps,
         interfaces::{Netlink, set_local_addresses},
@@ -39,6 +39,7 @@ use crate::{
     notify::Notify,
     otlp::Receiver,
     output::{OnFailure, Output},
+    quality,
     records::{Reporter, format},
     view::View,
 };
@@ -75,7 +76,12 @@ pub(super) async fn set_up(
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
-    reporter.tolerate_failures();
+    reporter.go_live();
+    let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
+    reporter.score_by(profiles.clone());
+    metrics.score_by(profiles.clone());
+    view.score_by(profiles);
+    view.demand(config.aggregation.worst_evidence);
     let encoder = format::encoder(config.format);
     let (output, output_ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
 
@@ -112,6 +118,7 @@ pub(super) async fn set_up(
     set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
+    let packets_before = packets_before(&kernel, &interfaces, pins.as_ref());
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     give_up_privileges();
 
@@ -134,6 +141,7 @@ pub(super) async fn set_up(
         exporter: None,
         readiness,
         losses: Losses::default(),
+        packets_before,
         last_cycle: 0,
         notify,
         started: Instant::now(),
@@ -187,6 +195,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         log: config.live.bpf_log,
         max_series: None,
         bin_blocks: None,
+        residence: config.live.residence,
         without: Without::from_environment()?,
     })
 }
@@ -212,6 +221,11 @@ fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
         directory.display()
     );
     Ok(None)
+}
+
+/// The packets of earlier runs. With pins, counters go on.
+fn packets_before(kernel: &Kernel, interfaces: &Interfaces, pins: Option<&Pins>) -> u64 {
+    pins.map_or(0, |_| counters::read(kernel, &interfaces.watched).total().all_packets())
 }
 
 /// Gives up the capabilities that only loading the programs takes.

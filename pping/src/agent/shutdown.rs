@@ -38,15 +38,19 @@ impl Agent {
         self.drain()?;
         // Both histograms of each series: the last packets may have been counted in either.
         for _ in 0..2 {
-            let tallies = self.rotate()?;
-            self.commit(&tallies)?;
+            let epoch = self.rotate()?;
+            self.commit(&epoch)?;
         }
+        let times = self.residence()?;
+        self.reporter.take_residence(times.clone());
+        self.metrics.resided(times);
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
-        let counters = self.hand_over_counters().0.total();
+        let counters = self.hand_over_counters().total();
         let lines_lost = self.output.finish();
         let totals = self.reporter.into_totals();
-        Ok(Summary { duration, counters, totals, lines_lost, capture: None })
+        let packets_before = self.packets_before;
+        Ok(Summary { duration, counters, packets_before, totals, lines_lost, capture: None })
     }
 
     /// Has open flows reported, if `--flow-summary` reports flows at their end.

@@ -44,6 +44,8 @@ pub(super) struct Agent {
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,
+    /// Packets that earlier runs counted, with `--pin`.
+    pub(super) packets_before: u64,
     /// When the last cycle was, in ns of the wall clock.
     pub(super) last_cycle: u64,
     pub(super) notify: Notify,

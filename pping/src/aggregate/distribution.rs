@@ -24,6 +24,8 @@ pub struct Distribution {
     pub sent: Traffic,
     /// Sent to them by the hosts that reply.
     pub received: Traffic,
+    /// The most bytes that one side sent in the time of one tally.
+    pub busiest: u64,
 }
 
 impl Default for Distribution {
@@ -34,6 +36,7 @@ impl Default for Distribution {
             range: None,
             sent: Traffic::default(),
             received: Traffic::default(),
+            busiest: 0,
         }
     }
 }
@@ -43,6 +46,7 @@ impl Distribution {
     pub fn add(&mut self, tally: &Tally) {
         self.sent.add(&tally.sent);
         self.received.add(&tally.received);
+        self.busiest = self.busiest.max(tally.sent.bytes).max(tally.received.bytes);
         if !tally.has_samples() {
             return;
         }
@@ -57,6 +61,7 @@ impl Distribution {
     pub fn merge(&mut self, other: &Self) {
         self.sent.add(&other.sent);
         self.received.add(&other.received);
+        self.busiest = self.busiest.max(other.busiest);
         self.sum += other.sum;
         self.range = join(self.range, other.range);
         for (sum, &count) in self.bins.iter_mut().zip(other.bins.iter()) {
@@ -114,7 +119,7 @@ mod tests {
 
     fn distribution(rtts: impl IntoIterator<Item = u64>) -> Distribution {
         let mut tally = Tally::EMPTY;
-        rtts.into_iter().for_each(|rtt| tally.sample(rtt));
+        rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
         let mut distribution = Distribution::default();
         distribution.add(&tally);
         distribution

@@ -9,5 +9,6 @@ pub use distribution::Distribution;
 pub(crate) use flows::FlowSamples;
 pub use flows::Rtts;
 #[cfg(feature = "live")]
-pub(crate) use range::{Range, join, rtt_at};
+pub(crate) use range::join;
+pub(crate) use range::{Range, rtt_at};
 pub use totals::Totals;

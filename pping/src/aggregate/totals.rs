@@ -39,7 +39,7 @@ mod tests {
         let mut tally = Tally::EMPTY;
         totals.add(Method::IcmpEcho, None, &tally);
         assert_eq!(totals.series().count(), 0, "no samples");
-        tally.sample(5_000_000);
+        tally.sample(5_000_000, 0);
         totals.add(Method::TcpTs, None, &tally);
         totals.add(Method::TcpTs, None, &tally);
         totals.add(Method::TcpTs, Some(Direction::Egress), &tally);

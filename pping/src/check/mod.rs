@@ -11,6 +11,7 @@ mod pins;
 mod privileges;
 mod programs;
 mod report;
+mod residence;
 mod shell;
 mod table;
 
@@ -79,6 +80,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.extend([kernel::statistics(), memory::memory(loaded.memory, config.max_flows)]);
     checks.extend(memory::memlock(loaded.memory));
     checks.push(kernel::clock());
+    checks.push(residence::residence(live.residence));
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
     if let Some(settings) = &live.otlp {
         checks.push(otlp::otlp(settings).await);

@@ -30,6 +30,7 @@ impl TryFrom<Arguments> for Config {
 
 impl Config {
     /// Checks how values go together, each of which was checked by itself when it was parsed.
+    #[expect(clippy::too_many_lines, reason = "a list of options, none of which may be left out")]
     pub(super) fn new(arguments: Arguments) -> Result<Self, Vec<Mistake>> {
         // Without `..`: an option that does nothing does not compile.
         let Arguments {
@@ -53,9 +54,12 @@ impl Config {
             groups,
             max_groups,
             group_timeout,
+            quality,
             flow_summary,
             with_samples,
             hdr_log,
+            worst,
+            worst_evidence,
             format,
             output,
             listen,
@@ -72,6 +76,8 @@ impl Config {
             pin,
             verbose,
             bpf_log,
+            residence,
+            residence_every,
         } = arguments;
         let mut found = Vec::new();
         let group_by = or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
@@ -80,13 +86,13 @@ impl Config {
         let dns_ports = or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
         let is_aggregate = aggregate.is_some() || flow_summary;
         found.extend(without_samples(format, is_aggregate && !with_samples));
+        found.extend(worst.filter(|_| aggregate.is_none()).map(without_interval));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = otlp::otlp(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = or_note(otlp, None, &mut found);
         if !found.is_empty() {
             return Err(found);
         }
-        let on_terminal = output.is_none() && std::io::stdout().is_terminal();
         Ok(Self {
             capture: read,
             live: Live {
@@ -102,6 +108,7 @@ impl Config {
                 otlp,
                 bpf_log,
                 max_pending,
+                residence: residence.then_some(residence_every),
             },
             max_flows,
             rules: Rules {
@@ -126,12 +133,21 @@ impl Config {
                 flow_summary,
                 with_samples: with_samples && is_aggregate,
                 hdr_log,
+                worst: worst.map(|worst| worst as usize),
+                worst_evidence: worst_evidence.into(),
             },
-            format: format.unwrap_or(if on_terminal { Format::Standard } else { Format::Jsonl }),
+            quality,
+            format: format.unwrap_or_else(|| format_for(output.as_deref())),
             output,
             verbosity: if bpf_log { verbose.max(2) } else { verbose },
         })
     }
+}
+
+/// The format without `--format`: lines for people on a terminal.
+fn format_for(output: Option<&Path>) -> Format {
+    let is_terminal = output.is_none() && std::io::stdout().is_terminal();
+    if is_terminal { Format::Standard } else { Format::Jsonl }
 }
 
 /// A value, or another in its place once the mistake is noted.
@@ -146,6 +162,12 @@ fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>)
 fn without_samples(format: Option<Format>, has_none: bool) -> Option<Mistake> {
     let reason = "it has lines for samples only; add --with-samples";
     (format == Some(Format::Ppviz) && has_none).then(|| Mistake::contradiction("format", "ppviz", reason))
+}
+
+/// The mistake of the worst of an interval without intervals.
+fn without_interval(worst: u32) -> Mistake {
+    let reason = "the worst are those of an interval; give its length by --aggregate";
+    Mistake::contradiction("worst", worst.to_string(), reason)
 }
 
 /// The mistake of a web configuration without a server.

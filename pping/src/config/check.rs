@@ -6,13 +6,13 @@ use super::{
     definition::Definition, error::Error, file::File, layered::Layered, model::Config, setting::Setting,
 };
 
-/// Checks a file, and has `check_groups` check the groups file that it names. Returns warnings.
+/// Checks a file, and has `check_file` check the files that it names under `groups` and `quality`. Returns warnings.
 ///
 /// # Errors
 /// All that is wrong.
 pub fn check<E: Display>(
     path: &Path,
-    check_groups: impl FnOnce(&Path) -> Result<(), E>,
+    check_file: impl Fn(&str, &Path) -> Result<(), E>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
     let File { settings, mut mistakes } = File::read(path, &definitions)?;
@@ -23,10 +23,12 @@ pub fn check<E: Display>(
     {
         mistakes.extend(layered.locate(found));
     }
-    if let Some((setting, file)) = named(&layered, "groups")
-        && let Err(error) = check_groups(file)
-    {
-        mistakes.push(setting.mistake(error.to_string()));
+    for key in ["groups", "quality"] {
+        if let Some((setting, file)) = named(&layered, key)
+            && let Err(error) = check_file(key, file)
+        {
+            mistakes.push(setting.mistake(error.to_string()));
+        }
     }
     if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }
 }

@@ -15,6 +15,7 @@ use super::{
     endpoint::Endpoint,
     values::{Format, Ingress, TcpMethod, Temporality},
 };
+use crate::worst::EVIDENCE;
 
 /// The groups of `pping top` unless there are others: `/24,/48`.
 #[cfg(feature = "live")]
@@ -41,6 +42,8 @@ pub struct Config {
     pub decap: Decap,
     /// The aggregation.
     pub aggregation: Aggregation,
+    /// The file with profiles to score by, if there is one.
+    pub quality: Option<PathBuf>,
     /// The format of records.
     pub format: Format,
     /// The file of records; standard output without one.
@@ -70,6 +73,10 @@ pub struct Aggregation {
     pub with_samples: bool,
     /// The log of distributions.
     pub hdr_log: Option<PathBuf>,
+    /// How many of the worst flows and groups are reported at the end of each interval, if any.
+    pub worst: Option<usize>,
+    /// The packets of each end, or samples of a group, without which nothing counts as worst.
+    pub worst_evidence: u64,
 }
 
 impl Aggregation {
@@ -84,6 +91,8 @@ impl Aggregation {
         flow_summary: false,
         with_samples: false,
         hdr_log: None,
+        worst: None,
+        worst_evidence: EVIDENCE,
     };
 
     /// Whether samples are reported one by one, and flows that open and close.
@@ -123,6 +132,7 @@ impl Config {
                 flow_summary: false,
                 with_samples: false,
                 hdr_log: None,
+                worst: None,
                 ..self.aggregation
             },
             ..self
@@ -160,6 +170,9 @@ pub struct Live {
     pub history_memory: usize,
     /// The receiver that metrics are pushed to.
     pub otlp: Option<Otlp>,
+    /// Where times in this host are measured, one packet in this many is followed through its queue, in the mean; 0 follows none, which
+    /// leaves forwarding.
+    pub residence: Option<u32>,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,
 }

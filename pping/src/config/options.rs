@@ -17,9 +17,9 @@ use super::{
     },
     reload::{Reload, follow, follow_while_set, restart},
     values::{
-        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
+        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate, evidence,
         history_memory, interface, max_flows, max_groups, max_pending, otlp_interval, port, prefix,
-        prometheus_groups, rate_limit, rtt_rate, time,
+        prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -178,6 +178,26 @@ options! {
         example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
     }
 
+    /// Measure the time that packets spend in this host: between two watched interfaces, and in the queue of each
+    ///
+    /// The queue is that of the root qdisc. See docs/residence.md. Queues take Linux 5.15 or newer.
+    #[arg(long, help_heading = "Measuring")]
+    residence: bool {
+        capture: Rejected("the packets of a capture pass no queue"),
+        reload: restart!(live.residence),
+        example: "true",
+    }
+
+    /// Follow one packet in this many through its queue, in the mean, on each CPU; 0 follows none
+    ///
+    /// Without queues, `--residence` is the time between two watched interfaces, which any kernel can tell.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = residence_every,
+        help_heading = "Measuring")]
+    residence_every: u32 {
+        capture: Rejected("the packets of a capture pass no queue"),
+        reload: restart!(live.residence),
+    }
+
     /// Report percentiles of each group instead of samples, at the end of each interval of this time (`10s`)
     #[arg(short, long, value_name = "TIME", value_parser = aggregate, help_heading = "Aggregating")]
     aggregate: Option<Duration> {
@@ -218,6 +238,15 @@ options! {
         reload: follow!(GroupTimeout, aggregation.group_timeout),
     }
 
+    /// Score latency and loss by the profiles in this file, from 0 to 100; SIGHUP reads it again
+    ///
+    /// Without it there are profiles of a video call, a game and the web. In a file without any, nothing is scored.
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    quality: Option<PathBuf> {
+        reload: follow!(Quality, quality),
+        example: r#""/etc/pping/quality.toml""#,
+    }
+
     /// Report each flow once, at its end, instead of its samples
     #[arg(long, help_heading = "Aggregating")]
     flow_summary: bool {
@@ -235,6 +264,22 @@ options! {
     hdr_log: Option<PathBuf> {
         reload: restart!(aggregation.hdr_log),
         example: r#""/var/lib/pping/rtt.hlog""#,
+    }
+
+    /// Report the worst of each interval of --aggregate too: this many flows and groups, by RTT, inflation, retransmissions and bytes
+    ///
+    /// Flows are ranked once a second, by their smoothed RTT, its distance from their lowest, the share of packets that were sent again,
+    /// and the bytes since the second before. Groups are ranked by the 95th percentile in place of the smoothed RTT.
+    #[arg(long, value_name = "N", value_parser = worst, help_heading = "Aggregating")]
+    worst: Option<u32> {
+        reload: restart!(aggregation.worst),
+        example: "20",
+    }
+
+    /// Count nothing as worst that has less evidence: packets of both ends of a flow, samples or packets of a group
+    #[arg(long, value_name = "N", default_value = "20", value_parser = evidence, help_heading = "Aggregating")]
+    worst_evidence: u32 {
+        reload: restart!(aggregation.worst_evidence),
     }
 
     /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given

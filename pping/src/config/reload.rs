@@ -47,6 +47,8 @@ pub enum Change {
     WebConfig,
     /// The groups in metrics, or their baseline.
     Metrics,
+    /// The profiles that scores are made by.
+    Quality,
     /// The memory for the past of groups.
     HistoryMemory,
     /// The receiver of exports, or how they are made.

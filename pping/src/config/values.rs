@@ -15,8 +15,14 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// The most flows per family: beyond that a map would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
 
+/// The most packets for one that is followed.
+const MAX_EVERY: u32 = 65_536;
+
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
+
+/// The most of the worst: each contender is compared with all of them.
+const MAX_WORST: u32 = 1000;
 
 /// The most memory for history, MiB.
 const MAX_HISTORY: u32 = 4096;
@@ -60,6 +66,18 @@ pub(super) fn max_pending(text: &str) -> Result<u32, &'static str> {
 
 pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_GROUPS).ok_or("give a number from 1 to 262144")
+}
+
+pub(super) fn worst(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=MAX_WORST).ok_or("give a number from 1 to 1000")
+}
+
+pub(super) fn evidence(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=u32::MAX).ok_or("give a number from 1 on")
+}
+
+pub(super) fn residence_every(text: &str) -> Result<u32, &'static str> {
+    number(text, 0..=MAX_EVERY).ok_or("give a number from 0 to 65536")
 }
 
 pub(super) fn history_memory(text: &str) -> Result<u32, &'static str> {

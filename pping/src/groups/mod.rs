@@ -1,13 +1,11 @@
 //! Groups: their labels and names, and the file that lists them.
 
-mod error;
 mod file;
 mod labels;
 mod lookup;
 mod names;
 
-pub use error::Error;
 pub use file::{Groups, load};
 pub use labels::{ALL, Labels, More, OTHER, UNLISTED};
 pub use lookup::Lookup;
-pub use names::{GroupName, Names, SeriesName};
+pub use names::{GroupName, Names, QueueName, SeriesName};

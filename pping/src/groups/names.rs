@@ -38,6 +38,15 @@ pub struct SeriesName {
     pub group: Arc<GroupName>,
 }
 
+/// The name of a series of times in the queue of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueueName {
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The group.
+    pub group: Arc<GroupName>,
+}
+
 /// Makes names, and keeps them.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -71,6 +80,11 @@ impl Names {
             matched: Direction::from_number(key.direction),
             group: self.group(&key.group),
         })
+    }
+
+    /// The name of a series of times in a queue; `None` for one of RTTs.
+    pub fn queue(&mut self, key: &SeriesKey, interface: Option<Arc<str>>) -> Option<QueueName> {
+        (key.method == SeriesKey::QUEUE).then(|| QueueName { interface, group: self.group(&key.group) })
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn router(view: View) -> Router {
         .route("/history", get(history))
         .route("/groups", get(groups))
         .route("/groups/{id}", get(group))
+        .route("/worst", get(worst))
         .with_state(view)
         .route("/events", get(events).with_state(streams))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, JSON)], DESCRIPTION) }))
@@ -57,6 +58,17 @@ async fn groups(
 ) -> Response {
     match query {
         Ok(Query(query)) => answer(view, headers, move |view| Some(view.groups(&query))).await,
+        Err(rejection) => refused(&rejection),
+    }
+}
+
+async fn worst(
+    State(view): State<View>,
+    query: Result<Query<view::WorstQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Response {
+    match query {
+        Ok(Query(query)) => answer(view, headers, move |view| Some(view.worst(query))).await,
         Err(rejection) => refused(&rejection),
     }
 }

@@ -44,7 +44,7 @@ macro_rules! file {
 }
 
 /// Each file: its path, its type, and what is in it.
-const FILES: [(&str, &str, &str); 16] = [
+const FILES: [(&str, &str, &str); 17] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
     ("/assets/icon.svg", SVG, file!("icon.svg")),
@@ -58,6 +58,7 @@ const FILES: [(&str, &str, &str); 16] = [
     ("/assets/heatmap.js", SCRIPT, file!("heatmap.js")),
     ("/assets/panels.js", SCRIPT, file!("panels.js")),
     ("/assets/table.js", SCRIPT, file!("table.js")),
+    ("/assets/worst.js", SCRIPT, file!("worst.js")),
     ("/assets/uplot.js", SCRIPT, UPLOT.script),
     ("/assets/uplot.css", CSS, UPLOT.style),
     ("/assets/uplot.txt", TEXT, UPLOT.licence),

@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use pping_common::abi::Direction;
+
 use super::{attach::AttachPoints, load::Kernel};
-use crate::snapshot::{InterfaceCounters, Snapshot};
+use crate::{
+    kernel::Error,
+    residence::InterfaceTimes,
+    snapshot::{InterfaceCounters, Snapshot},
+};
 
 /// An interface that is being watched, or was until it went away.
 #[derive(Clone, Debug)]
@@ -28,4 +34,18 @@ pub fn read(kernel: &Kernel, watched: &[Watched]) -> Snapshot {
         InterfaceCounters { name: Arc::clone(&watched.name), attach_points, is_up: watched.is_up, counters }
     };
     Snapshot { interfaces: watched.iter().map(read).collect() }
+}
+
+/// Reads the times of packets in this host, of each watched interface; none without `--residence`.
+///
+/// # Errors
+/// When the kernel does not read them.
+pub fn residence(kernel: &Kernel, watched: &[Watched]) -> Result<Vec<InterfaceTimes>, Error> {
+    let Some(residence) = &kernel.residence else { return Ok(Vec::new()) };
+    let of = |Watched { name, id, .. }: &Watched| {
+        let sent = kernel.counters.sum(*id).packets(Direction::Egress);
+        let times = Box::new(residence.times(*id)?);
+        Ok(InterfaceTimes { interface: Arc::clone(name), times, sent })
+    };
+    watched.iter().map(of).collect()
 }

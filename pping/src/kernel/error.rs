@@ -44,6 +44,12 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// The kernel lacks something that `--residence` needs.
+    #[error("--residence: {reason}")]
+    Residence {
+        /// What, and which kernel has it.
+        reason: String,
+    },
     /// The list of features to do without names an unknown one.
     #[error("{variable}={list}: there is no {name}; there are {known}")]
     UnknownFeature {
@@ -102,6 +108,7 @@ impl Error {
             | Self::UnsupportedLinkType { .. }
             | Self::TooManyInterfaces { .. } => Some("interface"),
             Self::Pin { .. } => Some("pin"),
+            Self::Residence { .. } => Some("residence"),
             Self::UnknownFeature { .. }
             | Self::Load { .. }
             | Self::Attach { .. }

@@ -162,8 +162,11 @@ impl Link {
         if is_second_hand {
             kernel.series.remove_interface(id)?;
             kernel.counters.clear(id);
+            if let Some(residence) = &mut kernel.residence {
+                residence.clear(id)?;
+            }
         }
-        kernel.series.add_interface(id)?;
+        kernel.series.add_interface(id, kernel.options.has_queues_of_groups())?;
         let interface = Interface {
             ifindex: self.ifindex,
             id,

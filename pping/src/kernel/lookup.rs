@@ -44,7 +44,7 @@ where
         .map_err(|error| refused(name, error))
 }
 
-fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
+pub(super) fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,
 {

@@ -19,6 +19,7 @@ pub mod lookup;
 mod memory;
 mod objects;
 pub mod pins;
+pub mod residence;
 mod rtnetlink;
 pub mod runs;
 pub mod selection;
@@ -26,5 +27,7 @@ pub mod series;
 mod signals;
 pub mod sweep;
 pub(crate) mod traffic_control;
+mod types;
+mod undisturbed;
 
 pub use error::Error;

@@ -13,10 +13,13 @@ use super::{
     exposition::{Exposition, Kind, MetricFamily, Value},
     family::IntegerFamily,
     labels::Labels,
+    packet_cost,
     process::Process,
+    residence,
 };
 use crate::{
     records::{direction_name, method_name, untracked_name},
+    residence::InterfaceTimes,
     snapshot::{ProgramRuns, Snapshot},
 };
 
@@ -71,6 +74,8 @@ pub(super) struct Latest {
     pub(super) snapshot: Snapshot,
     pub(super) fill: Fill,
     pub(super) programs: Vec<ProgramRuns>,
+    /// The times of packets in this host, with `--residence`.
+    pub(super) residence: Vec<InterfaceTimes>,
     /// The counts of an exporter, if there is one.
     pub(super) pushes: Option<Pushes>,
 }
@@ -137,6 +142,7 @@ pub(super) fn write(page: &mut dyn Exposition, latest: &State) {
             page.value(&prefix, &Labels::new(&labels), Value::Integer(*value));
         }
     }
+    packet_cost::write(page, &latest.snapshot);
     run_time(page, &latest.programs);
 }
 
@@ -173,7 +179,7 @@ pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<IntegerFa
 
 #[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
 pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
-    let Latest { snapshot, fill, programs, pushes } = latest;
+    let Latest { snapshot, fill, programs, residence, pushes } = latest;
     let counter = Kind::Counter;
     let gauge = Kind::Gauge;
     // A metric of each interface: labels and values from its counters.
@@ -361,6 +367,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
                 .collect(),
         },
     ];
+    families.extend(residence::families(residence));
     families.extend(pushes.iter().flat_map(pushed));
     families
 }

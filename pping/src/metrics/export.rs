@@ -11,14 +11,15 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Tally, Traffic},
+    abi::{Part, Residence, Tally, Traffic},
     hist::BINS,
 };
 
-use super::{exposition::Kind, family::IntegerFamily};
+use super::{exposition::Kind, family::IntegerFamily, residence};
 use crate::{
     aggregate::{Range, join},
     config::Temporality,
+    residence::{InterfaceTimes, Times, count},
 };
 
 /// How long ago the oldest sample may have been measured that a new series begins with.
@@ -57,8 +58,21 @@ pub enum Points {
     Levels(Vec<Point<u64>>),
     /// Times in seconds that grow and shrink.
     Seconds(Vec<Point<f64>>),
+    /// Parts of one, which grow and shrink.
+    Ratios(Vec<Point<f64>>),
+    /// Sums of so many times, without quantiles: both only grow.
+    Summaries(Vec<Point<TimeSum>>),
     /// Round-trip times.
     Distributions(Vec<Point<Box<Distribution>>>),
+}
+
+/// A sum of times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeSum {
+    /// How many.
+    pub count: u64,
+    /// All of them together, s.
+    pub sum: f64,
 }
 
 /// Labels by name.
@@ -131,12 +145,14 @@ pub(super) struct Exports {
     last: SystemTime,
     /// What counters count from, by name and labels; what is not here counts from 0.
     base: HashMap<(&'static str, Vec<String>), u64>,
+    /// What times in this host count from, by interface.
+    times: HashMap<Arc<str>, Times>,
 }
 
 impl Exports {
     /// Counts from now on from these values, or since `began` from nothing.
     pub(super) fn new(began: SystemTime, families: &[IntegerFamily]) -> Self {
-        let mut exports = Self { began, last: began, base: HashMap::new() };
+        let mut exports = Self { began, last: began, base: HashMap::new(), times: HashMap::new() };
         for family in families.iter().filter(|family| matches!(family.kind, Kind::Counter)) {
             for (labels, value) in &family.series {
                 exports.base.insert(key(family.name, labels), *value);
@@ -183,6 +199,59 @@ impl Exports {
         }
         self.last = at;
         taken
+    }
+
+    /// The values of a summary: how many, and their sum in ns, with the same series. Before [`Self::take`], which ends a delta.
+    pub(super) fn take_summary(
+        &mut self,
+        name: &'static str,
+        [counts, sums]: [IntegerFamily; 2],
+        temporality: Temporality,
+    ) -> Family {
+        let since = if temporality == Temporality::Delta { self.last } else { self.began };
+        let help = counts.help;
+        let counts = self.counted(counts, temporality, since);
+        let sums = self.counted(sums, temporality, since);
+        let both = |(Point { attributes, since, value: count }, sum): (Point<u64>, Point<u64>)| {
+            let value = TimeSum { count, sum: sum.value as f64 / 1e9 };
+            Point { attributes, since, value }
+        };
+        Family { name, help, points: Points::Summaries(counts.into_iter().zip(sums).map(both).collect()) }
+    }
+
+    /// The times in this host, none of which earlier runs had. Before [`Self::take`], from whose last call on deltas count.
+    pub(super) fn distributions(
+        &mut self,
+        latest: &[InterfaceTimes],
+        temporality: Temporality,
+    ) -> Vec<Family> {
+        let since = if temporality == Temporality::Delta { self.last } else { self.began };
+        let now: Vec<_> = latest
+            .iter()
+            .map(|InterfaceTimes { interface, times, .. }| {
+                let base = self.times.get(interface).filter(|_| temporality == Temporality::Delta);
+                (interface, base.map_or(**times, |base| times.since(base)))
+            })
+            .collect();
+        let point = |part: Part, interface: &Arc<str>, times: &Times| {
+            let &Residence { bins, sum, .. } = times.part(part);
+            let value = Box::new(Distribution { bins, sum: u128::from(sum), range: None });
+            Point { attributes: vec![("interface".into(), Arc::clone(interface))], since, value }
+        };
+        let measured = Part::ALL.into_iter().filter(|&part| latest.iter().any(|it| it.times.has(part)));
+        let families = measured.map(|part| {
+            let (name, help) = residence::histogram(part);
+            let is_due =
+                |times: &Times| temporality == Temporality::Cumulative || count(times.part(part)) > 0;
+            let due = now.iter().filter(|(_, times)| is_due(times));
+            let points = due.map(|(interface, times)| point(part, interface, times)).collect();
+            // Without the unit, as other names here.
+            let name = name.strip_suffix("_seconds").unwrap_or(name);
+            Family { name, help, points: Points::Distributions(points) }
+        });
+        let families = families.collect();
+        self.times = latest.iter().map(|it| (Arc::clone(&it.interface), *it.times)).collect();
+        families
     }
 
     /// The values of a counter.

@@ -12,6 +12,8 @@ pub(super) enum Kind {
     Counter,
     Gauge,
     Histogram,
+    /// A sum and a count, without quantiles.
+    Summary,
     Info,
 }
 
@@ -52,6 +54,9 @@ pub(super) trait Exposition {
 
     /// Writes a series of a histogram.
     fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram);
+
+    /// Writes a series of a summary: of so many values, which add up to `sum` ns.
+    fn summary(&mut self, labels: &Labels, count: u64, sum: u64);
 
     /// Completes the page.
     fn finish(self: Box<Self>) -> Page;

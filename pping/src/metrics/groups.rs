@@ -1,5 +1,7 @@
 //! The series of groups, under the labels that there is room for.
 
+mod push;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -8,20 +10,24 @@ use std::{
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::abi::{Tally, Traffic};
+use pping_common::{
+    abi::{Tally, Traffic},
+    rtt::Method,
+};
 
 use super::{
-    export::{Attributes, Exports, Family, Point, Points, Pushed},
+    export::{Attributes, Exports, Pushed},
     exposition::{Exposition, Kind, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     labels::Labels,
     ledger::Ledger,
+    queues::Queues,
     series::{Series, SeriesId},
 };
 use crate::{
-    config::Temporality,
-    groups::{GroupName, OTHER, SeriesName},
+    groups::{GroupName, OTHER, QueueName, SeriesName},
+    quality::{Profiles, Scores},
 };
 
 /// All series, and the groups that they belong to.
@@ -40,6 +46,10 @@ pub(super) struct Groups {
     /// The indexes of series that changed since.
     changed: Vec<usize>,
     clock: Clock,
+    /// The times of packets in queues.
+    pub(super) queues: Queues,
+    /// The profiles that series are scored by.
+    pub(super) profiles: Profiles,
     /// The exports so far, if there is an exporter.
     pub(super) exports: Option<Exports>,
 }
@@ -81,6 +91,8 @@ impl Groups {
             committed: 0,
             changed: Vec::new(),
             clock: Clock::start(now),
+            queues: Queues::default(),
+            profiles: Profiles::default(),
             exports: None,
         }
     }
@@ -193,6 +205,16 @@ impl Groups {
         self.clock.advance(now);
     }
 
+    /// Adds the times of packets in queues since the last time.
+    pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)]) {
+        let pushed = self.exports.as_ref().map(Exports::series_began);
+        for (name, tally) in queues {
+            let group = &name.group.label;
+            let label = if self.labelled.is_labelled(group) { group } else { &self.other };
+            self.queues.add(name, label, tally, self.clock.since, pushed);
+        }
+    }
+
     /// Notes in the ledger which groups have a label, after some lost theirs.
     fn note_labels(&mut self) {
         let Self { ledger: Some(ledger), series, labelled, .. } = self else { return };
@@ -229,81 +251,24 @@ impl Groups {
         for series in self.series.values_mut() {
             series.pushed = Some(Pushed::new(exports.series_began()));
         }
+        self.queues.begin_exports(exports.series_began());
         self.exports = Some(exports);
-    }
-
-    /// The metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts begin again.
-    pub(super) fn take(&mut self, temporality: Temporality, now: Instant, at: SystemTime) -> Vec<Family> {
-        let Self { labelled, series, known, .. } = self;
-        let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
-        let mut traffic: [Vec<Point<u64>>; 3] = Default::default();
-        for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
-            let Inflated { minimum, baseline, above } = series.inflation.report(now);
-            let Some(pushed) = &mut series.pushed else { continue };
-            let since = pushed.since;
-            let attributes = id.attributes();
-            let gauge = |attributes, ns: u64| Point { attributes, since, value: ns as f64 / 1e9 };
-            lowest.extend(minimum.map(|ns| gauge(attributes.clone(), ns)));
-            if *id.group != *OTHER {
-                baselines.extend(baseline.map(|ns| gauge(attributes.clone(), ns)));
-                let above = PERCENTILES.into_iter().zip(above.into_iter().flatten());
-                inflation.extend(above.map(|(percentile, ns)| {
-                    gauge(with(&attributes, "percentile", percentile.to_string().into()), ns)
-                }));
-            }
-            for (sender, it) in ["timed", "replying"].into_iter().zip(&pushed.traffic) {
-                let values = [it.packets, it.bytes, it.retransmissions];
-                for (points, value) in traffic.iter_mut().zip(values) {
-                    if value > 0 || temporality == Temporality::Cumulative {
-                        points.push(Point {
-                            attributes: with(&attributes, "sender", sender.into()),
-                            since,
-                            value,
-                        });
-                    }
-                }
-            }
-            let has_samples = pushed.distribution.range.is_some();
-            if temporality == Temporality::Delta {
-                let Pushed { distribution, .. } = std::mem::replace(pushed, Pushed::new(at));
-                rtts.extend(has_samples.then_some(Point { attributes, since, value: distribution }));
-            } else if has_samples {
-                rtts.push(Point { attributes, since, value: pushed.distribution.clone() });
-            }
-        }
-        let columns = known
-            .values()
-            .filter(|known| !known.name.more.is_empty() && labelled.is_labelled(&known.name.label))
-            .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
-            .collect();
-        let [packets, bytes, retransmissions] = traffic.map(Points::Counts);
-        vec![
-            Family { name: "pping_rtt", help: RTT, points: Points::Distributions(rtts) },
-            Family { name: "pping_min_rtt", help: MIN_RTT, points: Points::Seconds(lowest) },
-            Family { name: "pping_rtt_baseline", help: BASELINE, points: Points::Seconds(baselines) },
-            Family { name: "pping_rtt_inflation", help: INFLATION, points: Points::Seconds(inflation) },
-            Family { name: "pping_group_packets", help: PACKETS, points: packets },
-            Family { name: "pping_group_bytes", help: BYTES, points: bytes },
-            Family {
-                name: "pping_group_tcp_retransmissions",
-                help: RETRANSMISSIONS,
-                points: retransmissions,
-            },
-            Family { name: "pping_group_info", help: COLUMNS, points: Points::Levels(columns) },
-        ]
     }
 
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
-        let Self { labelled, series, known, .. } = self;
-        let mut shown: Vec<(&Series, bool, Inflated)> = Vec::with_capacity(series.len());
+        let Self { labelled, series, known, profiles, .. } = self;
+        let mut shown: Vec<Shown<'_>> = Vec::with_capacity(series.len());
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
             let inflated = series.inflation.report(now);
-            shown.push((series, *id.group == *OTHER, inflated));
+            let scores = series.inflation.recent.scores(profiles, id.method);
+            shown.push(Shown { series, has_baseline: has_baseline(id), inflated, scores });
         }
         histogram(page, &shown);
         gauges(page, &shown);
+        quality(page, profiles, &shown);
         traffic(page, &shown);
+        self.queues.write(page, |group| labelled.is_labelled(group));
         let mut known: Vec<_> = known
             .values()
             .map(|known| &known.name)
@@ -324,14 +289,28 @@ const RTT: &str = "Round-trip times between this host and the host that replied"
 const MIN_RTT: &str = "Lowest round-trip time of the last minute";
 const BASELINE: &str = "Lowest round-trip time of the window that --baseline sets";
 const INFLATION: &str = "Distance of percentiles of the last minute's round-trip times from the baseline";
+const QUALITY: &str =
+    "Score of the last minute by the requirements of a profile: 1 is optimal, 0 is unacceptable";
 const PACKETS: &str = "Packets of a group's flows, by the role of their sender: timed or replying";
 const BYTES: &str = "Bytes of payload above the transport header in a group's flows";
 const RETRANSMISSIONS: &str = "TCP segments retransmitted in a group's flows";
 const COLUMNS: &str = "Columns of the groups file, by group";
 
-type Shown<'a> = [(&'a Series, bool, Inflated)];
+/// Whether the RTTs of a series have a baseline. The groups without a label change, and the pauses of applications lengthen the times of
+/// spin bits.
+fn has_baseline(id: &SeriesId) -> bool {
+    *id.group != *OTHER && id.method != Method::QuicSpin
+}
 
-fn histogram(page: &mut dyn Exposition, shown: &Shown<'_>) {
+/// A series with a label, and its gauges.
+struct Shown<'a> {
+    series: &'a Series,
+    has_baseline: bool,
+    inflated: Inflated,
+    scores: Scores,
+}
+
+fn histogram(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
     page.family(&MetricFamily {
         name: "pping_rtt_seconds",
         unit: Some("seconds"),
@@ -339,7 +318,7 @@ fn histogram(page: &mut dyn Exposition, shown: &Shown<'_>) {
         help: RTT,
     });
     // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
-    for (series, ..) in shown.iter().filter(|(series, ..)| series.rtts.has_samples()) {
+    for Shown { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
         page.histogram(&series.labels, &series.rtts);
     }
 }
@@ -348,31 +327,49 @@ fn seconds<'a>(name: &'a str, help: &'a str) -> MetricFamily<'a> {
     MetricFamily { name, unit: Some("seconds"), kind: Kind::Gauge, help }
 }
 
-fn gauges(page: &mut dyn Exposition, shown: &Shown<'_>) {
-    let mut gauge = |name: &str, help, value: &dyn Fn(&Inflated, bool) -> Option<u64>| {
+fn gauges(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
+    let mut gauge = |name: &str, help, value: &dyn Fn(&Shown<'_>) -> Option<u64>| {
         page.family(&seconds(name, help));
         let prefix = page.prefix(&[]);
-        for (series, is_other, inflated) in shown {
-            if let Some(value) = value(inflated, *is_other) {
-                page.value(&prefix, &series.labels, Value::Nanoseconds(value.into()));
+        for it in shown {
+            if let Some(value) = value(it) {
+                page.value(&prefix, &it.series.labels, Value::Nanoseconds(value.into()));
             }
         }
     };
-    gauge("pping_min_rtt_seconds", MIN_RTT, &|inflated, _| inflated.minimum);
-    // The groups behind `other` change, so it has no baseline.
-    gauge("pping_rtt_baseline_seconds", BASELINE, &|inflated, is_other| {
-        inflated.baseline.filter(|_| !is_other)
-    });
+    gauge("pping_min_rtt_seconds", MIN_RTT, &|it| it.inflated.minimum);
+    gauge("pping_rtt_baseline_seconds", BASELINE, &|it| it.inflated.baseline.filter(|_| it.has_baseline));
     page.family(&seconds("pping_rtt_inflation_seconds", INFLATION));
     let prefixes = PERCENTILES.map(|percentile| page.prefix(&[("percentile", &percentile.to_string())]));
-    for (series, _, inflated) in shown.iter().filter(|(_, is_other, _)| !is_other) {
-        for (prefix, above) in prefixes.iter().zip(inflated.above.into_iter().flatten()) {
-            page.value(prefix, &series.labels, Value::Nanoseconds(above.into()));
+    for it in shown.iter().filter(|it| it.has_baseline) {
+        for (prefix, above) in prefixes.iter().zip(it.inflated.above.into_iter().flatten()) {
+            page.value(prefix, &it.series.labels, Value::Nanoseconds(above.into()));
         }
     }
 }
 
-fn traffic(page: &mut dyn Exposition, shown: &Shown<'_>) {
+fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[Shown<'_>]) {
+    if profiles.is_empty() {
+        return;
+    }
+    let name = "pping_quality_ratio";
+    page.family(&MetricFamily { name, unit: Some("ratio"), kind: Kind::Gauge, help: QUALITY });
+    let prefixes: Vec<_> = profiles.iter().map(|it| page.prefix(&[("profile", &it.name)])).collect();
+    for it in shown {
+        for (prefix, &score) in prefixes.iter().zip(it.scores.values()) {
+            if let Some(score) = score {
+                page.value(prefix, &it.series.labels, Value::Float(ratio(score)));
+            }
+        }
+    }
+}
+
+/// A score as a ratio: 1 is the best.
+fn ratio(score: u8) -> f64 {
+    f64::from(score) / 100.0
+}
+
+fn traffic(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
     for (name, help, value) in [
         ("pping_group_packets", PACKETS, (|traffic| traffic.packets) as fn(&Traffic) -> u64),
         ("pping_group_bytes", BYTES, |traffic| traffic.bytes),
@@ -380,7 +377,7 @@ fn traffic(page: &mut dyn Exposition, shown: &Shown<'_>) {
     ] {
         page.family(&MetricFamily { name, unit: None, kind: Kind::Counter, help });
         let senders = ["timed", "replying"].map(|sender| page.prefix(&[("sender", sender)]));
-        for (series, ..) in shown {
+        for Shown { series, .. } in shown {
             for (prefix, traffic) in senders.iter().zip(&series.traffic) {
                 page.value(prefix, &series.labels, Value::Integer(value(traffic)));
             }
@@ -407,12 +404,6 @@ fn columns(name: &GroupName) -> Attributes {
         labels.push((label.into(), Arc::clone(value)));
     }
     labels
-}
-
-fn with(attributes: &Attributes, name: &'static str, value: Arc<str>) -> Attributes {
-    let mut attributes = attributes.clone();
-    attributes.push((name.into(), value));
-    attributes
 }
 
 /// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.

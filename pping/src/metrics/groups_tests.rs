@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use pping_common::{abi::Direction, hist, rtt::Method};
+use pping_common::{abi::Direction, hist};
 use proptest::prelude::*;
 
 use super::*;
@@ -20,7 +20,7 @@ fn name(label: &str, more: &[(&str, &str)]) -> SeriesName {
 
 fn tally(samples: u64) -> Tally {
     let mut tally = Tally::EMPTY;
-    (0..samples).for_each(|sample| tally.sample(1_000_000 + 50_000_000 * sample));
+    (0..samples).for_each(|sample| tally.sample(1_000_000 + 50_000_000 * sample, 0));
     tally.sent.packets = 2 * samples + 1;
     tally
 }
@@ -119,6 +119,19 @@ fn other_has_no_baseline() {
     let of_other = |start: &str| page.lines().any(|it| it.starts_with(start) && it.contains("\"other\""));
     assert!(of_other("pping_min_rtt_seconds{"));
     assert!(!of_other("pping_rtt_baseline_seconds{") && !of_other("pping_rtt_inflation_seconds{"));
+}
+
+#[test]
+fn spin_bits_have_no_baseline() {
+    let now = Instant::now();
+    let mut groups = Groups::new(9, BASELINE, now);
+    let spin = SeriesName { method: Method::QuicSpin, ..name("a", &[]) };
+    groups.add(&[(spin, tally(9))], now);
+    let page = page(&mut groups, PageFormat::Classic, now);
+    assert!(page.contains("\npping_min_rtt_seconds{"), "{page}");
+    assert!(
+        !page.contains("\npping_rtt_baseline_seconds{") && !page.contains("\npping_rtt_inflation_seconds{")
+    );
 }
 
 #[test]

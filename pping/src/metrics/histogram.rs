@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use pping_common::{
     abi::{BUCKETS, LedgerTotals, Tally},
-    hist::{self, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
+    hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
 };
 
 /// Counts by bin since this process has the series, and the counts by octave that earlier processes kept in the ledger.
@@ -38,14 +38,25 @@ impl RttHistogram {
         Self { since, kept: None, shorter: 0, octaves: Vec::new(), longer: 0, sum: 0 }
     }
 
+    /// These times, ns, by their bins; counting began at `since`.
+    pub(super) fn of(since: SystemTime, bins: &[u64; BINS], sum: u128) -> Self {
+        let mut histogram = Self::new(since);
+        histogram.add_bins(bins, sum);
+        histogram
+    }
+
     /// Adds samples.
     pub(super) fn add(&mut self, tally: &Tally) {
-        self.sum += u128::from(tally.sum);
-        self.shorter += u64::from(tally.bins[UNDERFLOW]);
-        self.longer += u64::from(tally.bins[OVERFLOW]);
+        self.add_bins(&tally.bins, u128::from(tally.sum));
+    }
+
+    fn add_bins<T: Copy + Into<u64>>(&mut self, bins: &[T; BINS], sum: u128) {
+        self.sum += sum;
+        self.shorter += bins[UNDERFLOW].into();
+        self.longer += bins[OVERFLOW].into();
         let mut position = 0;
-        for (number, bins) in tally.bins[UNDERFLOW + 1..OVERFLOW].chunks_exact(BINS_PER_OCTAVE).enumerate() {
-            if bins.iter().all(|&count| count == 0) {
+        for (number, bins) in bins[UNDERFLOW + 1..OVERFLOW].chunks_exact(BINS_PER_OCTAVE).enumerate() {
+            if bins.iter().all(|&count| count.into() == 0) {
                 continue;
             }
             while self.octaves.get(position).is_some_and(|octave| octave.number < number) {
@@ -55,7 +66,7 @@ impl RttHistogram {
                 self.octaves.insert(position, Octave { number, bins: [0; BINS_PER_OCTAVE] });
             }
             for (sum, &count) in self.octaves[position].bins.iter_mut().zip(bins) {
-                *sum += u64::from(count);
+                *sum += count.into();
             }
         }
     }
@@ -169,7 +180,7 @@ mod tests {
         for part in rtts.chunks(rtts.len().div_ceil(2)) {
             let mut tally = Tally::EMPTY;
             for &rtt in part {
-                tally.sample(rtt);
+                tally.sample(rtt, 0);
             }
             histogram.add(&tally);
         }

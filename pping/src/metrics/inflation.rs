@@ -2,17 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::{
-    abi::Tally,
-    hist::{self, BINS},
-};
+use pping_common::abi::Tally;
 
-use super::minimum::Minimum;
-use crate::aggregate::{Range, join, rtt_at};
-
-/// Recent samples are kept in two halves of this length, the older of which is dropped at a time: between half a minute and
-/// a minute.
-const HALF: Duration = Duration::from_secs(30);
+use super::{minimum::Minimum, recent::Recent};
 
 /// The window of the lowest recent RTT.
 const RECENT: Duration = Duration::from_mins(1);
@@ -21,17 +13,8 @@ const RECENT: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(super) struct Inflation {
     baseline: Minimum,
-    recent: Minimum,
-    began: Instant,
-    /// The present half, and the one before it.
-    halves: [Half; 2],
-}
-
-/// The RTTs of a half.
-#[derive(Clone, Debug)]
-struct Half {
-    bins: Box<[u32; BINS]>,
-    range: Range,
+    lowest: Minimum,
+    pub(super) recent: Recent,
 }
 
 /// The gauges of a series, ns.
@@ -51,12 +34,10 @@ pub(super) const PERCENTILES: [u64; 2] = [50, 95];
 impl Inflation {
     /// No samples; `baseline` is the longer window.
     pub(super) fn new(baseline: Duration, now: Instant) -> Self {
-        let half = Half { bins: Box::new([0; BINS]), range: None };
         Self {
             baseline: Minimum::new(baseline, now),
-            recent: Minimum::new(RECENT, now),
-            began: now,
-            halves: [half.clone(), half],
+            lowest: Minimum::new(RECENT, now),
+            recent: Recent::new(now),
         }
     }
 
@@ -65,61 +46,23 @@ impl Inflation {
         self.baseline.set_window(baseline);
     }
 
-    /// Adds the samples of a tally.
+    /// Adds what was measured in a second.
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
-        let (Some(min), Some(max)) = (tally.min(), tally.max()) else { return };
-        self.roll(now);
-        self.baseline.add(min, now);
-        self.recent.add(min, now);
-        let half = &mut self.halves[0];
-        half.range = join(half.range, Some((min, max)));
-        for (sum, &count) in half.bins.iter_mut().zip(&tally.bins) {
-            *sum = sum.saturating_add(count);
+        self.recent.add(tally, now);
+        if let Some(min) = tally.min() {
+            self.baseline.add(min, now);
+            self.lowest.add(min, now);
         }
     }
 
     /// The values at `now`.
     pub(super) fn report(&mut self, now: Instant) -> Inflated {
-        self.roll(now);
+        self.recent.roll(now);
         let baseline = self.baseline.lowest(now);
-        let above =
-            baseline.zip(self.percentiles()).map(|(low, rtts)| rtts.map(|rtt| rtt.saturating_sub(low)));
-        Inflated { minimum: self.recent.lowest(now), baseline, above }
-    }
-
-    /// The percentiles of both halves, ns.
-    fn percentiles(&self) -> Option<[u64; 2]> {
-        let [one, other] = &self.halves;
-        let range @ (lowest, highest) = join(one.range, other.range)?;
-        let bins = hist::bin(lowest)..=hist::bin(highest);
-        let bins = bins.map(|bin| (bin, u64::from(one.bins[bin]) + u64::from(other.bins[bin])));
-        let total: u64 = bins.clone().map(|(_, count)| count).sum();
-        Some(PERCENTILES.map(|percentile| {
-            let rank = (total * percentile).div_ceil(100).max(1);
-            rtt_at(rank, bins.clone(), range)
-        }))
-    }
-
-    fn roll(&mut self, now: Instant) {
-        let age = now.saturating_duration_since(self.began);
-        if age < HALF {
-            return;
-        }
-        self.halves.swap(0, 1);
-        self.halves[0].clear();
-        if age >= 2 * HALF {
-            self.halves[1].clear();
-            self.began = now;
-        } else {
-            self.began += HALF;
-        }
-    }
-}
-
-impl Half {
-    fn clear(&mut self) {
-        self.bins.fill(0);
-        self.range = None;
+        let above = baseline
+            .zip(self.recent.percentiles(PERCENTILES))
+            .map(|(low, rtts)| rtts.map(|rtt| rtt.saturating_sub(low)));
+        Inflated { minimum: self.lowest.lowest(now), baseline, above }
     }
 }
 
@@ -131,7 +74,7 @@ mod tests {
 
     fn tally(rtts: impl IntoIterator<Item = u64>) -> Tally {
         let mut tally = Tally::EMPTY;
-        rtts.into_iter().for_each(|rtt| tally.sample(rtt));
+        rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
         tally
     }
 

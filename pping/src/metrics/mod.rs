@@ -14,9 +14,13 @@ mod labelled;
 mod labels;
 mod ledger;
 mod minimum;
+mod packet_cost;
 mod page;
 mod process;
 mod protobuf;
+mod queues;
+mod recent;
+mod residence;
 mod series;
 mod text;
 
@@ -30,7 +34,7 @@ use std::{
 
 pub use counters::{Dropped, Failed, Fill, Pushes};
 use export::Exports;
-pub use export::{Attributes, Distribution, Export, Family, Point, Points};
+pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSum};
 use exposition::{Exposition, Kind, MetricFamily, Value};
 use groups::Groups;
 use labels::Labels;
@@ -42,7 +46,9 @@ use text::Text;
 
 use crate::{
     config::Temporality,
-    groups::SeriesName,
+    groups::{QueueName, SeriesName},
+    quality::Profiles,
+    residence::InterfaceTimes,
     snapshot::{ProgramRuns, Snapshot},
 };
 
@@ -71,7 +77,9 @@ struct Pages {
 
 enum Message {
     Add(Vec<(SeriesName, Tally)>, Instant),
+    AddQueues(Vec<(QueueName, Tally)>),
     Forget(SeriesName),
+    ForgetQueue(QueueName),
 }
 
 impl Metrics {
@@ -98,6 +106,18 @@ impl Metrics {
         self.changed();
     }
 
+    /// Adds the times of packets in queues since the last time. It comes before [`Self::add`], which ends the epoch.
+    pub fn add_queues(&self, queues: &[(QueueName, Tally)]) {
+        if queues.is_empty() {
+            return;
+        }
+        match self.try_pages() {
+            Some(mut pages) => pages.groups.add_queues(queues),
+            None => lock(&self.0.inbox).push(Message::AddQueues(queues.to_vec())),
+        }
+        self.changed();
+    }
+
     /// Keeps the counters of groups in `ledger` from now on.
     pub fn persist_in(&self, ledger: Ledger) {
         lock(&self.0.pages).groups.persist_in(ledger);
@@ -107,6 +127,12 @@ impl Metrics {
     /// Changes the highest number of groups with a label and the window of the baseline.
     pub fn change(&self, groups: u32, baseline: Duration) {
         lock(&self.0.pages).groups.change(groups, baseline);
+        self.changed();
+    }
+
+    /// Scores series by these profiles from now on.
+    pub fn score_by(&self, profiles: Profiles) {
+        lock(&self.0.pages).groups.profiles = profiles;
         self.changed();
     }
 
@@ -134,6 +160,15 @@ impl Metrics {
         self.changed();
     }
 
+    /// Removes the times in a queue of a group that expired.
+    pub fn forget_queue(&self, queue: &QueueName) {
+        match self.try_pages() {
+            Some(mut pages) => pages.groups.queues.forget(queue),
+            None => lock(&self.0.inbox).push(Message::ForgetQueue(queue.clone())),
+        }
+        self.changed();
+    }
+
     /// Counts for an exporter from now on, or goes on with that. Returns the counts of the exporter before.
     pub fn begin_exports(&self) -> Pushes {
         let mut pages = lock(&self.0.pages);
@@ -145,7 +180,9 @@ impl Metrics {
         }
         // Pinned counters are those of earlier runs too; others began with this process.
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
-            Exports::new(SystemTime::now(), &counters::families(&latest))
+            let mut counters = counters::families(&latest);
+            counters.extend(packet_cost::counters(&latest.snapshot));
+            Exports::new(SystemTime::now(), &counters)
         } else {
             Exports::new(self.0.began, &[])
         };
@@ -164,8 +201,11 @@ impl Metrics {
         if let Some(exports) = &mut pages.groups.exports {
             let process = process::Process::read();
             let times = counters::times(&latest, process.as_ref());
+            families.extend(exports.distributions(&latest.residence, temporality));
             let mut others = counters::families(&latest);
             others.extend(process.iter().flat_map(process::Process::levels));
+            let costs = packet_cost::counters(&latest.snapshot);
+            families.push(exports.take_summary(packet_cost::NAME, costs, temporality));
             families.extend(exports.take(others, times, temporality, at));
         }
         Export { at, temporality, families }
@@ -184,6 +224,12 @@ impl Metrics {
         let mut latest = lock(&self.0.latest);
         (latest.snapshot, latest.fill) = (snapshot, fill);
         drop(latest);
+        self.changed();
+    }
+
+    /// Replaces the times that packets spent in this host, of each interface; none without `--residence`.
+    pub fn resided(&self, times: Vec<InterfaceTimes>) {
+        lock(&self.0.latest).residence = times;
         self.changed();
     }
 
@@ -212,6 +258,7 @@ impl Metrics {
         };
         build(&mut *page);
         counters::write(&mut *page, &self.0.latest);
+        residence::write(&mut *page, &lock(&self.0.latest).residence, self.0.began);
         process::write(&mut *page);
         groups.write(&mut *page, Instant::now());
         let page = Arc::new(page.finish());
@@ -234,7 +281,9 @@ impl Metrics {
         for message in std::mem::take(&mut *lock(&self.0.inbox)) {
             match message {
                 Message::Add(slices, at) => groups.add(&slices, at),
+                Message::AddQueues(queues) => groups.add_queues(&queues),
                 Message::Forget(series) => groups.forget(&series),
+                Message::ForgetQueue(queue) => groups.queues.forget(&queue),
             }
         }
     }

@@ -39,6 +39,7 @@ struct FamilyMessage {
 enum MetricType {
     Counter = 0,
     Gauge = 1,
+    Summary = 2,
     Histogram = 4,
 }
 
@@ -49,6 +50,8 @@ struct Metric {
     gauge: Option<Number>,
     #[prost(message, optional, tag = "3")]
     counter: Option<Number>,
+    #[prost(message, optional, tag = "4")]
+    summary: Option<Summary>,
     #[prost(message, optional, tag = "7")]
     histogram: Option<Histogram>,
 }
@@ -58,6 +61,15 @@ struct Metric {
 struct Number {
     #[prost(double, tag = "1")]
     value: f64,
+}
+
+/// `Summary`, without quantiles.
+#[derive(Clone, Copy, PartialEq, Message)]
+struct Summary {
+    #[prost(uint64, tag = "1")]
+    sample_count: u64,
+    #[prost(double, tag = "2")]
+    sample_sum: f64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -170,6 +182,7 @@ impl Exposition for Protobuf {
             Kind::Gauge => ("", MetricType::Gauge),
             Kind::Info => ("_info", MetricType::Gauge),
             Kind::Histogram => ("", MetricType::Histogram),
+            Kind::Summary => ("", MetricType::Summary),
         };
         self.family = FamilyMessage {
             name: format!("{name}{suffix}"),
@@ -207,6 +220,11 @@ impl Exposition for Protobuf {
         if message.sample_count > 0 {
             self.end_metric(&[], labels);
         }
+    }
+
+    fn summary(&mut self, labels: &Labels, count: u64, sum: u64) {
+        self.metric.summary = Some(Summary { sample_count: count, sample_sum: seconds(sum.into()) });
+        self.end_metric(&[], labels);
     }
 
     fn finish(mut self: Box<Self>) -> Page {

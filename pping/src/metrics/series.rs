@@ -27,7 +27,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesId {
     interface: Option<Arc<str>>,
-    method: Method,
+    pub(super) method: Method,
     matched: Option<Direction>,
     pub(super) group: Arc<str>,
 }
@@ -101,9 +101,9 @@ impl Series {
         if let Some(pushed) = &mut self.pushed {
             pushed.add(tally);
         }
+        self.inflation.add(tally, now);
         if tally.has_samples() {
             self.rtts.add(tally);
-            self.inflation.add(tally, now);
         }
     }
 

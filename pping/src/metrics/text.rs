@@ -41,6 +41,7 @@ impl Exposition for Text {
         let (suffix, kind) = match kind {
             Kind::Gauge => ("", "gauge"),
             Kind::Histogram => ("", "histogram"),
+            Kind::Summary => ("", "summary"),
             Kind::Counter => ("_total", "counter"),
             Kind::Info => ("_info", if self.is_open { "info" } else { "gauge" }),
         };
@@ -55,6 +56,8 @@ impl Exposition for Text {
         if family.kind == Kind::Histogram {
             self.buckets =
                 (0..BUCKETS).map(|bucket| format!("{name}_bucket{{le=\"{}\",", bound(bucket))).collect();
+        }
+        if matches!(family.kind, Kind::Histogram | Kind::Summary) {
             self.sum = format!("{name}_sum{{");
             self.count = format!("{name}_count{{");
         }
@@ -95,12 +98,11 @@ impl Exposition for Text {
             integer(end, count);
             end.push(b'\n');
         }
-        begin(end, self.sum.as_bytes(), labels);
-        seconds(end, histogram.sum());
-        end.push(b'\n');
-        begin(end, self.count.as_bytes(), labels);
-        integer(end, buckets[BUCKETS - 1]);
-        end.push(b'\n');
+        self.sum_and_count(labels, histogram.sum(), buckets[BUCKETS - 1]);
+    }
+
+    fn summary(&mut self, labels: &Labels, count: u64, sum: u64) {
+        self.sum_and_count(labels, sum.into(), count);
     }
 
     fn finish(mut self: Box<Self>) -> Page {
@@ -108,6 +110,19 @@ impl Exposition for Text {
             put(self.body.end(), &["# EOF\n"]);
         }
         self.body.finish()
+    }
+}
+
+impl Text {
+    /// Writes the last lines of a histogram, or all of a summary. The sum is in ns.
+    fn sum_and_count(&mut self, labels: &Labels, sum: u128, count: u64) {
+        let end = self.body.end();
+        begin(end, self.sum.as_bytes(), labels);
+        seconds(end, sum);
+        end.push(b'\n');
+        begin(end, self.count.as_bytes(), labels);
+        integer(end, count);
+        end.push(b'\n');
     }
 }
 
@@ -175,6 +190,8 @@ mod tests {
         page.value(&page.prefix(&[]), &Labels::new(&[("v", "1"), ("w", "2")]), Value::Integer(1));
         page.family(&family("d", None, Kind::Gauge));
         page.value(&page.prefix(&[]), &Labels::default(), Value::Float(0.25));
+        page.family(&family("e_seconds", Some("seconds"), Kind::Summary));
+        page.summary(&Labels::new(&[("y", "1")]), 3, 120);
         Box::new(page).finish().text()
     }
 
@@ -185,14 +202,18 @@ mod tests {
             "# HELP a_total Things.\n# TYPE a_total counter\na_total{x=\"1\",y=\"a \\\"b\\\"\\\\c\\nd\"} 2\n\
              # HELP b_seconds Things.\n# TYPE b_seconds gauge\nb_seconds{y=\"é\"} 1.050000000\n\
              # HELP c_info Things.\n# TYPE c_info gauge\nc_info{v=\"1\",w=\"2\"} 1\n\
-             # HELP d Things.\n# TYPE d gauge\nd 0.25\n"
+             # HELP d Things.\n# TYPE d gauge\nd 0.25\n\
+             # HELP e_seconds Things.\n# TYPE e_seconds summary\n\
+             e_seconds_sum{y=\"1\"} 0.000000120\ne_seconds_count{y=\"1\"} 3\n"
         );
         assert_eq!(
             written(true),
             "# HELP a Things.\n# TYPE a counter\na_total{x=\"1\",y=\"a \\\"b\\\"\\\\c\\nd\"} 2\n\
              # HELP b_seconds Things.\n# TYPE b_seconds gauge\n# UNIT b_seconds seconds\nb_seconds{y=\"é\"} 1.050000000\n\
              # HELP c Things.\n# TYPE c info\nc_info{v=\"1\",w=\"2\"} 1\n\
-             # HELP d Things.\n# TYPE d gauge\nd 0.25\n# EOF\n"
+             # HELP d Things.\n# TYPE d gauge\nd 0.25\n\
+             # HELP e_seconds Things.\n# TYPE e_seconds summary\n# UNIT e_seconds seconds\n\
+             e_seconds_sum{y=\"1\"} 0.000000120\ne_seconds_count{y=\"1\"} 3\n# EOF\n"
         );
     }
 }

@@ -14,9 +14,9 @@ use opentelemetry_proto::tonic::{
     collector::metrics::v1::ExportMetricsServiceRequest,
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value},
     metrics::v1::{
-        AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Metric,
-        NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum, exponential_histogram_data_point::Buckets,
-        metric::Data, number_data_point::Value,
+        AggregationTemporality, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Histogram,
+        HistogramDataPoint, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum,
+        exponential_histogram_data_point::Buckets, metric::Data, number_data_point::Value,
     },
     resource::v1::Resource,
 };
@@ -25,7 +25,7 @@ use prost::Message as _;
 
 use crate::{
     config::Temporality,
-    metrics::{Attributes, Distribution, Export, Family, Point, Points},
+    metrics::{Attributes, Distribution, Export, Family, Point, Points, TimeSum},
 };
 
 /// The most data points of a request, about 1 MB before compression. A collector accepts 20 MB by default.
@@ -121,6 +121,13 @@ fn metric(Family { name, help, points }: Family, temporality: Temporality, at: S
         Points::Seconds(points) => {
             (Data::Gauge(Gauge { data_points: gauges(points, at, Value::AsDouble) }), "s")
         }
+        Points::Ratios(points) => {
+            (Data::Gauge(Gauge { data_points: gauges(points, at, Value::AsDouble) }), "1")
+        }
+        Points::Summaries(points) => {
+            let data_points = points.into_iter().map(|point| summary(point, at)).collect();
+            (Data::Histogram(Histogram { data_points, aggregation_temporality }), "s")
+        }
         Points::Distributions(points) => {
             let data_points = points.into_iter().map(|point| histogram(point, at)).collect();
             (Data::ExponentialHistogram(ExponentialHistogram { data_points, aggregation_temporality }), "s")
@@ -140,9 +147,12 @@ fn metric(Family { name, help, points }: Family, temporality: Temporality, at: S
 fn unit(name: &str) -> &'static str {
     match name {
         "pping_bytes" | "pping_group_bytes" | "process.memory.usage" | "process.memory.virtual" => "By",
-        "pping_packets" | "pping_ecn_packets" | "pping_untracked_packets" | "pping_group_packets" => {
-            "{packet}"
-        }
+        "pping_packets"
+        | "pping_ecn_packets"
+        | "pping_untracked_packets"
+        | "pping_group_packets"
+        | "pping_queue_followed_packets"
+        | "pping_queue_lost_packets" => "{packet}",
         "pping_samples" | "pping_unaggregated_samples" => "{sample}",
         "pping_tcp_retransmissions"
         | "pping_tcp_out_of_order_segments"
@@ -213,6 +223,19 @@ fn histogram(point: Point<Box<Distribution>>, at: SystemTime) -> ExponentialHist
     }
 }
 
+/// A histogram without buckets. The type with the name of a summary is for what other formats bring in, and has no deltas.
+fn summary(point: Point<TimeSum>, at: SystemTime) -> HistogramDataPoint {
+    let Point { attributes: labels, since, value: TimeSum { count, sum } } = point;
+    HistogramDataPoint {
+        attributes: attributes(labels),
+        start_time_unix_nano: nanoseconds(since),
+        time_unix_nano: nanoseconds(at),
+        count,
+        sum: Some(sum),
+        ..HistogramDataPoint::default()
+    }
+}
+
 fn attributes(attributes: Attributes) -> Vec<KeyValue> {
     attributes.into_iter().map(|(key, value)| attribute(&key, value.as_ref().to_owned())).collect()
 }
@@ -231,6 +254,7 @@ fn len(metric: &Metric) -> usize {
     match &metric.data {
         Some(Data::Gauge(it)) => it.data_points.len(),
         Some(Data::Sum(it)) => it.data_points.len(),
+        Some(Data::Histogram(it)) => it.data_points.len(),
         Some(Data::ExponentialHistogram(it)) => it.data_points.len(),
         _ => 0,
     }
@@ -244,6 +268,9 @@ fn split(mut metric: Metric, most: usize) -> (Metric, Option<Metric>) {
     let data = match &mut metric.data {
         Some(Data::Gauge(it)) => Data::Gauge(Gauge { data_points: it.data_points.split_off(most) }),
         Some(Data::Sum(it)) => Data::Sum(Sum { data_points: it.data_points.split_off(most), ..*it }),
+        Some(Data::Histogram(it)) => {
+            Data::Histogram(Histogram { data_points: it.data_points.split_off(most), ..*it })
+        }
         Some(Data::ExponentialHistogram(it)) => {
             let data_points = it.data_points.split_off(most);
             Data::ExponentialHistogram(ExponentialHistogram { data_points, ..*it })
@@ -270,7 +297,7 @@ mod tests {
     fn distribution(rtts: &[u64]) -> Box<Distribution> {
         let mut tally = Tally::EMPTY;
         for &rtt in rtts {
-            tally.sample(rtt);
+            tally.sample(rtt, 0);
         }
         let mut distribution = Box::new(Distribution { bins: [0; BINS], sum: 0, range: None });
         distribution.add(&tally);

@@ -9,6 +9,7 @@ use super::names::{serialize_is_egress, serialize_method};
 use crate::{
     aggregate::Distribution,
     groups::{More, SeriesName},
+    quality::Scores,
 };
 
 /// The RTTs of a group in an interval, by one method and in one direction. Without samples it has none.
@@ -65,6 +66,9 @@ pub struct AggregateRecord {
     pub sent_ce_packets: u64,
     /// Packets that they received, with the ECN mark CE.
     pub rec_ce_packets: u64,
+    /// The score by each profile, from 0 to 100; `None` is unknown.
+    #[serde(skip_serializing_if = "Scores::is_empty")]
+    pub quality: Scores,
 }
 
 /// RTTs, ns; percentiles are within half a bin, 4.4 %.
@@ -88,7 +92,13 @@ pub struct Quantiles {
 
 impl AggregateRecord {
     /// The record of a series for the interval of `interval` ns that ended at `timestamp`.
-    pub fn new(name: &SeriesName, distribution: &Distribution, timestamp: u64, interval: u64) -> Self {
+    pub fn new(
+        name: &SeriesName,
+        distribution: &Distribution,
+        timestamp: u64,
+        interval: u64,
+        quality: Scores,
+    ) -> Self {
         let Distribution { sent, received, .. } = distribution;
         Self {
             timestamp,
@@ -111,6 +121,7 @@ impl AggregateRecord {
             rec_retransmissions: received.retransmissions,
             sent_ce_packets: sent.ce,
             rec_ce_packets: received.ce,
+            quality,
         }
     }
 }

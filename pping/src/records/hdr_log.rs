@@ -197,7 +197,7 @@ mod tests {
         let group = GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
         let (method, matched) = (Method::TcpTs, Some(Direction::Egress));
         let mut tally = Tally::EMPTY;
-        tally.sample(5_000_000);
+        tally.sample(5_000_000, 0);
         let mut distribution = Distribution::default();
         distribution.add(&tally);
         (SeriesName { interface: Some("eth0".into()), method, matched, group: Arc::new(group) }, distribution)

@@ -1,4 +1,4 @@
-//! Records: samples, flow events, flow summaries and aggregates, with names and addresses instead of numbers.
+//! Records: samples, flow events, flow summaries, aggregates and the worst, with names and addresses instead of numbers.
 //!
 //! [`Reporter`] makes them, [`format`](mod@format) encodes them. docs/output.md describes their fields.
 
@@ -7,10 +7,13 @@ mod flow;
 pub mod format;
 mod hdr_log;
 mod names;
+mod ranks;
 mod record;
 mod reporter;
+mod residence;
 mod rtt;
 mod tuple;
+mod worst;
 
 pub(crate) use self::names::untracked_name;
 pub use self::{
@@ -19,6 +22,8 @@ pub use self::{
     names::{direction_name, method_name},
     record::Record,
     reporter::Reporter,
+    residence::{FollowedPackets, ResidenceRecord, TimeQuantiles},
     rtt::RttRecord,
     tuple::Tuple,
+    worst::{Place, WorstFlowRecord, WorstGroupRecord},
 };

@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::{
     aggregate::AggregateRecord,
     flow::{FlowRecord, FlowSummaryRecord},
+    residence::ResidenceRecord,
     rtt::RttRecord,
+    worst::{WorstFlowRecord, WorstGroupRecord},
 };
 
 /// One record of the output.
@@ -20,6 +22,12 @@ pub enum Record {
     FlowSummary(Box<FlowSummaryRecord>),
     /// The RTTs of a group in an interval.
     Aggregate(Box<AggregateRecord>),
+    /// A flow direction among the worst of an interval.
+    WorstFlow(Box<WorstFlowRecord>),
+    /// A group among the worst of an interval.
+    WorstGroup(Box<WorstGroupRecord>),
+    /// The times in this host of an interface's packets in an interval.
+    Residence(Box<ResidenceRecord>),
 }
 
 impl Record {
@@ -30,6 +38,9 @@ impl Record {
             Self::Flow(record) => record.timestamp,
             Self::FlowSummary(record) => record.timestamp,
             Self::Aggregate(record) => record.timestamp,
+            Self::WorstFlow(record) => record.place.timestamp,
+            Self::WorstGroup(record) => record.place.timestamp,
+            Self::Residence(record) => record.timestamp,
         }
     }
 }

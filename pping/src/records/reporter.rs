@@ -3,21 +3,26 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use foldhash::fast::RandomState;
-use pping_common::abi::Tally;
+use pping_common::{abi::Tally, limits::SECOND, rtt::Method};
 
 use super::{
     aggregate::AggregateRecord,
     flow::{FlowRecord, FlowSummaryRecord},
     hdr_log::HdrLog,
+    ranks::Worst,
     record::Record,
+    residence::ResidenceInterval,
     rtt::RttRecord,
 };
 use crate::{
     aggregate::{Distribution, FlowSamples, Totals},
     config::Aggregation,
     event::Event,
-    groups::SeriesName,
+    groups::{QueueName, SeriesName},
     output::Error,
+    quality::{self, Measured, Profiles, Scores},
+    residence::InterfaceTimes,
+    worst::{Hosts, WorstFlow},
 };
 
 /// The interval of `--hdr-log` without `--aggregate`.
@@ -34,14 +39,22 @@ pub struct Reporter {
     reports_aggregates: bool,
     /// Whether samples and flow events are reported one by one.
     reports_individual: bool,
+    /// Whether what series measured comes once a second, and not once an interval.
+    is_live: bool,
+    /// The profiles that series are scored by.
+    profiles: Profiles,
     /// The samples of each flow, if flows are summed up.
     flows: Option<FlowSamples>,
     log: Option<HdrLog>,
+    /// The worst of the present interval, if they are reported.
+    worst: Option<Worst>,
     /// The start of the present interval.
     began: u64,
-    /// The series with traffic in the present interval.
-    series: HashMap<SeriesName, Distribution, RandomState>,
+    /// The series with traffic in the present interval, and the hosts that replied.
+    series: HashMap<SeriesName, (Distribution, Hosts), RandomState>,
     totals: Totals,
+    /// The times of packets in this host in the present interval.
+    residence: ResidenceInterval,
 }
 
 impl Reporter {
@@ -56,20 +69,31 @@ impl Reporter {
             interval: interval.map_or(0, |interval| interval.as_nanos() as u64),
             reports_aggregates: aggregation.interval.is_some(),
             reports_individual: aggregation.reports_individual(),
+            is_live: false,
+            profiles: Profiles::default(),
             flows: aggregation.flow_summary.then(|| FlowSamples::with_room_for(2 * max_flows as usize)),
             log,
+            worst: aggregation.worst.map(|limit| Worst::new(limit, aggregation.worst_evidence)),
             began: start,
             series: HashMap::default(),
             totals: Totals::default(),
+            residence: ResidenceInterval::default(),
         })
     }
 
-    /// From now on drops what cannot be written to the log, instead of an error.
+    /// From now on [`Reporter::take`] is called at least once a second, and what cannot be written to the log is dropped, instead of an
+    /// error.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture can be read again"))]
-    pub(crate) fn tolerate_failures(&mut self) {
+    pub(crate) fn go_live(&mut self) {
+        self.is_live = true;
         if let Some(log) = &mut self.log {
             log.tolerate_failures();
         }
+    }
+
+    /// Scores series by these profiles from now on.
+    pub fn score_by(&mut self, profiles: Profiles) {
+        self.profiles = profiles;
     }
 
     /// Adds what a series measured since the last time.
@@ -81,10 +105,43 @@ impl Reporter {
         if self.interval == 0 {
             return;
         }
-        if let Some(distribution) = self.series.get_mut(name) {
-            distribution.add(tally);
-        } else {
-            self.series.entry(name.clone()).or_default().add(tally);
+        let (distribution, hosts) = match self.series.get_mut(name) {
+            Some(known) => known,
+            None => self.series.entry(name.clone()).or_default(),
+        };
+        distribution.add(tally);
+        // Only the worst are ranked by how many there are.
+        if self.worst.is_some() {
+            hosts.add(tally);
+        }
+    }
+
+    /// Adds the worst flows of a part of the interval.
+    pub fn rank(&mut self, flows: &[WorstFlow]) {
+        if let Some(worst) = &mut self.worst {
+            worst.add(flows);
+        }
+    }
+
+    /// Takes the times of packets in this host as they are now, if there are intervals.
+    #[cfg_attr(
+        not(feature = "live"),
+        expect(dead_code, reason = "packets of a capture are not in this host")
+    )]
+    pub(crate) fn take_residence(&mut self, times: Vec<InterfaceTimes>) {
+        if self.reports_aggregates {
+            self.residence.take(times);
+        }
+    }
+
+    /// Adds the times that packets of a group spent in a queue since the last time.
+    #[cfg_attr(
+        not(any(feature = "live", test)),
+        expect(dead_code, reason = "packets of a capture are not in this host")
+    )]
+    pub(crate) fn take_queue(&mut self, name: &QueueName, tally: &Tally) {
+        if self.reports_aggregates {
+            self.residence.take_queue(name, tally);
         }
     }
 
@@ -175,18 +232,42 @@ impl Reporter {
     fn end(&mut self, end: u64) -> Result<Vec<Record>, Error> {
         let (began, interval) = (self.began, end - self.began);
         self.began = end;
+        let residence = self.residence.records(end, interval).into_iter();
+        let residence = residence.map(|record| Record::Residence(Box::new(record)));
         let mut series: Vec<_> = self.series.drain().collect();
         if series.is_empty() {
-            return Ok(Vec::new());
+            return Ok(residence.collect());
         }
         series.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
         if let Some(log) = &mut self.log {
-            log.write(series.iter().map(|(name, distribution)| (name, distribution)), began, interval)?;
+            log.write(series.iter().map(|(name, (distribution, _))| (name, distribution)), began, interval)?;
         }
-        let record = |(name, distribution): &(SeriesName, Distribution)| {
-            Record::Aggregate(Box::new(AggregateRecord::new(name, distribution, end, interval)))
+        let record = |(name, (distribution, _)): &(SeriesName, (Distribution, Hosts))| {
+            let quality = self.scores(name.method, distribution, interval);
+            AggregateRecord::new(name, distribution, end, interval, quality)
         };
-        Ok(if self.reports_aggregates { series.iter().map(record).collect() } else { Vec::new() })
+        if !self.reports_aggregates {
+            return Ok(Vec::new());
+        }
+        let aggregates: Vec<_> = series.iter().map(record).collect();
+        let hosts = series.iter().map(|(_, (_, hosts))| hosts);
+        let worst = self.worst.as_mut().map(|it| it.records(aggregates.iter().zip(hosts), (end, interval)));
+        let aggregates = aggregates.into_iter().map(|record| Record::Aggregate(Box::new(record)));
+        Ok(aggregates.chain(worst.into_iter().flatten()).chain(residence).collect())
+    }
+
+    fn scores(&self, method: Method, distribution: &Distribution, interval: u64) -> Scores {
+        let Distribution { bins, range, sent, received, busiest, .. } = distribution;
+        // The length of what one tally is of.
+        let length = if self.is_live { interval.min(SECOND) } else { interval };
+        let measured = Measured {
+            method,
+            bins: || bins.iter().copied().enumerate(),
+            range: *range,
+            traffic: [*sent, *received],
+            throughput: quality::throughput(*busiest, length),
+        };
+        quality::scores(&self.profiles, &measured)
     }
 }
 
@@ -197,12 +278,10 @@ fn order(name: &SeriesName) -> impl Ord {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::Direction, group::GroupKey, rtt::Method};
+    use pping_common::{abi::Direction, group::GroupKey};
 
     use super::*;
     use crate::groups::{GroupName, Labels};
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn name(matched: Direction) -> SeriesName {
         let group = Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default()));
@@ -211,7 +290,7 @@ mod tests {
 
     fn tally(rtt: u64) -> Tally {
         let mut tally = Tally::EMPTY;
-        tally.sample(rtt);
+        tally.sample(rtt, 0);
         tally.sent.packets = 3;
         tally
     }
@@ -254,6 +333,33 @@ mod tests {
         assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
         let counts: Vec<_> = reporter.totals().series().map(|(.., it)| it.count()).collect();
         assert_eq!(counts, [2, 2]);
+    }
+
+    #[test]
+    fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
+        let mut reporter = reporter(1_003 * SECOND);
+        let queue = |interface: &str| QueueName {
+            interface: Some(interface.into()),
+            group: name(Direction::Ingress).group,
+        };
+        reporter.take_queue(&queue("wan0"), &tally(5_000_000));
+        reporter.take_queue(&queue("wan0"), &tally(5_000_000));
+        reporter.take_queue(&queue("lan0"), &tally(9_000_000));
+        let shown = |records: Vec<Record>| {
+            let shown = records.into_iter().map(|record| match record {
+                Record::Residence(it) => {
+                    (it.interface.to_string(), it.count, it.times.unwrap().mean, it.packets)
+                }
+                other => panic!("{other:?}"),
+            });
+            shown.collect::<Vec<_>>()
+        };
+        let expected = [("lan0".to_owned(), 1, 9_000_000, None), ("wan0".to_owned(), 2, 5_000_000, None)];
+        assert_eq!(shown(reporter.tick(1_010 * SECOND).unwrap()), expected);
+        assert_eq!(shown(reporter.tick(1_020 * SECOND).unwrap()), []);
+        let mut without = Reporter::new(&Aggregation::NONE, 10, 0).unwrap();
+        without.take_queue(&queue("wan0"), &tally(5));
+        assert_eq!(shown(without.finish(SECOND).unwrap()), []);
     }
 
     #[test]

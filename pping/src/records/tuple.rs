@@ -22,7 +22,7 @@ pub struct Tuple {
 
 impl Tuple {
     /// The endpoints of an event; `None` if its protocol has no flows.
-    pub(super) fn new(endpoints: &Endpoints) -> Option<Self> {
+    pub(crate) fn new(endpoints: &Endpoints) -> Option<Self> {
         let address = |bytes| Ipv6Addr::from(bytes).to_canonical();
         Some(Self {
             src_ip: address(endpoints.source),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pping_common::{
-    abi::{SeriesKey, Tally},
+    abi::{Contender, SeriesKey, Tally},
     group::GroupKey,
     limits::SECOND,
 };
@@ -16,6 +16,7 @@ use crate::{
     groups::Names,
     output,
     records::{Record, Reporter},
+    worst::WorstFlow,
 };
 
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
@@ -39,6 +40,7 @@ pub(super) struct Intervals {
 /// The samples of series in an interval that is over.
 pub(super) struct Over {
     slices: Vec<(SeriesKey, Tally)>,
+    worst: Vec<(Contender, Option<SeriesKey>)>,
     ended: Ended,
 }
 
@@ -84,22 +86,25 @@ impl Intervals {
             (next, Ended::InTime(next, time))
         };
         engine.fold(end);
-        Some(Over { slices: engine.tracker.take_series(end, self.timeout), ended })
+        // Series are removed, and their indexes given to others, when they are taken.
+        let worst = engine.tracker.take_worst();
+        Some(Over { slices: engine.tracker.take_series(end, self.timeout), worst, ended })
     }
 
     /// The samples of series so far, without intervals. Their bins count to 2^32.
     pub(super) fn now(engine: &mut Engine) -> Over {
-        Over { slices: engine.tracker.take_series(0, u64::MAX), ended: Ended::NotYet }
+        Over { slices: engine.tracker.take_series(0, u64::MAX), worst: Vec::new(), ended: Ended::NotYet }
     }
 
     /// The records of what is over.
     pub(super) fn records(
         &mut self,
-        Over { slices, ended }: Over,
+        Over { slices, worst, ended }: Over,
         interface: impl Fn(u16) -> Option<Arc<str>>,
     ) -> Result<Vec<Record>, output::Error> {
-        self.take(&slices, interface);
+        self.take(&slices, &interface);
         drop(slices);
+        self.rank(&worst, interface);
         let records = match ended {
             Ended::NotYet => return Ok(Vec::new()),
             Ended::InTime(end, time) => {
@@ -126,8 +131,10 @@ impl Intervals {
     ) -> Result<Vec<Record>, output::Error> {
         engine.tracker.finish();
         let end = self.newest.map_or(0, |newest| newest.saturating_add(1));
+        let worst = engine.tracker.take_worst();
         let slices = engine.tracker.take_series(end, self.timeout);
-        self.take(&slices, interface);
+        self.take(&slices, &interface);
+        self.rank(&worst, interface);
         self.reporter.finish(end)
     }
 
@@ -137,6 +144,20 @@ impl Intervals {
                 self.reporter.take(&name, tally);
             }
         }
+    }
+
+    fn rank(
+        &mut self,
+        worst: &[(Contender, Option<SeriesKey>)],
+        interface: impl Fn(u16) -> Option<Arc<str>>,
+    ) {
+        let named = worst.iter().map(|(contender, series)| WorstFlow {
+            contender: *contender,
+            interface: interface(contender.endpoints.interface),
+            group: series.and_then(|key| self.names.group(&key.group).of_sample()),
+        });
+        let flows: Vec<_> = named.collect();
+        self.reporter.rank(&flows);
     }
 
     /// The record of an event, if one is to be written.

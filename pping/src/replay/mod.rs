@@ -45,6 +45,7 @@ use crate::{
     event::Event,
     groups::{self, Labels, Lookup, Names},
     output::{Batch, OnFailure, Output},
+    quality,
     records::{
         Record, Reporter,
         format::{self, Encoder},
@@ -71,7 +72,8 @@ pub(crate) async fn run(
     let stop = Arc::new(AtomicBool::new(false));
     let input = Input::open(&path, Arc::clone(&stop))?;
     let (settings, names) = settings(&config)?;
-    let reporter = Reporter::new(&config.aggregation, config.max_flows, 0)?;
+    let mut reporter = Reporter::new(&config.aggregation, config.max_flows, 0)?;
+    reporter.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
     let hung_up = Arc::new(AtomicBool::new(false));
     let encoder = format::encoder(config.format);
     let (output, mut ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::End)?;
@@ -154,6 +156,7 @@ impl Replay {
         match fault {
             Some(fault) if packets == 0 => Err(fault),
             fault => Ok(Summary {
+                packets_before: 0,
                 duration,
                 counters: self.engine.tracker.report.counters,
                 totals: self.intervals.into_totals(),
@@ -268,7 +271,7 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
     let aggregation = &config.aggregation;
     let (mut names, mut labels) = (Names::default(), Labels::default());
     let listed = match &aggregation.groups {
-        Some(file) => groups::load(file, &mut labels)?.prefixes,
+        Some(file) => groups::load(file, &mut labels).map_err(Error::Groups)?.prefixes,
         None => Vec::new(),
     };
     names.relabel(labels);
@@ -279,6 +282,7 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
         exclude: aggregation.exclude.clone(),
         emit: config.emit(),
         dns_ports: config.dns_ports,
+        worst: aggregation.worst.map(|limit| (limit, aggregation.worst_evidence)),
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };
     Ok((settings, names))

@@ -372,6 +372,6 @@ impl Stage {
         };
         let snapshot = Snapshot { interfaces: vec![interface] };
         view.add(&slices, time - 1);
-        view.count(Reading { snapshot, lines_lost: 0, usage: Usage::read(&[]) }, time - 1);
+        view.count(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
     }
 }

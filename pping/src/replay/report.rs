@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::{
-        Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
-        SeriesKey, SeriesRef, SeriesSelector, Volume,
+        Contender, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
+        RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
     },
     flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Frame, Segment},
@@ -13,7 +13,7 @@ use pping_common::{
 };
 
 use super::{series::Series, settings::Settings};
-use crate::event::Event;
+use crate::{event::Event, worst::Ranking};
 
 /// The facts about a packet beside its bytes.
 #[derive(Clone, Copy)]
@@ -40,17 +40,20 @@ pub struct Report {
     /// The events so far, with times as those of the packets. Their reader takes them out.
     pub events: Vec<Event>,
     pub(super) series: Series,
+    /// The worst flow directions since they were last taken, and the packets that both ends need.
+    worst: Option<(Ranking<Contender>, u64)>,
     emit: Emit,
     rules: Rules,
 }
 
 impl Report {
     pub(super) fn new(settings: &Settings) -> Self {
-        let Settings { grouping, labels, max_groups, emit, rules, .. } = settings;
+        let Settings { grouping, labels, max_groups, emit, rules, worst, .. } = settings;
         Self {
             counters: Counters::ZERO,
             events: Vec::new(),
             series: Series::new(*grouping, Arc::clone(labels), *max_groups),
+            worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
             rules: *rules,
         }
@@ -130,7 +133,23 @@ impl Report {
 
     /// Adds what a flow has sent to the series it belongs to.
     pub(super) fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
-        self.series.fold(key, flow, &self.rules, &mut self.counters);
+        let Self { series, worst, rules, counters, .. } = self;
+        series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
+            if let Some((ranking, packets)) = worst
+                && let Some(contender) = contender((key, timed), flow, selector, since, *packets)
+            {
+                ranking.add(&contender);
+            }
+        });
+    }
+
+    /// The worst flow directions since the last call, each with its series.
+    pub(super) fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
+        let Some((ranking, _)) = &mut self.worst else { return Vec::new() };
+        let series = |contender: &Contender| self.series.key(contender.series.index()).copied();
+        let taken = ranking.all().map(|contender| (*contender, series(contender))).collect();
+        ranking.clear();
+        taken
     }
 
     /// A flow that has been idle too long, and is removed; its newest packet came at `newest`.
@@ -161,6 +180,26 @@ impl Report {
             self.events.push(Event::End(event));
         }
     }
+}
+
+/// A flow direction as it may be among the worst, if both ends sent so many packets.
+fn contender<A: Address>(
+    (key, timed): (&FlowKey<A>, Endpoint),
+    flow: &Flow,
+    selector: &SeriesSelector,
+    since: &Traffic,
+    packets: u64,
+) -> Option<Contender> {
+    let sent = flow.sent(timed).packets;
+    if sent < packets || flow.sent(timed.other()).packets < packets {
+        return None;
+    }
+    let has_segments = key.protocol == Segment::NUMBER;
+    let retransmissions = if has_segments { flow.events[timed as usize].retransmissions } else { 0 };
+    let rtts = flow.locked.rtts(timed);
+    let figures = Contender::figures(selector.method, rtts, (sent, retransmissions), since);
+    let series = flow.totals[timed as usize].series;
+    Some(Contender::new((key, timed), figures, rtts.0, sent, series, selector))
 }
 
 impl FlowReporter for Report {

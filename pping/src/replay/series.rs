@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic},
+    abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic, host_bit},
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
     parse::Segment,
@@ -13,6 +13,9 @@ use pping_common::{
 };
 
 use crate::groups::Lookup;
+
+/// The seed of [`host_bit`].
+const HOST_SEED: u64 = 1;
 
 /// A series, and when it was last taken from.
 struct Kept {
@@ -89,20 +92,23 @@ impl Series {
         counters: &mut Counters,
     ) -> Option<u32> {
         let index = self.find(reference, selector, counters);
+        // The seed is no secret, so that the same file has the same result each time.
+        let hosts = if self.grouping.is_on() { host_bit(selector.source, HOST_SEED) } else { 0 };
         match index.and_then(|index| self.tally(index)) {
-            Some(tally) => tally.sample(rtt),
+            Some(tally) => tally.sample(rtt, hosts),
             None => counters.unaggregated += 1,
         }
         index
     }
 
-    /// Adds what a flow sent since the last time to its series.
+    /// Adds what a flow sent since the last time to its series, and calls `consider` for each direction of it.
     pub(super) fn fold<A: Address>(
         &mut self,
         key: &FlowKey<A>,
         flow: &mut Flow,
         rules: &Rules,
         counters: &mut Counters,
+        mut consider: impl FnMut(&Flow, Endpoint, &SeriesSelector, &Traffic),
     ) {
         let [low, high] = flow.fold(key.protocol == Segment::NUMBER);
         if (low, high) == (Traffic::default(), Traffic::default()) {
@@ -120,6 +126,7 @@ impl Series {
                 tally.sent.add(&sent);
                 tally.received.add(&received);
             }
+            consider(flow, timed, &selector, &sent);
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Settings {
     pub exclude: Vec<IpNet>,
     /// Which events to report.
     pub emit: Emit,
+    /// How many of the worst flow directions to find at the end of each interval, and the packets that both ends need.
+    pub worst: Option<(usize, u64)>,
 }
 
 impl Settings {
@@ -52,6 +54,7 @@ impl Settings {
             max_groups: DEFAULT_MAX_GROUPS,
             exclude: Vec::new(),
             emit: Emit::SAMPLES.and(Emit::FLOWS),
+            worst: None,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::{collections::HashSet, hash::Hash};
 
 use pping_common::{
-    abi::{Direction, Endpoints, SeriesKey, Tally},
+    abi::{Contender, Direction, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
     flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
     parse::{Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
@@ -121,6 +121,11 @@ impl Tracker {
     /// removed, and makes room for others.
     pub fn take_series(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         self.report.series.take(now, timeout)
+    }
+
+    /// The worst flow directions of those whose traffic was added since the last call, each with its series.
+    pub fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
+        self.report.take_worst()
     }
 
     /// The series with the index that an event has.

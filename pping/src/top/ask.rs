@@ -1,8 +1,10 @@
 //! What a screen asks, and the answers.
 
+use serde::Serialize;
+
 use crate::{
     client::{Client, Error},
-    view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View},
+    view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View, WorstAnswer, WorstQuery},
 };
 
 /// What is wanted for a screen.
@@ -12,6 +14,8 @@ pub(super) struct Question {
     pub(super) groups: Query,
     /// The id of the group whose past is shown.
     pub(super) past: Option<String>,
+    /// By what the worst are ranked, if they are shown.
+    pub(super) worst: Option<WorstQuery>,
     /// Of which interface, method and side the past is shown.
     pub(super) history: Option<Query>,
 }
@@ -23,6 +27,8 @@ pub(super) struct Answers {
     pub(super) groups: GroupsAnswer,
     /// The past of a group, if it was asked for and is still there.
     pub(super) past: Option<GroupDetail>,
+    /// The worst, if they were asked for.
+    pub(super) worst: Option<WorstAnswer>,
     /// The past of an interface, if it was asked for.
     pub(super) history: Option<HistoryAnswer>,
 }
@@ -43,11 +49,18 @@ impl Answers {
                 answer => Some(answer?),
             },
         };
+        let worst = match &question.worst {
+            None => None,
+            Some(query) => match client.get(&format!("/api/v1/worst?{}", encoded(query)?)).await {
+                Err(Error::TooOld(_)) => None,
+                answer => Some(answer?),
+            },
+        };
         let history = match &question.history {
             None => None,
             Some(query) => Some(client.get(&format!("/api/v1/history?{}", encoded(query)?)).await?),
         };
-        Ok(Self { summary, groups, past, history })
+        Ok(Self { summary, groups, past, worst, history })
     }
 
     /// Asks what this pping measures.
@@ -56,11 +69,12 @@ impl Answers {
             summary: view.summary(),
             groups: view.groups(&question.groups),
             past: question.past.as_ref().and_then(|id| view.group(id)),
+            worst: question.worst.map(|query| view.worst(query)),
             history: question.history.as_ref().map(|query| view.history(query)),
         }
     }
 }
 
-fn encoded(query: &Query) -> Result<String, Error> {
+fn encoded(query: &impl Serialize) -> Result<String, Error> {
     serde_urlencoded::to_string(query).map_err(|error| Error::Answer(error.to_string()))
 }

@@ -12,7 +12,7 @@ use ratatui::{
 use super::{
     help,
     layout::{Areas, head, tab},
-    panes::{Latest, Pane, health::Health, heatmap::Heatmap},
+    panes::{Latest, Pane, health::Health, heatmap::Heatmap, worst::Worst},
     state::State,
     text,
 };
@@ -46,6 +46,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, status: &Status<'_>) {
         Pane::Groups => {
             state.groups.draw(frame, areas.body, shown);
             state.groups.foot(shown)
+        }
+        Pane::Worst => {
+            state.worst.draw(frame, areas.body, shown);
+            Worst::foot()
         }
         Pane::Heatmap => {
             state.heatmap.draw(frame, areas.body, shown);

@@ -2,7 +2,7 @@
 //! what was lost.
 
 use super::text::{amount, bytes, counted, padded, percent, right, shown, side, time, width};
-use crate::view::{Cost, Interface, Losses, SeriesAnswer, Summary};
+use crate::view::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
 
 /// The widest name of an interface that others are aligned with: Linux has none that are longer.
 const NAME: usize = 15;
@@ -61,6 +61,7 @@ fn interfaces(summary: &Summary) -> Vec<Vec<String>> {
             let sides: Vec<String> = sides.map(|(side, width)| padded(side, width)).collect();
             lines.push(format!("  {}", sides.join("  ").trim_end()));
         }
+        lines.extend(interface.residence.as_ref().and_then(own_queue).map(|queue| format!("  {queue}")));
         lines
     };
     all.iter().zip(&times).map(block).collect()
@@ -77,6 +78,22 @@ fn rates(interface: &Interface) -> String {
         number(egress.bits),
         number(interface.rates.samples),
     )
+}
+
+/// How much of what round trips beyond an interface take above their lowest is the queue of this host. Where packets wait longer than
+/// that, as super-packets do that are counted as one, all of it is.
+fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
+    let words = match (residence.beyond, residence.queue) {
+        (Some(OwnQueue { inflation, queue, share: Some(share) }), _) => format!(
+            "{} of the {} that round trips beyond take above their lowest ({})",
+            time(queue.min(inflation)),
+            time(inflation),
+            percent(share)
+        ),
+        (_, Some(queue)) => format!("p50 {} p95 {}", time(queue.p50), time(queue.p95)),
+        _ => return None,
+    };
+    Some(format!("own queue: {words}"))
 }
 
 /// The round-trip times beyond an interface, behind it, and of both sides together.
@@ -121,7 +138,10 @@ fn lost(losses: &Losses) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::top::tests::{answers, series};
+    use crate::{
+        top::tests::{answers, series},
+        view::TimesAnswer,
+    };
 
     #[test]
     fn the_method_with_the_most_samples_stands_for_a_side() {
@@ -138,6 +158,29 @@ mod tests {
             words.join(" "),
             "beyond p50 40.0 ms p95 80.0 ms dns behind p50 1.00 ms p95 2.00 ms tcp-ts"
         );
+    }
+
+    #[test]
+    fn the_own_queue_is_shown_as_part_of_what_round_trips_take_above_their_lowest() {
+        let mut summary = answers(&[]).summary;
+        let mut line = |beyond, queue| {
+            let residence = ResidenceAnswer { queue, beyond, ..ResidenceAnswer::default() };
+            summary.interfaces[0].residence = Some(residence);
+            lines(&summary)[2].clone()
+        };
+        let own = |share| OwnQueue { inflation: 14_400_000, queue: 12_100_000, share };
+        assert_eq!(
+            line(Some(own(Some(0.84))), None),
+            "  own queue: 12.1 ms of the 14.4 ms that round trips beyond take above their lowest (84.0 %)"
+        );
+        let longer = OwnQueue { inflation: 5_470_000, queue: 9_700_000, share: Some(1.0) };
+        assert_eq!(
+            line(Some(longer), None),
+            "  own queue: 5.47 ms of the 5.47 ms that round trips beyond take above their lowest (100.0 %)"
+        );
+        let queue = TimesAnswer { count: 5, mean: 0, p50: 3_000_000, p95: 11_000_000, p99: 0 };
+        assert_eq!(line(Some(own(None)), Some(queue)), "  own queue: p50 3.00 ms p95 11.0 ms");
+        assert!(line(None, None).starts_with("pping: "));
     }
 
     #[test]

@@ -8,13 +8,14 @@ use ratatui::{
     widgets::{Block, Clear, Paragraph},
 };
 
-const HELP: [&str; 20] = [
-    "1 2 3, Tab, Shift-Tab    groups, heatmap, health",
+const HELP: [&str; 22] = [
+    "1 2 3 4, Tab, Shift-Tab  groups, worst, heatmap, health",
     "j k, arrows, PgUp PgDn   move; g G to the first and the last",
     "Enter                    a group: RTT over time, and how many there",
     "                         were of each length; j k other methods",
     "Esc                      back",
-    "s S                      sort by the next column; the other way",
+    "s S                      sort by the next column; the other way;",
+    "                         rank the worst by another figure",
     "/                        filter by part of a group, prefix or label;",
     "                         Esc shows all groups again",
     "i                        names or prefixes of groups",
@@ -28,7 +29,8 @@ const HELP: [&str; 20] = [
     "? h                      this help;  q Ctrl-C  end",
     "",
     "beyond: the path beyond the interface; behind: this host, and the path",
-    "behind it; again: segments sent again, of all packets",
+    "behind it; again: segments sent again, of all packets; above: the RTT",
+    "above the lowest, or above what is expected of a group",
 ];
 
 /// Draws the keys.

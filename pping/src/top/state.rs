@@ -11,7 +11,7 @@ use super::{
     ask::{Answers, Question},
     colors::Colors,
     layout::Areas,
-    panes::{Effect, Latest, Pane, Shown, groups::Groups, health::Health, heatmap::Heatmap},
+    panes::{Effect, Latest, Pane, Shown, groups::Groups, health::Health, heatmap::Heatmap, worst::Worst},
 };
 
 /// Rows that a turn of the wheel moves a table by.
@@ -22,6 +22,7 @@ const WHEEL: isize = 3;
 pub(super) struct State {
     pub(super) pane: Pane,
     pub(super) groups: Groups,
+    pub(super) worst: Worst,
     pub(super) heatmap: Heatmap,
     pub(super) health: Health,
     shown: Shown,
@@ -41,12 +42,14 @@ impl State {
 
     /// What is to be asked: what the pane shows, and no more.
     pub(super) fn question(&self) -> Question {
-        let (past, history) = match self.pane {
-            Pane::Groups => (self.groups.past(), None),
-            Pane::Heatmap => (None, self.heatmap.query(&self.shown)),
-            Pane::Health => (None, None),
-        };
-        Question { groups: self.groups.query().clone(), past, history }
+        let groups = self.groups.query().clone();
+        let nothing = Question { groups, ..Question::default() };
+        match self.pane {
+            Pane::Groups => Question { past: self.groups.past(), ..nothing },
+            Pane::Worst => Question { worst: Some(self.worst.query()), ..nothing },
+            Pane::Heatmap => Question { history: self.heatmap.query(&self.shown), ..nothing },
+            Pane::Health => nothing,
+        }
     }
 
     /// What the panes show.
@@ -64,13 +67,14 @@ impl State {
         self.take_at(answers, Instant::now());
     }
 
-    fn take_at(&mut self, Answers { summary, groups, past, history }: Answers, now: Instant) {
+    fn take_at(&mut self, Answers { summary, groups, past, worst, history }: Answers, now: Instant) {
         self.failure = None;
         if self.is_frozen && !self.is_awaited {
             return;
         }
         self.is_awaited = false;
         self.groups.take(&groups, past);
+        self.worst.take(worst);
         self.heatmap.take(history);
         // The same again is as old as it was.
         let before = self.shown.latest.as_ref().filter(|it| it.summary.sequence == summary.sequence);
@@ -108,8 +112,9 @@ impl State {
             KeyCode::Tab => return self.show(self.pane.after(1)),
             KeyCode::BackTab => return self.show(self.pane.after(Pane::ALL.len() - 1)),
             KeyCode::Char('1') => return self.show(Pane::Groups),
-            KeyCode::Char('2') => return self.show(Pane::Heatmap),
-            KeyCode::Char('3') => return self.show(Pane::Health),
+            KeyCode::Char('2') => return self.show(Pane::Worst),
+            KeyCode::Char('3') => return self.show(Pane::Heatmap),
+            KeyCode::Char('4') => return self.show(Pane::Health),
             KeyCode::Char('+' | '=') => self.shown.range = self.shown.range.longer(),
             KeyCode::Char('-') => self.shown.range = self.shown.range.shorter(),
             KeyCode::Char(' ') => {
@@ -122,6 +127,7 @@ impl State {
             }
             code => match self.pane {
                 Pane::Groups => return self.groups.key(key, area),
+                Pane::Worst => return self.worst.key(code, area),
                 Pane::Heatmap => return self.heatmap.key(code, &self.shown, area),
                 Pane::Health => self.health.key(code, &self.shown, area),
             },
@@ -148,7 +154,7 @@ impl State {
                 return match self.pane {
                     Pane::Groups => self.groups.click(at, areas.body),
                     Pane::Heatmap => self.heatmap.click(at, &self.shown, areas.body),
-                    Pane::Health => Effect::Draw,
+                    Pane::Worst | Pane::Health => Effect::Draw,
                 };
             }
             MouseEventKind::ScrollDown => return self.wheel(1, areas.body),
@@ -161,6 +167,7 @@ impl State {
     fn wheel(&mut self, turns: isize, area: Rect) -> Effect {
         match self.pane {
             Pane::Groups => self.groups.scroll(turns * WHEEL, area),
+            Pane::Worst => self.worst.scroll(turns * WHEEL, area),
             Pane::Heatmap => {
                 let code = if turns > 0 { KeyCode::Down } else { KeyCode::Up };
                 return self.heatmap.key(code, &self.shown, area);

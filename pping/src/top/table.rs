@@ -9,7 +9,7 @@ use super::{
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
 /// The figures of a row: the title, the width in text, and what it is sorted by.
-pub(super) const COLUMNS: [(&str, u16, Column); 8] = [
+pub(super) const COLUMNS: [(&str, u16, Column); 9] = [
     ("group", 28, Column::Group),
     ("samples", 9, Column::Count),
     ("min", 9, Column::Min),
@@ -18,6 +18,7 @@ pub(super) const COLUMNS: [(&str, u16, Column); 8] = [
     ("p99", 9, Column::P99),
     ("packets", 9, Column::Packets),
     ("again", 8, Column::Retransmissions),
+    ("quality", 8, Column::Quality),
 ];
 
 /// A row of the table of groups: a side of a group, by a method.
@@ -61,6 +62,7 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
             of(|rtt| rtt.p99),
             packets.to_string(),
             share,
+            quality(series),
         ],
         prefix: group.prefix.as_ref().filter(|prefix| **prefix != group.group).map(|prefix| shown(prefix)),
         interface: shown(series.interface.as_deref().unwrap_or("-")),
@@ -69,6 +71,12 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
         id: group.id.clone(),
         series: key(series),
     }
+}
+
+/// The score by the first profile, which there is room for.
+fn quality(series: &SeriesAnswer) -> String {
+    let score = series.quality.first().and_then(|(_, score)| *score);
+    score.map_or("-".to_owned(), |score| score.to_string())
 }
 
 /// What a series is known by.

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    net::Ipv4Addr,
     sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
 use pping_common::{
-    abi::{Counters, Direction, Tally},
-    parse::Untracked,
+    abi::{Contender, Counters, Direction, Endpoints, SeriesRef, Tally},
+    parse::{Protocol, Untracked},
     rtt::Method,
 };
 use ratatui::{
@@ -23,12 +24,14 @@ use super::{
     state::State,
 };
 use crate::{
-    groups::{GroupName, SeriesName},
+    groups::{GroupName, QueueName, SeriesName},
+    quality::{self, Scores},
     snapshot::{InterfaceCounters, Snapshot, Usage},
     view::{
         CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
         Reading, RttAnswer, SeriesAnswer, Summary, TrafficAnswer, View,
     },
+    worst::WorstFlow,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -45,6 +48,7 @@ pub(super) fn series(p95: u64) -> SeriesAnswer {
         rtt: Some(RttAnswer { count: 7, min: 900_000, mean: p95, p50, p90: p95, p95, p99, max }),
         sent: traffic,
         received: traffic,
+        quality: Scores::from([("video-call".into(), Some(87)), ("game".into(), None)]),
     }
 }
 
@@ -56,6 +60,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         is_up: true,
         attach_points: vec!["tcx".into()],
         rates: InterfaceRates { ingress: rate, egress: rate, samples: 12.0 },
+        residence: None,
         series: vec![series(9_000_000)],
     };
     let summary = Summary {
@@ -74,11 +79,12 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         dscp: None,
         labels: BTreeMap::new(),
         series: vec![series(p95)],
+        queues: Vec::new(),
     };
     let groups: Vec<GroupAnswer> = groups.iter().enumerate().map(group).collect();
     let (known, found) = (groups.len(), groups.len());
     let groups = GroupsAnswer { sequence: 1, time: 0, known, found, groups };
-    Answers { summary, groups, past: None, history: None }
+    Answers { summary, groups, past: None, worst: None, history: None }
 }
 
 pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
@@ -99,6 +105,7 @@ fn network() -> View {
 
 fn measured() -> View {
     let view = View::new(MEMORY);
+    view.score_by(quality::load(None).unwrap());
     let group = |label: &str, prefix: Option<&str>, more: &[(&str, &str)]| {
         let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
         Arc::new(GroupName { label: label.into(), prefix: prefix.map(Into::into), dscp: None, more })
@@ -133,7 +140,7 @@ fn measured() -> View {
             let is_slow = group == 0 && matched == beyond && (520..760).contains(&second);
             let queue = if is_slow { 120_000 - u64::abs_diff(second, 640) * 900 } else { 1 };
             for _ in 0..=next(samples) {
-                tally.sample((fast + next(fast / 3) + next(queue)) * 1000);
+                tally.sample((fast + next(fast / 3) + next(queue)) * 1000, 0);
             }
             tally.sent.packets = samples * 3;
             tally.received.packets = samples * 2;
@@ -148,12 +155,42 @@ fn measured() -> View {
         });
         view.add(&slices, END - (899 - second) * SECOND);
     }
-    for (seconds, factor) in [(1, 1), (0, 2)] {
-        let usage = Usage {
-            cpu: Duration::from_millis(13) * factor as u32,
-            memory: 85 << 20,
-            programs: Some(Duration::from_millis(4) * factor as u32),
+    let mut queue = Tally::EMPTY;
+    (0..40).for_each(|number| queue.sample(11_800_000 + number * 200_000, 0));
+    view.add_queues(
+        &[(QueueName { interface: Some("wan0".into()), group: Arc::clone(&groups[0]) }, queue)],
+        END,
+    );
+    let flow = |port: u16, smoothed: u64, again: u64| {
+        let [source, destination] =
+            [[10, 11, 2, 7], [192, 0, 2, 44]].map(|it| Ipv4Addr::from(it).to_ipv6_mapped().octets());
+        let endpoints = Endpoints {
+            source,
+            destination,
+            source_port: port,
+            destination_port: 443,
+            interface: 0,
+            protocol: Protocol::Tcp as u8,
+            reserved: 0,
         };
+        let min = 18_000_000;
+        let figures = [smoothed, smoothed - min, again, 1_400_000 / u64::from(port)];
+        let (series, method, direction) = (SeriesRef::NONE, Method::TcpTs as u8, Direction::Ingress as u8);
+        let contender = Contender {
+            endpoints,
+            figures,
+            min_rtt: min,
+            packets: 500,
+            series,
+            method,
+            direction,
+            reserved: [0; 6],
+        };
+        WorstFlow { contender, interface: Some("wan0".into()), group: Some("customer-7".into()) }
+    };
+    view.rank(&[flow(1, 31_000_000, 0), flow(2, 141_000_000, 21_000), flow(40_000, 58_400_000, 400)], END);
+    for (seconds, factor) in [(1, 1), (0, 2)] {
+        let usage = Usage { cpu: Duration::from_millis(13) * factor as u32, memory: 85 << 20 };
         let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
         view.count(reading, END - seconds * SECOND);
     }
@@ -172,6 +209,8 @@ fn counters(factor: u64) -> Snapshot {
         counters.samples[0][0] = 41 * factor;
         counters.retransmissions[1] = 3 * factor;
         counters.contended = 2;
+        // 4 ms for the packets of a second.
+        (counters.timed_packets[0], counters.timed_ns[0]) = (10 * factor, 12_630 * factor);
         counters.untracked[Untracked::Unsupported as usize] = 48_211;
         counters.untracked[Untracked::NoFlow as usize] = 77;
         InterfaceCounters { name: name.into(), attach_points: points.to_vec(), is_up, counters }
@@ -191,6 +230,7 @@ fn asked(view: &View, question: &Question) -> Answers {
         summary: view.summary(),
         groups: view.groups(&question.groups),
         past: question.past.as_ref().and_then(|id| view.group(id)),
+        worst: question.worst.map(|query| view.worst(query)),
         history: question.history.as_ref().map(|query| view.history(query)),
     }
 }
@@ -254,8 +294,9 @@ const fn letter(letter: char) -> KeyCode {
 fn each_pane_as_it_is_at_first() {
     let view = network();
     assert_screen("groups", &after(&view, &[]));
-    assert_screen("heatmap", &after(&view, &[letter('2')]));
-    assert_screen("health", &after(&view, &[letter('3')]));
+    assert_screen("worst", &after(&view, &[letter('2'), letter('s')]));
+    assert_screen("heatmap", &after(&view, &[letter('3')]));
+    assert_screen("health", &after(&view, &[letter('4')]));
 }
 
 #[test]
@@ -271,7 +312,7 @@ fn a_group_in_detail_has_both_sides_where_both_exist() {
 #[test]
 fn a_heatmap_of_other_ranges_and_series() {
     let view = network();
-    let chosen = [letter('2'), letter('G'), KeyCode::Up, letter('-')];
+    let chosen = [letter('3'), letter('G'), KeyCode::Up, letter('-')];
     assert_screen("heatmap-5-min", &after(&view, &chosen));
     let chosen = [&chosen[..], &[letter('-')]].concat();
     assert_screen("heatmap-1-min", &after(&view, &chosen));
@@ -300,7 +341,9 @@ fn a_pping_that_went_away_is_said_and_what_it_said_last_stays() {
 fn labels_of_others_are_harmless_on_every_pane() {
     let view = network();
     let evil = [letter('/'), letter('v'), letter('i'), letter('l'), KeyCode::Enter, KeyCode::Enter];
-    for state in [after(&view, &[]), after(&view, &evil), after(&view, &[letter('3')])] {
+    for state in
+        [after(&view, &[]), after(&view, &evil), after(&view, &[letter('2')]), after(&view, &[letter('4')])]
+    {
         let text = screen(&state, 160, 40);
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\r', '\t']), "{text}");
     }
@@ -318,7 +361,7 @@ fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
     ] {
         let mut state = State::new(colors);
         state.take(asked(&view, &state.question()));
-        state.key(letter('2').into(), Rect::new(0, 0, 80, 24));
+        state.key(letter('3').into(), Rect::new(0, 0, 80, 24));
         state.take(asked(&view, &state.question()));
         let buffer = drawn(&state, 80, 24);
         let found: Vec<Color> = buffer.content().iter().flat_map(|cell| [cell.fg, cell.bg]).collect();
@@ -330,11 +373,12 @@ fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
 #[test]
 fn no_size_is_too_small_or_too_large() {
     let view = network();
-    let keys: [&[KeyCode]; 6] = [
+    let keys: [&[KeyCode]; 7] = [
         &[],
-        &[DOWN, KeyCode::Enter],
         &[letter('2')],
+        &[DOWN, KeyCode::Enter],
         &[letter('3')],
+        &[letter('4')],
         &[letter('?')],
         &[letter('/'), letter('x')],
     ];
@@ -365,7 +409,7 @@ fn the_manual_has_the_screens_as_they_are() {
     let view = network();
     let filter: Vec<KeyCode> = "/10.11".chars().map(letter).chain([KeyCode::Enter]).collect();
     let detail = [&filter[..], &[KeyCode::Enter]].concat();
-    for keys in [&filter[..], &detail, &[letter('2')]] {
+    for keys in [&filter[..], &detail, &[letter('2'), letter('s')], &[letter('3')]] {
         let text = screen(&after(&view, keys), 80, 24);
         let text: String =
             text.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect();

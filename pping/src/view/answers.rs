@@ -5,6 +5,9 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use super::residence::{ResidenceAnswer, TimesAnswer};
+use crate::quality::Scores;
+
 /// Everything at a glance.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Summary {
@@ -31,7 +34,8 @@ pub struct Cost {
     pub cpu: f64,
     /// Resident memory of the process, bytes.
     pub memory: u64,
-    /// Of the kernel programs; absent unless the kernel keeps statistics (`kernel.bpf_stats_enabled`).
+    /// Of the kernel programs, which time one packet in 65,536: what those took lately, for all packets. Null while too few were timed,
+    /// and of a capture.
     pub programs: Option<f64>,
 }
 
@@ -47,6 +51,9 @@ pub struct Interface {
     /// The rates of the last second.
     #[serde(flatten)]
     pub rates: InterfaceRates,
+    /// The time that packets spent in this host before they left by it, in the last minute; absent unless that is measured.
+    #[serde(default)]
+    pub residence: Option<ResidenceAnswer>,
     /// What was measured by each method and in each direction that matched, in the last minute.
     pub series: Vec<SeriesAnswer>,
 }
@@ -101,6 +108,9 @@ pub struct SeriesAnswer {
     pub sent: TrafficAnswer,
     /// Sent to them by the hosts that reply.
     pub received: TrafficAnswer,
+    /// The score by each profile, from 0 to 100; `None` is unknown.
+    #[serde(default)]
+    pub quality: Scores,
 }
 
 /// A distribution of RTTs, ns.
@@ -206,6 +216,19 @@ pub struct GroupAnswer {
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// What it measured, by interface, method and direction.
     pub series: Vec<SeriesAnswer>,
+    /// The times that packets of its round trips spent in queues of this host, by interface; nothing unless that is measured.
+    #[serde(default)]
+    pub queues: Vec<GroupQueue>,
+}
+
+/// The times in the queue of an interface.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct GroupQueue {
+    /// The interface by which the packets left, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The times of those that were followed.
+    #[serde(flatten)]
+    pub times: TimesAnswer,
 }
 
 /// A group, with its recent past.

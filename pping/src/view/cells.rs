@@ -4,10 +4,14 @@ use pping_common::{
     abi::{Tally, Traffic},
     hist,
     limits::SECOND,
+    rtt::Method,
 };
 use prost::encoding::{decode_varint, encode_varint};
 
-use crate::aggregate::{Range, join, rtt_at};
+use crate::{
+    aggregate::{Range, join, rtt_at},
+    quality::{self, Measured},
+};
 
 /// The length of a cell, ns.
 pub const CELL: u64 = 10 * SECOND;
@@ -24,6 +28,8 @@ pub(super) struct Cell {
     range: Range,
     /// Sent by the hosts whose packets are timed, and by those that reply.
     pub(super) traffic: [Traffic; 2],
+    /// The most bytes that one side sent in a second.
+    busiest: u64,
 }
 
 /// The distribution of some RTTs, ns.
@@ -46,6 +52,7 @@ impl Cell {
     pub(super) fn add(&mut self, tally: &Tally) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
+        self.busiest = self.busiest.max(tally.sent.bytes).max(tally.received.bytes);
         if !tally.has_samples() {
             return;
         }
@@ -60,6 +67,7 @@ impl Cell {
         for (sum, traffic) in self.traffic.iter_mut().zip(&other.traffic) {
             sum.add(traffic);
         }
+        self.busiest = self.busiest.max(other.busiest);
         self.sum = self.sum.saturating_add(other.sum);
         self.range = join(self.range, other.range);
         self.add_bins(other.bins.iter().copied());
@@ -75,6 +83,11 @@ impl Cell {
                 _ => self.bins.insert(at, (bin, count)),
             }
         }
+    }
+
+    /// The lowest RTT, ns.
+    pub(super) fn lowest(&self) -> Option<u64> {
+        self.range.map(|(min, _)| min)
     }
 
     /// The number of samples.
@@ -95,6 +108,14 @@ impl Cell {
         Some(Rtts { count, min, mean, max, percentiles })
     }
 
+    /// The scores by these profiles, of a series of this method.
+    pub(super) fn scores(&self, profiles: &[quality::Profile], method: Method) -> quality::Scores {
+        let bins = || self.bins.iter().map(|&(bin, count)| (usize::from(bin), u64::from(count)));
+        let throughput = quality::throughput(self.busiest, SECOND);
+        let measured = Measured { method, bins, range: self.range, traffic: self.traffic, throughput };
+        quality::scores(profiles, &measured)
+    }
+
     /// The highest RTT, ns, and the number of samples of each bin with samples.
     pub(super) fn histogram(&self) -> impl Iterator<Item = (u64, u32)> {
         self.bins.iter().map(|&(bin, count)| (hist::upper_bound(bin.into()), count))
@@ -110,7 +131,7 @@ impl Cell {
     pub(super) fn pack(&self, bytes: &mut Vec<u8>) {
         let (min, max) = self.range.unwrap_or((1, 0));
         let traffic = self.traffic.iter().flat_map(|it| [it.packets, it.bytes, it.retransmissions, it.ce]);
-        let head = [self.number, self.sum, min, max].into_iter().chain(traffic);
+        let head = [self.number, self.sum, min, max, self.busiest].into_iter().chain(traffic);
         head.for_each(|number| encode_varint(number, bytes));
         for &(bin, count) in &self.bins {
             bytes.push(bin);
@@ -123,10 +144,16 @@ impl Cell {
         number(&mut packed)
     }
 
+    /// The lowest RTT in a cell that was packed, ns.
+    pub(super) fn lowest_of(mut packed: &[u8]) -> Option<u64> {
+        let [_, _, min, max] = [(); 4].map(|()| number(&mut packed));
+        (min <= max).then_some(min)
+    }
+
     /// A cell that was packed, and all of it.
     pub(super) fn unpack(mut packed: &[u8]) -> Self {
         let bytes = &mut packed;
-        let (cell_number, sum, min, max) = (number(bytes), number(bytes), number(bytes), number(bytes));
+        let [cell_number, sum, min, max, busiest] = [(); 5].map(|()| number(bytes));
         let traffic = [(); 2].map(|()| Traffic {
             packets: number(bytes),
             bytes: number(bytes),
@@ -138,7 +165,7 @@ impl Cell {
             *bytes = rest;
             bins.push((bin, number(bytes) as u32));
         }
-        Self { number: cell_number, bins, sum, range: (min <= max).then_some((min, max)), traffic }
+        Self { number: cell_number, bins, sum, range: (min <= max).then_some((min, max)), traffic, busiest }
     }
 }
 
@@ -166,7 +193,7 @@ mod tests {
             for (rtts, traffic) in seconds {
                 let mut tally = Tally::EMPTY;
                 for rtt in rtts {
-                    tally.sample(rtt);
+                    tally.sample(rtt, 0);
                 }
                 let of = |part: &[u32]| Traffic {
                     packets: part[0].into(),
@@ -179,7 +206,7 @@ mod tests {
             }
             let mut packed = Vec::new();
             cell.pack(&mut packed);
-            prop_assert_eq!(Cell::number_of(&packed), number);
+            prop_assert_eq!((Cell::number_of(&packed), Cell::lowest_of(&packed)), (number, cell.lowest()));
             prop_assert_eq!(Cell::unpack(&packed), cell);
         }
     }

@@ -2,7 +2,8 @@
 
 use pping_common::abi::Tally;
 
-use super::cells::Cell;
+use super::{cells::Cell, hosts::RecentHosts};
+use crate::worst::Hosts;
 
 /// Cells that are kept: 15 minutes.
 pub const CELLS: u64 = 90;
@@ -21,6 +22,7 @@ pub(super) struct History {
     latest: Option<Cell>,
     /// The number of samples in all of them.
     count: u64,
+    hosts: RecentHosts,
 }
 
 impl History {
@@ -33,6 +35,7 @@ impl History {
         self.count -= latest.count();
         latest.add(tally);
         self.count += latest.count();
+        self.hosts.add(number / RECENT, tally);
     }
 
     /// Packs the latest cell.
@@ -63,6 +66,7 @@ impl History {
 
     /// Forgets what is older than [`CELLS`] at a time in the cell with this number.
     pub(super) fn expire(&mut self, number: u64) {
+        self.hosts.advance(number / RECENT);
         if let Some(old) = number.checked_sub(CELLS) {
             self.keep_after(old);
         }
@@ -107,6 +111,17 @@ impl History {
         sum
     }
 
+    /// The hosts that replied in the last minute at a time in the cell with this number, or little before.
+    pub(super) fn hosts(&self, number: u64) -> Hosts {
+        self.hosts.recent(number / RECENT)
+    }
+
+    /// The lowest RTT of all cells, ns.
+    pub(super) fn lowest(&self) -> Option<u64> {
+        let latest = self.latest.as_ref().and_then(Cell::lowest);
+        self.packed().filter_map(Cell::lowest_of).chain(latest).min()
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_empty(&self) -> bool {
         self.past.is_empty() && self.latest.is_none()
@@ -119,7 +134,8 @@ impl History {
 
     /// The memory that it takes, bytes.
     pub(super) fn size(&self) -> usize {
-        size_of::<Self>() + self.past.capacity() + self.latest.as_ref().map_or(0, Cell::size)
+        let cells = self.past.capacity() + self.latest.as_ref().map_or(0, Cell::size);
+        size_of::<Self>() + cells + self.hosts.size()
     }
 }
 
@@ -133,7 +149,7 @@ mod tests {
     fn tally(rtts: &[u64]) -> Tally {
         let mut tally = Tally::EMPTY;
         for &rtt in rtts {
-            tally.sample(rtt);
+            tally.sample(rtt, 0);
         }
         tally.sent.packets = rtts.len() as u64;
         tally
@@ -165,12 +181,12 @@ mod tests {
         let mut history = History::default();
         history.add(100, &tally(&[1_000_000]));
         history.add(106, &tally(&[3_000_000, 4_000_000]));
-        assert_eq!(history.recent(106).count(), 2);
+        assert_eq!((history.recent(106).count(), history.lowest()), (2, Some(1_000_000)));
         assert_eq!((history.recent(105).count(), history.recent(112).count()), (3, 0));
         history.expire(189);
         assert_eq!(history.count(), 3);
         history.expire(190);
-        assert_eq!(history.count(), 2);
+        assert_eq!((history.count(), history.lowest()), (2, Some(3_000_000)));
         history.expire(196);
         assert!(history.is_empty() && history.recent(196).rtts().is_none());
     }

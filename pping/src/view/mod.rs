@@ -7,11 +7,14 @@
 mod answers;
 mod cells;
 mod history;
+mod hosts;
 mod model;
 mod order;
 mod rates;
 mod reading;
 pub mod reasons;
+mod residence;
+mod worst;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -21,15 +24,22 @@ use tokio::sync::watch;
 use self::model::Model;
 pub use self::{
     answers::{
-        CellAnswer, Cost, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, InterfaceRates,
-        Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        CellAnswer, Cost, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
+        InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
     cells::CELL,
     history::CELLS,
     order::{Column, Order, Query},
     reading::Reading,
+    residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
+    worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
 };
-use crate::groups::SeriesName;
+use crate::{
+    groups::{QueueName, SeriesName},
+    quality::Profiles,
+    residence::InterfaceTimes,
+    worst::WorstFlow,
+};
 
 /// Memory for the past of groups unless set otherwise, bytes.
 pub const MEMORY: usize = 16 << 20;
@@ -50,9 +60,14 @@ struct Shared {
 #[derive(Debug)]
 enum Message {
     Add(Vec<(SeriesName, Tally)>, u64),
+    AddQueues(Vec<(QueueName, Tally)>, u64),
     Count(Reading, u64),
+    Rank(Vec<WorstFlow>, u64),
+    Reside(Vec<InterfaceTimes>, u64),
     Forget(SeriesName),
+    ForgetQueue(QueueName),
     Limit(usize),
+    ScoreBy(Profiles),
 }
 
 impl View {
@@ -71,6 +86,14 @@ impl View {
         }
     }
 
+    /// Adds the times that packets of groups spent in queues in the second before `at`, ns. It comes after [`Self::add`].
+    pub fn add_queues(&self, queues: &[(QueueName, Tally)], at: u64) {
+        match self.try_model() {
+            Some(mut model) => model.add_queues(queues, at),
+            None => self.later(Message::AddQueues(queues.to_vec(), at)),
+        }
+    }
+
     /// Takes what was read at the end of a second, at `at`, ns. It comes last in that second, whose end is announced.
     pub fn count(&self, reading: Reading, at: u64) {
         match self.try_model() {
@@ -80,11 +103,40 @@ impl View {
         self.0.seconds.send_replace(at);
     }
 
+    /// Takes the worst flows of a second, at `at`, ns.
+    pub fn rank(&self, flows: &[WorstFlow], at: u64) {
+        match self.try_model() {
+            Some(mut model) => model.rank(flows, at),
+            None => self.later(Message::Rank(flows.to_vec(), at)),
+        }
+    }
+
+    /// Has groups rank among the worst with this many samples, or packets.
+    pub fn demand(&self, evidence: u64) {
+        self.model().evidence = evidence;
+    }
+
+    /// Takes the times of packets in this host, of each interface, read at `at`, ns. It comes before [`Self::count`].
+    pub fn reside(&self, times: Vec<InterfaceTimes>, at: u64) {
+        match self.try_model() {
+            Some(mut model) => model.residence.take(times, at),
+            None => self.later(Message::Reside(times, at)),
+        }
+    }
+
     /// Changes how many bytes the past of groups may take, from the next cell on.
     pub fn limit(&self, memory: usize) {
         match self.try_model() {
             Some(mut model) => model.memory = memory,
             None => self.later(Message::Limit(memory)),
+        }
+    }
+
+    /// Scores series by these profiles from now on.
+    pub fn score_by(&self, profiles: Profiles) {
+        match self.try_model() {
+            Some(mut model) => model.profiles = profiles,
+            None => self.later(Message::ScoreBy(profiles)),
         }
     }
 
@@ -98,6 +150,14 @@ impl View {
         match self.try_model() {
             Some(mut model) => model.forget(series),
             None => self.later(Message::Forget(series.clone())),
+        }
+    }
+
+    /// Forgets the times in a queue of a group that expired.
+    pub fn forget_queue(&self, queue: &QueueName) {
+        match self.try_model() {
+            Some(mut model) => model.forget_queue(queue),
+            None => self.later(Message::ForgetQueue(queue.clone())),
         }
     }
 
@@ -131,6 +191,11 @@ impl View {
         self.model().group(id)
     }
 
+    /// The worst flows and groups.
+    pub fn worst(&self, query: WorstQuery) -> WorstAnswer {
+        self.model().worst(query)
+    }
+
     fn model(&self) -> MutexGuard<'_, Model> {
         let mut model = lock(&self.0.model);
         self.empty_inbox(&mut model);
@@ -156,8 +221,13 @@ impl View {
             match message {
                 Message::Add(slices, at) => model.add(&slices, at),
                 Message::Count(reading, at) => model.count(reading, at),
+                Message::Rank(flows, at) => model.rank(&flows, at),
+                Message::Reside(times, at) => model.residence.take(times, at),
+                Message::AddQueues(queues, at) => model.add_queues(&queues, at),
                 Message::Forget(series) => model.forget(&series),
+                Message::ForgetQueue(queue) => model.forget_queue(&queue),
                 Message::Limit(memory) => model.memory = memory,
+                Message::ScoreBy(profiles) => model.profiles = profiles,
             }
         }
     }

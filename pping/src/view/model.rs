@@ -1,5 +1,7 @@
 //! The model: what is known of each series and group, and the answers made of it.
 
+mod ranking;
+
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
@@ -11,19 +13,23 @@ use pping_common::{
 
 use super::{
     answers::{
-        CellAnswer, GroupAnswer, GroupDetail, GroupsAnswer, HistoryAnswer, Interface, Losses, RttAnswer,
-        SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        CellAnswer, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface, Losses,
+        RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
     cells::{CELL, Cell, Rtts},
     history::History,
     order::Query,
     rates::Rates,
     reading::Reading,
+    residence::{Recent, TimesAnswer},
+    worst::WorstFlows,
 };
 use crate::{
     fingerprint::fingerprint,
-    groups::{GroupName, SeriesName},
+    groups::{GroupName, QueueName, SeriesName},
+    quality::Profiles,
     records::{direction_name, method_name, untracked_name},
+    worst::{EVIDENCE, WorstFlow},
 };
 
 /// What a series is known by beside its group.
@@ -38,20 +44,28 @@ struct Key {
 pub(super) struct Model {
     /// Bytes that the past of groups may take.
     pub(super) memory: usize,
+    /// The profiles that series are scored by.
+    pub(super) profiles: Profiles,
+    /// The samples or packets that a group has to have to be among the worst.
+    pub(super) evidence: u64,
     pub(super) sequence: u64,
     /// The time of the latest change, ns.
     time: u64,
     /// All groups of an interface together.
     totals: HashMap<Key, History, RandomState>,
     pub(super) groups: HashMap<Arc<str>, Group, RandomState>,
+    worst: WorstFlows,
     rates: Rates,
     losses: Losses,
+    pub(super) residence: Recent,
 }
 
 #[derive(Debug)]
 pub(super) struct Group {
     name: Arc<GroupName>,
     series: HashMap<Key, History, RandomState>,
+    /// The times in the queues of interfaces.
+    queues: HashMap<Option<Arc<str>>, History, RandomState>,
 }
 
 impl Key {
@@ -72,18 +86,23 @@ impl Model {
     pub(super) fn new(memory: usize) -> Self {
         Self {
             memory,
+            profiles: Profiles::default(),
+            evidence: EVIDENCE,
             sequence: 0,
             time: 0,
             totals: HashMap::default(),
             groups: HashMap::default(),
+            worst: WorstFlows::default(),
             rates: Rates::default(),
             losses: Losses::default(),
+            residence: Recent::default(),
         }
     }
 
     /// Forgets everything but how many changes there were.
     pub(super) fn clear(&mut self) {
-        *self = Self { sequence: self.sequence + 1, ..Self::new(self.memory) };
+        let (sequence, profiles, evidence) = (self.sequence + 1, Arc::clone(&self.profiles), self.evidence);
+        *self = Self { profiles, evidence, sequence, ..Self::new(self.memory) };
     }
 
     pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], at: u64) {
@@ -95,28 +114,40 @@ impl Model {
         for (name, tally) in slices.iter().filter(|(_, tally)| !tally.is_empty()) {
             let key = Key::new(name);
             self.totals.entry(key.clone()).or_default().add(number, tally);
-            let new = || Group { name: Arc::clone(&name.group), series: HashMap::default() };
-            let group = self.groups.entry(Arc::clone(&name.group.label)).or_insert_with(new);
-            // The columns of a group change with the groups file.
-            if !Arc::ptr_eq(&group.name, &name.group) {
-                group.name = Arc::clone(&name.group);
-            }
-            group.series.entry(key).or_default().add(number, tally);
+            Self::group_of(&mut self.groups, &name.group).series.entry(key).or_default().add(number, tally);
         }
+    }
+
+    pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)], at: u64) {
+        for (name, tally) in queues {
+            let group = Self::group_of(&mut self.groups, &name.group);
+            group.queues.entry(name.interface.clone()).or_default().add(at / CELL, tally);
+        }
+    }
+
+    fn group_of<'a>(
+        groups: &'a mut HashMap<Arc<str>, Group, RandomState>,
+        name: &Arc<GroupName>,
+    ) -> &'a mut Group {
+        let group = groups.entry(Arc::clone(&name.label)).or_insert_with(|| Group::new(name));
+        // The columns of a group change with the groups file.
+        if !Arc::ptr_eq(&group.name, name) {
+            group.name = Arc::clone(name);
+        }
+        group
     }
 
     /// Forgets what is too old, and of groups what is too much.
     fn expire(&mut self, number: u64) {
-        let retain = |histories: &mut HashMap<Key, History, RandomState>| {
-            histories.retain(|_, history| {
-                history.expire(number);
-                !history.is_empty()
-            });
+        let is_left = |history: &mut History| {
+            history.expire(number);
+            !history.is_empty()
         };
-        retain(&mut self.totals);
+        self.totals.retain(|_, history| is_left(history));
         self.groups.retain(|_, group| {
-            retain(&mut group.series);
-            !group.series.is_empty()
+            group.series.retain(|_, history| is_left(history));
+            group.queues.retain(|_, history| is_left(history));
+            !group.is_empty()
         });
         let mut size: usize = self.groups.values().map(Group::size).sum();
         if size <= self.memory {
@@ -132,7 +163,7 @@ impl Model {
             }
             if let Some(group) = self.groups.get_mut(label) {
                 size -= group.size();
-                group.series.values_mut().for_each(|history| history.keep_recent(number));
+                group.histories_mut().for_each(|history| history.keep_recent(number));
                 size += group.size();
             }
         }
@@ -161,10 +192,23 @@ impl Model {
         self.changed(at);
     }
 
+    pub(super) fn rank(&mut self, flows: &[WorstFlow], at: u64) {
+        self.worst.add(at / CELL, flows);
+    }
+
     pub(super) fn forget(&mut self, name: &SeriesName) {
         if let Some(group) = self.groups.get_mut(&name.group.label) {
             group.series.remove(&Key::new(name));
-            if group.series.is_empty() {
+            if group.is_empty() {
+                self.groups.remove(&name.group.label);
+            }
+        }
+    }
+
+    pub(super) fn forget_queue(&mut self, name: &QueueName) {
+        if let Some(group) = self.groups.get_mut(&name.group.label) {
+            group.queues.remove(&name.interface);
+            if group.is_empty() {
                 self.groups.remove(&name.group.label);
             }
         }
@@ -186,6 +230,7 @@ impl Model {
             is_up: interface.is_up,
             attach_points: interface.attach_points.iter().map(|&point| point.into()).collect(),
             rates,
+            residence: self.residence.answer(&interface.name, self.inflation_beyond(&interface.name)),
             series: self.series(
                 self.totals.iter().filter(|(key, _)| key.interface.as_ref() == Some(&interface.name)),
             ),
@@ -199,6 +244,18 @@ impl Model {
             losses: self.losses.clone(),
             cost: self.rates.cost(),
         }
+    }
+
+    /// The median round trip beyond an interface in the last minute, less the lowest that is known, ns: by the method with the most
+    /// samples.
+    fn inflation_beyond(&self, interface: &Arc<str>) -> Option<u64> {
+        let is_beyond =
+            |key: &Key| key.interface.as_ref() == Some(interface) && key.matched == Some(Direction::Ingress);
+        let beyond = self.totals.iter().filter(|(key, _)| is_beyond(key));
+        let recent = beyond.filter_map(|(_, it)| Some((it, it.recent(self.number()).rtts()?)));
+        let (history, rtts) = recent.max_by_key(|(_, rtts)| rtts.count)?;
+        let lowest = history.cells().filter_map(|cell| Some(cell.rtts()?.min)).min()?;
+        Some(rtts.percentiles[0].saturating_sub(lowest))
     }
 
     /// The last minute of series.
@@ -215,6 +272,7 @@ impl Model {
                 rtt: recent.rtts().map(rtt),
                 sent,
                 received,
+                quality: recent.scores(&self.profiles, key.method),
             }
         };
         series.into_iter().map(answer).collect()
@@ -268,13 +326,39 @@ impl Model {
             dscp: *dscp,
             labels: more.iter().cloned().collect(),
             series: self.series(group.series.iter().filter(|(key, _)| is_asked_for(key))),
+            queues: self.queues(group),
         }
+    }
+
+    /// The last minute of a group's queues.
+    fn queues(&self, group: &Group) -> Vec<GroupQueue> {
+        let queue = |(interface, history): (&Option<Arc<str>>, &History)| {
+            let times = TimesAnswer::of_rtts(history.recent(self.number()).rtts()?);
+            Some(GroupQueue { interface: interface.clone(), times })
+        };
+        let mut queues: Vec<_> = group.queues.iter().filter_map(queue).collect();
+        queues.sort_unstable_by(|one, other| one.interface.cmp(&other.interface));
+        queues
     }
 }
 
 impl Group {
     pub(super) fn size(&self) -> usize {
-        size_of::<Self>() + self.series.iter().map(|(key, it)| size_of_val(key) + it.size()).sum::<usize>()
+        let series = self.series.iter().map(|(key, it)| size_of_val(key) + it.size());
+        let queues = self.queues.iter().map(|(interface, it)| size_of_val(interface) + it.size());
+        size_of::<Self>() + series.chain(queues).sum::<usize>()
+    }
+
+    fn new(name: &Arc<GroupName>) -> Self {
+        Self { name: Arc::clone(name), series: HashMap::default(), queues: HashMap::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.queues.is_empty()
+    }
+
+    fn histories_mut(&mut self) -> impl Iterator<Item = &mut History> {
+        self.series.values_mut().chain(self.queues.values_mut())
     }
 
     fn count(&self) -> u64 {

@@ -27,6 +27,8 @@ pub enum Column {
     Bytes,
     /// The share of segments that were sent again.
     Retransmissions,
+    /// The lowest score by the first profile.
+    Quality,
 }
 
 /// The direction of the order.
@@ -135,6 +137,10 @@ fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
             let packets = sum(|series| series.sent.packets + series.received.packets)?;
             let again = sum(|series| series.sent.retransmissions + series.received.retransmissions)?;
             return (packets > 0).then(|| again as f64 / packets as f64);
+        }
+        Column::Quality => {
+            let scores = group.series.iter().filter_map(|it| *it.quality.first()?.1);
+            return scores.min().map(f64::from);
         }
     };
     value.map(|value| value as f64)

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::{Counters, Direction, Timed},
     limits::SECOND,
 };
 
@@ -11,13 +11,15 @@ use super::{
     answers::{Cost, InterfaceRates, Rate},
     reading::Reading,
 };
-use crate::snapshot::InterfaceCounters;
+use crate::{packet_cost::Recent, snapshot::InterfaceCounters};
 
 /// What was read at two times, ns.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     earlier: (u64, Reading),
     latest: (u64, Reading),
+    /// What packets took lately.
+    packets: Recent,
 }
 
 impl Rates {
@@ -28,6 +30,9 @@ impl Rates {
             self.earlier = std::mem::take(&mut self.latest);
             self.latest.0 = at;
         }
+        let interfaces = &reading.snapshot.interfaces;
+        let timed = interfaces.iter().map(|interface| interface.counters.timed());
+        self.packets.take(timed.fold(Timed::default(), Timed::and));
         self.latest.1 = reading;
     }
 
@@ -46,8 +51,13 @@ impl Rates {
         Cost {
             cpu: share(before.cpu, now.cpu),
             memory: now.memory,
-            programs: now.programs.map(|now| share(before.programs.unwrap_or(now), now)),
+            programs: self.packets.mean().map(|seconds| seconds * self.packets_per_second()),
         }
+    }
+
+    /// The rate of all packets, which every program counts.
+    fn packets_per_second(&self) -> f64 {
+        self.interfaces().map(|(_, rates)| rates.ingress.packets + rates.egress.packets).sum()
     }
 
     /// The latest counters of each interface, and their rates since the time before.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{model::Group, *};
 use crate::{
-    groups::GroupName,
+    groups::{GroupName, QueueName},
     snapshot::{InterfaceCounters, Snapshot, Usage},
 };
 
@@ -30,7 +30,7 @@ fn name(group: &str, more: &[(&str, &str)], matched: Direction) -> SeriesName {
 
 fn tally(rtts: impl IntoIterator<Item = u64>) -> Tally {
     let mut tally = Tally::EMPTY;
-    rtts.into_iter().for_each(|rtt| tally.sample(rtt));
+    rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
     tally.sent.packets = 10;
     tally.received.bytes = 1000;
     tally
@@ -52,13 +52,12 @@ fn reading(packets: u64, samples: u64) -> Reading {
     counters.samples[1][0] = samples;
     counters.no_pending = 3;
     counters.lost[0] = 2;
+    // As slow as packets never are, for round numbers.
+    counters.timed_packets[0] = packets;
+    counters.timed_ns[0] = 50_000 * packets;
     let interface =
         InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
-    let usage = Usage {
-        cpu: Duration::from_millis(packets),
-        memory: 20 << 20,
-        programs: Some(Duration::from_millis(samples)),
-    };
+    let usage = Usage { cpu: Duration::from_millis(packets), memory: 20 << 20 };
     Reading { snapshot: Snapshot { interfaces: vec![interface] }, lines_lost: 0, usage }
 }
 
@@ -78,7 +77,9 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     assert_eq!((summary.losses.recordings_skipped, summary.losses.events_lost), (3, 6));
     assert_eq!((summary.groups, summary.time), (2, START + 2 * SECOND));
     let Cost { cpu, memory, programs } = summary.cost;
-    assert_eq!((cpu, memory, programs), (0.1, 20 << 20, Some(0.005)));
+    assert_eq!((cpu, memory), (0.1, 20 << 20));
+    let thousandths = programs.map(|share| (1e3 * share).round());
+    assert_eq!(thousandths, Some(5.0), "100 packets a second of 50 us each");
     // Later there is nothing of the last minute any more.
     view.count(reading(300, 17), START + 90 * SECOND);
     assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
@@ -165,6 +166,35 @@ fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
     assert_eq!(view.summary().groups, 0);
 }
 
+#[test]
+fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
+    let view = View::new(MEMORY);
+    let (slice, queue) = (slice("a", [MS]), |interface: &str| QueueName {
+        interface: Some(interface.into()),
+        group: name("a", &[], Direction::Ingress).group,
+    });
+    view.add(&[slice], START);
+    view.add_queues(&[(queue("wan0"), tally([3 * MS, 5 * MS])), (queue("lan0"), tally([MS]))], START);
+    let queues = |at: u64| {
+        view.add(&[], at);
+        let groups = view.groups(&Query::default()).groups;
+        let queues = groups.into_iter().flat_map(|it| it.queues);
+        queues
+            .map(|it| (it.interface.unwrap().to_string(), it.times.count, it.times.mean))
+            .collect::<Vec<_>>()
+    };
+    let (lan, wan) = (("lan0".to_owned(), 1, MS), ("wan0".to_owned(), 2, 4 * MS));
+    assert_eq!(queues(START), [lan, wan.clone()]);
+    view.forget_queue(&queue("lan0"));
+    assert_eq!(queues(START + 5 * CELL), [wan]);
+    assert_eq!(queues(START + 6 * CELL), []);
+    // Its queue is known for as long as its round trips are.
+    view.forget(&self::slice("a", []).0);
+    assert_eq!(view.summary().groups, 1);
+    view.forget_queue(&queue("wan0"));
+    assert_eq!(view.summary().groups, 0);
+}
+
 /// A view of this memory after some minutes of 200 groups, the last of them the busiest.
 fn filled(memory: usize, minutes: u64) -> View {
     let view = View::new(memory);
@@ -231,4 +261,39 @@ proptest! {
         let found: u64 = history.series.iter().flat_map(|it| &it.cells).filter_map(|it| it.rtt).map(|it| it.count).sum();
         prop_assert_eq!(found, count);
     }
+}
+
+#[test]
+fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
+    let view = View::new(MEMORY);
+    let of_hosts = |hosts: std::ops::Range<u32>, samples: usize, rtt: u64| {
+        let mut tally = Tally::EMPTY;
+        hosts.for_each(|host| (0..samples).for_each(|_| tally.sample(rtt, 1 << host)));
+        tally
+    };
+    let (busy, steady) = (name("busy", &[], Direction::Ingress), name("steady", &[], Direction::Ingress));
+    let add = |slow: u32, at: u64| {
+        let slices = [
+            (busy.clone(), of_hosts(0..slow, 1000, 500 * MS)),
+            (busy.clone(), of_hosts(slow..20, 2, 20 * MS)),
+            (steady.clone(), of_hosts(0..20, 2, 80 * MS)),
+        ];
+        view.add(&slices, at);
+    };
+    let worst = || view.worst(WorstQuery::default()).groups;
+    add(1, START);
+    let groups = worst();
+    let found: Vec<_> = groups.iter().map(|it| (&*it.group, it.hosts.unwrap())).collect();
+    assert_eq!(found, [("steady", 24), ("busy", 24)]);
+    let [steady, busy] =
+        [0, 1].map(|at| (groups[at].series.rtt.unwrap().p95, groups[at].ranked_rtt.unwrap()));
+    assert_eq!(steady.0, steady.1);
+    assert!(busy.0 > 450 * MS && busy.1 < 30 * MS, "{busy:?}");
+    assert_eq!(groups[1].inflation, Some(busy.1 - 20 * MS));
+    // Long after, three hosts are slow.
+    add(3, START + 200 * SECOND);
+    assert_eq!(&*worst()[0].group, "busy");
+    // They are no more, and what they were is forgotten.
+    add(1, START + 400 * SECOND);
+    assert_eq!(&*worst()[0].group, "steady");
 }

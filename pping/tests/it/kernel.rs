@@ -10,6 +10,7 @@
 mod attached;
 mod captures;
 mod conversations;
+mod cost;
 mod dns;
 mod flood;
 mod garbage;
@@ -20,6 +21,7 @@ mod map_full;
 mod pending;
 mod random;
 mod rate_limit;
+mod residence;
 mod rig;
 mod series;
 mod settings;
@@ -29,5 +31,6 @@ mod stages;
 mod sweep;
 mod talk;
 mod twin;
+mod worst;
 
 use crate::frames;

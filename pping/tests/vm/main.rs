@@ -40,6 +40,7 @@ mod programs;
 #[path = "../it/end_to_end/records.rs"]
 mod records;
 mod report;
+mod residence;
 mod resolver;
 mod rtt;
 mod watched;

@@ -11,6 +11,7 @@
 //! The time that a wire holds a frame is a lower bound and no reference: the scheduler adds to it. Compare measured
 //! round-trip times with a [`Capture`] of the same packets on the same interface.
 
+mod bpf;
 mod capture;
 mod cpu;
 mod disk;
@@ -26,6 +27,7 @@ pub mod traffic;
 pub mod veth;
 mod wire;
 
+pub use bpf::BpfObject;
 pub use capture::{Capture, Captured};
 pub use cpu::stay_on;
 pub use disk::on_small_disk;

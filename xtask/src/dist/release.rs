@@ -20,7 +20,10 @@ const CONTENTS: [(&str, &[&str]); 10] = [
             "pping/page/vendor/LICENSE-uPlot",
         ],
     ),
-    ("deploy", &["deploy/README.md", "deploy/pping.toml", "deploy/web-config.example.yml"]),
+    (
+        "deploy",
+        &["deploy/README.md", "deploy/pping.toml", "deploy/quality.toml", "deploy/web-config.example.yml"],
+    ),
     (
         "deploy/systemd",
         &["deploy/systemd/pping.service", "deploy/systemd/pping@.service", "deploy/systemd/run-pping.mount"],

@@ -35,7 +35,7 @@ pub(crate) fn take(pping: &Path, length: Duration, folder: &Path) -> Result<()> 
 
 fn of_terminal(scene: &Scene<'_>, folder: &Path) -> Result<()> {
     let terminal = Terminal::start(scene.router, SIZE, &format!("{} top", scene.pping.display()))?;
-    for (file, key) in [("top.svg", "1"), ("top-heatmap.svg", "2")] {
+    for (file, key) in [("top.svg", "1"), ("top-heatmap.svg", "3")] {
         terminal.keys(&[key])?;
         thread::sleep(SETTLED);
         fs::write(folder.join(file), terminal.svg()?)?;

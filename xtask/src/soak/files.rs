@@ -61,6 +61,8 @@ pub(super) struct Files {
     pub(super) groups: PathBuf,
     /// Where it writes records, if it does.
     pub(super) records: Option<PathBuf>,
+    /// Whether it measures times in this host.
+    pub(super) has_residence: bool,
     /// Where it pins, if it does.
     pub(super) pins: Option<PathBuf>,
 }
@@ -87,11 +89,12 @@ impl Files {
         };
         let pin =
             self.pins.as_ref().map_or_else(String::new, |pins| format!("pin = \"{}\"\n", pins.display()));
+        let residence = if self.has_residence { "residence = true\nresidence-every = 4\n" } else { "" };
         format!(
-            "interface = [\"lan0\", \"wan0\", \"dial*\"{more}]\nwait = true\ninclude-local = true\n\
+            "interface = [\"lan0\", \"wan0\", \"queue0\", \"dial*\"{more}]\nwait = true\ninclude-local = true\n\
              rate-limit = \"{rate_limit}\"\nlisten = \"{}\"\ngroups = \"{}\"\ngroup-timeout = \"1d\"\n\
              verbose = {verbose}\nprometheus-groups = {labels}\notlp = \"http://{}\"\notlp-interval = \"1s\"\n\
-             {output}{pin}",
+             {output}{pin}{residence}",
             self.listen,
             self.groups.display(),
             receiver::ADDRESS,

@@ -12,6 +12,7 @@ mod findings;
 mod load;
 mod metrics;
 mod plan;
+mod queues;
 mod receiver;
 mod report;
 mod scrape;
@@ -20,7 +21,7 @@ mod workspace;
 
 use std::{
     collections::BTreeMap,
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
     sync::{
         Mutex, MutexGuard, PoisonError,
@@ -41,6 +42,7 @@ use self::{
     files::{Files, Variant},
     findings::Findings,
     load::{Load, rest},
+    queues::{Followed, Queues},
     receiver::Receiver,
     report::{Look, Report},
     scrape::Scraper,
@@ -71,6 +73,7 @@ struct Soak<'a> {
     scrapers: [Scraper; 2],
     receiver: Receiver,
     load: Load,
+    queues: Queues<'a>,
     findings: &'a Findings,
     tallies: Tallies,
     /// Who has it may end the mortal one, or change files.
@@ -88,11 +91,13 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let mortal = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
     let lasting = Agent::new("lasting", pping, topology.router(), "127.0.0.1:9465", directory);
     let findings = Findings::new();
-    let file = |agent: &Agent<'_>, records, pins| Files {
+    let file = |agent: &Agent<'_>, records, pins: Option<PathBuf>| Files {
         config: agent.config.clone(),
         listen: agent.address,
         groups: directory.join(format!("{}.csv", agent.name)),
         records,
+        // What is pinned does not keep times of queues, so the other one has them.
+        has_residence: pins.is_none(),
         pins,
     };
     let soak = Soak {
@@ -107,6 +112,7 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
         scrapers: Default::default(),
         receiver: Receiver::default(),
         load: Load::default(),
+        queues: Queues::new(topology.router())?,
         findings: &findings,
         tallies: Tallies::default(),
         turn: Mutex::default(),
@@ -147,6 +153,7 @@ impl Soak<'_> {
             self.part(scope, "receiver", || self.receiver.run(self.topology.router(), self.findings));
             self.part(scope, "reloads", || self.reload());
             self.part(scope, "restarts", || self.restart());
+            self.part(scope, "queues", || self.queues.run(self.findings));
             self.part(scope, "interfaces", || {
                 while !self.findings.is_over() {
                     lock(&dial).next(self.findings)?;
@@ -179,7 +186,9 @@ impl Soak<'_> {
             })
             .collect();
         self.count_lines()?;
-        let report = Report::new(self, elapsed, &dial, looks, &differences);
+        let followed = Followed::of(&pages[1]);
+        followed.judge(self.findings);
+        let report = Report::new(self, elapsed, &dial, looks, &differences, followed);
         report.judge(self.findings);
         Ok(report)
     }

@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use super::{Soak, agent::Taken, compare::Differences, dial::Dial, findings::Findings, scrape::Scraper};
+use super::{
+    Soak, agent::Taken, compare::Differences, dial::Dial, findings::Findings, queues::Followed,
+    scrape::Scraper,
+};
 
 /// How far resident memory may grow.
 const LEEWAY: f64 = 0.05;
@@ -73,6 +76,7 @@ impl Report {
         dial: &Dial<'_>,
         looks: Vec<Look>,
         differences: &[Differences],
+        followed: Followed,
     ) -> Self {
         let [mortal, lasting] = [differences[0], differences[1]];
         let (load, tallies) = (&soak.load, &soak.tallies);
@@ -107,6 +111,11 @@ impl Report {
                 ),
             ),
             ("counters that never went back", format!("{counters}")),
+            ("queues replaced", format!("{}", get(&soak.queues.replaced))),
+            (
+                "packets followed through them, timed, lost",
+                format!("{}, {}, {}", followed.all, followed.timed, followed.lost),
+            ),
             ("lines written", format!("{}", get(&tallies.lines))),
             ("packets that differ, restarted", format!("{}", mortal.packets)),
             ("packets that differ, never restarted", format!("{}", lasting.packets)),

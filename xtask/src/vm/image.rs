@@ -28,7 +28,7 @@ const DIRECTORIES: [&str; 11] =
     ["bin", "dev", "modules", "proc", "run", "sys", "tests", "tmp", "root", "var", "etc"];
 
 /// The modules that tests may want. A kernel that does not have one has to do without it.
-const MODULES: [&str; 14] = [
+const MODULES: [&str; 17] = [
     "veth",
     "dummy",
     "tun",
@@ -37,6 +37,9 @@ const MODULES: [&str; 14] = [
     "act_bpf",
     "sch_netem",
     "sch_fq",
+    "sch_fq_codel",
+    "sch_htb",
+    "sch_tbf",
     "8021q",
     "pppoe",
     "ip_gre",

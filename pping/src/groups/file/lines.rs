@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::listed::{Listed, Mistake, prefix};
+use super::listed::{Listed, prefix};
+use crate::text::Mistake;
 
 /// The first word of the header.
 const PREFIX: &str = "prefix";

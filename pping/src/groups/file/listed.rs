@@ -8,7 +8,8 @@ use pping_common::limits::MAX_LABELLED_PREFIXES;
 
 use crate::{
     groups::labels::{ALL, Labels, More, OTHER, UNLISTED},
-    text::Position,
+    text::{Mistake, Position},
+    worst::EXPECTED_RTT,
 };
 
 /// The content of a groups file.
@@ -16,19 +17,6 @@ use crate::{
 pub struct Groups {
     /// Prefixes, each with the number of its label.
     pub prefixes: Vec<(IpNet, u32)>,
-}
-
-/// A mistake, and the byte at which it is.
-#[derive(Debug)]
-pub(super) struct Mistake {
-    pub(super) offset: usize,
-    pub(super) reason: String,
-}
-
-impl Mistake {
-    pub(super) fn new(offset: usize, reason: impl Into<String>) -> Self {
-        Self { offset, reason: reason.into() }
-    }
 }
 
 /// A prefix, the index of its label, and the offset of its text.
@@ -73,6 +61,9 @@ impl<'a> Listed<'a> {
         let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
         if value.is_empty() {
             return Ok(());
+        }
+        if **name == *EXPECTED_RTT && humantime::parse_duration(value).is_err() {
+            return Err(format!("`{value}` is not a time; give a number with its unit, like 600ms"));
         }
         match known.iter().find(|(known, _)| known == name) {
             None => {

@@ -7,24 +7,22 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::listed::{Listed, Mistake, prefix};
+use super::listed::{Listed, prefix};
+use crate::text::Mistake;
 
 /// The form of a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
 /// Reads all tables.
 pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
-    let document = DeTable::parse(text).map_err(|error| {
-        let offset = error.span().map_or(0, |span| span.start);
-        Mistake::new(offset, error.message().trim_end())
-    })?;
+    let document = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
     for (key, value) in document.get_ref() {
         let groups = match (key.get_ref().as_ref(), value.get_ref()) {
             ("group", DeValue::Array(groups)) => groups,
-            (key, _) => return Err(at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
+            (key, _) => return Err(Mistake::at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
         };
         for group in groups {
-            let DeValue::Table(table) = group.get_ref() else { return Err(at(group, EXAMPLE)) };
+            let DeValue::Table(table) = group.get_ref() else { return Err(Mistake::at(group, EXAMPLE)) };
             list(group, table, listed)?;
         }
     }
@@ -32,23 +30,26 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
 }
 
 fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<(), Mistake> {
-    let name =
-        table.get("label").ok_or_else(|| at(group, "the group has no label; give it `label = \"...\"`"))?;
-    let label = listed.label(string(name)?).map_err(|reason| at(name, reason))?;
-    let missing = || at(group, "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`");
+    let name = table
+        .get("label")
+        .ok_or_else(|| Mistake::at(group, "the group has no label; give it `label = \"...\"`"))?;
+    let label = listed.label(string(name)?).map_err(|reason| Mistake::at(name, reason))?;
+    let missing = || Mistake::at(group, "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`");
     let prefixes = table.get("prefixes").ok_or_else(missing)?;
     for (key, value) in table {
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
-            listed.more(label, &Arc::from(key), string(value)?).map_err(|reason| at(value, reason))?;
+            listed
+                .more(label, &Arc::from(key), string(value)?)
+                .map_err(|reason| Mistake::at(value, reason))?;
         }
     }
     let DeValue::Array(prefixes) = prefixes.get_ref() else {
-        return Err(at(prefixes, "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`"));
+        return Err(Mistake::at(prefixes, "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`"));
     };
     for value in prefixes {
-        let prefix = prefix(string(value)?).map_err(|reason| at(value, reason))?;
-        listed.prefix(value.span().start, prefix, label).map_err(|reason| at(value, reason))?;
+        let prefix = prefix(string(value)?).map_err(|reason| Mistake::at(value, reason))?;
+        listed.prefix(value.span().start, prefix, label).map_err(|reason| Mistake::at(value, reason))?;
     }
     Ok(())
 }
@@ -56,10 +57,6 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
-        _ => Err(at(value, "this is not a text; put it in quotation marks")),
+        _ => Err(Mistake::at(value, "this is not a text; put it in quotation marks")),
     }
-}
-
-fn at(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> Mistake {
-    Mistake::new(value.span().start, reason)
 }

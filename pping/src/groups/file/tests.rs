@@ -156,12 +156,7 @@ fn a_million_prefixes_are_read_and_found() {
     }
     let (_directory, path) = file("g.csv", text);
     let mut labels = Labels::default();
-    let started = std::time::Instant::now();
     let lookup = Lookup::new(load(&path, &mut labels).unwrap().prefixes);
-    let elapsed = started.elapsed();
-    // Without optimization; a release build takes a tenth of it.
-    assert!(elapsed.as_secs() < 60, "{elapsed:?}");
-    eprintln!("a million prefixes in {elapsed:?}");
     for number in [0, 1, 77_777, 999_999] {
         let find =
             |low: u32| labels.get(lookup.label(IpAddress([0, 0xffff << 32 | u64::from(host(number) + low)])));

@@ -1,7 +1,8 @@
 //! The memory of this process' maps.
 
-use std::{cmp::Reverse, collections::HashMap, fs};
+use std::{cmp::Reverse, fs};
 
+use aya::maps::MapInfo;
 use pping_common::{pool::blocks, table::buckets};
 
 use super::super::load::LoadOptions;
@@ -59,19 +60,22 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
 /// memory as they fill, and before Linux 6.4 the kernel reports them as if they were full.
 pub(crate) fn describe() -> String {
     let in_mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MEBIBYTE as f64);
-    let names: HashMap<u32, String> = aya::maps::loaded_maps()
-        .filter_map(Result::ok)
-        .map(|map| (map.id(), map.name_as_str().unwrap_or("?").to_owned()))
-        .collect();
     let mut maps: Vec<Map> = own().into_iter().filter(|map| !map.grows).collect();
     maps.sort_unstable_by_key(|map| Reverse(map.bytes));
     let total: u64 = maps.iter().map(|map| map.bytes).sum();
     let largest: Vec<String> = maps
         .iter()
         .take_while(|map| map.bytes >= MEBIBYTE)
-        .map(|map| format!("{} {}", names.get(&map.id).map_or("?", String::as_str), in_mebibytes(map.bytes)))
+        .map(|map| format!("{} {}", name(map.id), in_mebibytes(map.bytes)))
         .collect();
     format!("maps take {} of kernel memory: {}", in_mebibytes(total), largest.join(", "))
+}
+
+/// The name of a map of this process. Those of others are not opened for it: the kernel would keep a program array that another process
+/// has just left (see docs/operation.md).
+fn name(id: u32) -> String {
+    let info = MapInfo::from_id(id).ok();
+    info.and_then(|info| info.name_as_str().map(ToOwned::to_owned)).unwrap_or("?".to_owned())
 }
 
 /// The maps that this process has open.

@@ -12,6 +12,7 @@ use crate::kernel::{
     interface_ids::InterfaceIds,
     labels::Prefixes,
     ledger::LedgerMap,
+    residence::ResidenceMap,
     series::SeriesTable,
     sweep::Sweeper,
 };
@@ -36,6 +37,8 @@ pub struct Kernel {
     pub excluded: Prefixes,
     /// The counts that metrics have exposed, where maps are pinned, until the metrics take them.
     pub ledger: Option<LedgerMap>,
+    /// Times in this host, with `--residence`.
+    pub residence: Option<ResidenceMap>,
     /// The sweep.
     pub sweeper: Sweeper,
     /// The features of the kernel.

@@ -6,18 +6,19 @@ mod stages;
 
 use std::{
     hash::{BuildHasher as _, Hasher as _, RandomState},
-    io::ErrorKind,
     panic, thread,
 };
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
     maps::{Array, HashMap, LpmTrie, MapError, RingBuf},
-    programs::{Program, ProgramError},
+    programs::Program,
 };
 use pping_common::{
-    abi::PINNED_MAPS,
-    limits::{LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED},
+    abi::{Offsets, PINNED_MAPS},
+    limits::{
+        FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
+    },
     parse::Scope,
     table::{self, Table},
 };
@@ -36,14 +37,13 @@ use super::{
     lookup::{array, refused, sweep_program, take_map},
     objects,
     pins::{self, Pins},
+    residence::{self, ResidenceMap},
     series::SeriesTable,
     signals,
     sweep::{self, Sweeper},
+    undisturbed::undisturbed,
 };
 use crate::kernel::Error;
-
-/// Attempts to load a program that is interrupted; as many as libbpf makes.
-const LOAD_ATTEMPTS: u32 = 5;
 
 /// Loads the programs; XDP only where it will be used, since not every kernel that can do without it can
 /// do with it.
@@ -98,6 +98,10 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     stages::fill(&mut kernel.programs, hooks)?;
     if let Some(pins) = pins {
         pin(kernel, pins)?;
+    }
+    if kernel.residence.as_ref().is_some_and(ResidenceMap::has_queues) {
+        // Never pinned: when the agent is gone, none would take what they measure.
+        residence::attach(&mut kernel.programs)?;
     }
     objects::give_back_memory(objects::fitting(kernel.features));
     Ok(())
@@ -193,6 +197,10 @@ fn open_with(
     let buckets = table::buckets(options.max_flows);
     // There are no maps of no entries.
     let queries = if options.has_dns() { options.max_queries } else { 1 };
+    let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));
+    let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
+    let residence = u32::from(has_residence);
+    let only_if = |is_needed, entries| if is_needed { entries } else { 1 };
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
@@ -205,6 +213,9 @@ fn open_with(
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
         .override_global("LEASE", &lease, true)
+        .override_global("RESIDENCE", &residence, true)
+        .override_global("RESIDENCE_EVERY", &every, true)
+        .override_global("OFFSETS", &offsets, false)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("COUNTERS", counter_map::len()?)
         .map_max_entries("SERIES", max_series)
@@ -227,6 +238,10 @@ fn open_with(
         .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("RECENT_V4", unanswered)
         .map_max_entries("RECENT_V6", unanswered)
+        .map_max_entries("RESIDENCES", only_if(has_residence, residence::ENTRIES))
+        // One more, of the super-packet that is looked for by what it carries.
+        .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
+        .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
         .map_max_entries("QUERIES_V4", queries)
         .map_max_entries("QUERIES_V6", queries);
     if let Some(pins) = pins {
@@ -257,6 +272,12 @@ fn open_with(
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
+        residence: if has_residence {
+            let map = Array::try_from(take_map(&mut programs, "RESIDENCES")?)?;
+            Some(ResidenceMap::new(map, every))
+        } else {
+            None
+        },
         sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), options.has_dns(), buckets)?,
         programs,
         features,
@@ -279,16 +300,4 @@ fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<[Table; 2
         tables.set(family, table, 0)?;
     }
     Ok([tables.get(&0, 0)?, tables.get(&1, 0)?])
-}
-
-/// Loads until nothing comes in between. Signals are held, but a process that is stopped, frozen or traced is interrupted all the
-/// same, and the verifier gives up with `EAGAIN`, which says nothing about the program.
-fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
-    for _ in 1..LOAD_ATTEMPTS {
-        match load() {
-            Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == ErrorKind::WouldBlock => {}
-            result => return result,
-        }
-    }
-    load()
 }

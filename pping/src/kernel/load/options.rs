@@ -4,7 +4,8 @@ use pping_common::{
     abi::{Emit, SeriesRef},
     group::Grouping,
     limits::{
-        DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP, UNANSWERED_SHARE,
+        DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_INTERFACES, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP,
+        UNANSWERED_SHARE,
     },
     parse::{Decap, Scope},
     pool,
@@ -44,6 +45,9 @@ pub struct LoadOptions {
     pub max_series: Option<u32>,
     /// Blocks of bins, if not as many as usual for these series.
     pub bin_blocks: Option<u32>,
+    /// Where times in this host are measured, one packet in this many is followed through its queue, in the mean; 0 follows none, which
+    /// leaves forwarding.
+    pub residence: Option<u32>,
     /// Features of the kernel to do without.
     pub without: Without,
 }
@@ -65,6 +69,7 @@ impl LoadOptions {
         log: false,
         max_series: None,
         bin_blocks: None,
+        residence: None,
         without: Without::NOTHING,
     };
 
@@ -94,6 +99,11 @@ impl LoadOptions {
         self.rules.methods.has(Method::Dns)
     }
 
+    /// Whether groups have times of packets in queues: a series for each interface that they leave by, mostly one.
+    pub(in crate::kernel) fn has_queues_of_groups(&self) -> bool {
+        self.grouping.is_on() && self.residence.is_some_and(|every| every != 0)
+    }
+
     /// Entries of the ledger: as many as series of groups, and a few for others. Buckets come in powers of two.
     pub(super) fn max_ledger_entries(&self) -> u32 {
         self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
@@ -102,6 +112,7 @@ impl LoadOptions {
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
-        (RESERVED_SERIES + of_groups).min(SeriesRef::MAX_SERIES)
+        let of_queues = if self.has_queues_of_groups() { self.max_groups + MAX_INTERFACES } else { 0 };
+        (RESERVED_SERIES + of_groups + of_queues).min(SeriesRef::MAX_SERIES)
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use aya::Ebpf;
 use pping_common::{
     abi::{BinBlock, BinPool, BinTag},
-    pool::{BINS_PER_BLOCK, position},
+    pool::position,
 };
 
 use super::super::{
@@ -23,9 +23,6 @@ pub(super) struct Bins {
     blocks: Parts<BinBlock, 1024>,
 }
 
-/// The counts of a block, and whose they are.
-pub(super) type Counts = (BinTag, [u32; BINS_PER_BLOCK]);
-
 impl Bins {
     /// Takes the maps.
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, Error> {
@@ -36,15 +33,15 @@ impl Bins {
         Ok(Self { pool, blocks })
     }
 
-    /// What series counted in an epoch that has ended, in the order of their indexes.
-    pub(super) fn counts(&self, ended: u32) -> io::Result<Vec<Counts>> {
-        let mut counts = Vec::new();
+    /// The blocks of an epoch that has ended, and whose they are, in the order of series' indexes.
+    pub(super) fn taken_in(&self, ended: u32) -> io::Result<Vec<(BinTag, BinBlock)>> {
+        let mut taken = Vec::new();
         self.for_each(ended, |tag, block| {
             // SAFETY: inside the mapping, and no program writes to it any more.
-            counts.push((tag, unsafe { (&raw const (*block).bins).read() }));
+            taken.push((tag, unsafe { block.read() }));
         })?;
-        counts.sort_unstable_by_key(|(tag, _)| tag.index());
-        Ok(counts)
+        taken.sort_unstable_by_key(|(tag, _)| tag.index());
+        Ok(taken)
     }
 
     /// Frees the blocks of an epoch that has ended. An agent that is killed meanwhile leaves this to the next one.
@@ -54,6 +51,7 @@ impl Bins {
             // still to be freed.
             unsafe {
                 (&raw mut (*block).bins).write(BinBlock::FREE.bins);
+                (&raw mut (*block).hosts).write(BinBlock::FREE.hosts);
                 (&raw mut (*block).next).write(BinBlock::FREE.next);
                 fence(Ordering::SeqCst);
                 (&raw mut (*block).tag).write_volatile(BinBlock::FREE.tag);

@@ -152,35 +152,37 @@ impl SeriesTable {
         self.series.len().min(made as usize)
     }
 
-    /// Makes the series that the programs count on, of an interface that is about to be watched.
+    /// Makes the series that the programs count on, of an interface that is about to be watched: with that of its queue, where groups have
+    /// such.
     ///
     /// # Errors
     /// When the kernel does not take them.
-    pub(super) fn add_interface(&mut self, interface: u16) -> Result<(), Error> {
-        let seed = self.seed();
+    pub(super) fn add_interface(&mut self, interface: u16, has_queue: bool) -> Result<(), Error> {
         for method in Method::ALL {
             for direction in Direction::ALL {
-                let key = SeriesKey::new(self.rest, interface, method, direction);
-                if let Ok(index) = self.index.get(&key.hash(seed), 0) {
-                    // A run before this one may have been killed before it came to say so.
-                    if let Some(series) = self.series.get(index as usize)? {
-                        used(series).store(1, Ordering::Release);
-                    }
-                    self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
-                    continue;
-                }
-                let index = self.new_index();
-                let series = self
-                    .series
-                    .get(index as usize)?
-                    .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
-                // SAFETY: inside the mapping, and no program finds it yet.
-                unsafe { (&raw mut (*series).key).write_volatile(key) };
-                self.index.insert(key.hash(seed), index, 0)?;
-                used(series).store(1, Ordering::Release);
-                self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
+                self.add_permanent(SeriesKey::new(self.rest, interface, method, direction))?;
             }
         }
+        if has_queue { self.add_permanent(SeriesKey::of_queue(self.rest, interface)) } else { Ok(()) }
+    }
+
+    /// Makes a series that stays.
+    fn add_permanent(&mut self, key: SeriesKey) -> Result<(), Error> {
+        let hash = key.hash(self.seed());
+        let known = self.index.get(&hash, 0).ok();
+        let index = known.unwrap_or_else(|| self.new_index());
+        let series = self
+            .series
+            .get(index as usize)?
+            .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
+        if known.is_none() {
+            // SAFETY: inside the mapping, and no program finds it yet.
+            unsafe { (&raw mut (*series).key).write_volatile(key) };
+            self.index.insert(hash, index, 0)?;
+        }
+        // A run before this one may have been killed before it came to say so.
+        used(series).store(1, Ordering::Release);
+        self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
         Ok(())
     }
 
@@ -211,7 +213,7 @@ impl SeriesTable {
     /// When the memory of a series cannot be mapped.
     pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.rotations().wrapping_sub(1);
-        let mut counts = self.bins.counts(ended)?.into_iter().peekable();
+        let mut blocks = self.bins.taken_in(ended)?.into_iter().peekable();
         for index in 0..self.made() {
             let Some(series) = self.series.get(index)? else { continue };
             if used(series).load(Ordering::Acquire) == 0 {
@@ -220,9 +222,9 @@ impl SeriesTable {
             let known = self.slots.get(index).copied().flatten();
             let mut slot = known.unwrap_or_else(|| Slot { key: key(series), stage: Stage::Idle(0) });
             let mut tally = tally(series, ended);
-            while let Some((tag, counts)) = counts.next_if(|(tag, _)| tag.index() as usize <= index) {
+            while let Some((tag, block)) = blocks.next_if(|(tag, _)| tag.index() as usize <= index) {
                 if tag.index() as usize == index {
-                    tally.add_block(tag, &counts);
+                    tally.add_block(tag, &block);
                 }
             }
             let was_empty = tally.is_empty();

@@ -6,7 +6,7 @@ use aya::{
     programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
 };
 use pping_common::{
-    abi::SweepRequest,
+    abi::{Bar, Contender, SweepRequest},
     dns::{Query, QueryKey, is_unanswered},
     flow::{Ipv4, Ipv6},
     limits::{
@@ -24,6 +24,7 @@ use crate::kernel::{
     memory::{Array, Elements},
     series::SeriesTable,
 };
+use crate::worst::Ranking;
 
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
@@ -54,7 +55,10 @@ pub struct Sweeper {
     has_dns: bool,
     request: Elements<SweepRequest>,
     due: Elements<u64>,
+    contenders: Elements<Contender>,
     tables: [Table; 2],
+    /// What ranks flow directions, and the packets that both ends need to have sent; none while nothing is ranked.
+    ranks: Option<(Ranking<Contender>, u64)>,
 }
 
 /// A family's flows.
@@ -88,12 +92,24 @@ impl Sweeper {
             has_dns,
             request: Elements::of(array(programs, "SWEEP_REQUEST")?, 1)?,
             due: Elements::of(array(programs, "DUE")?, MAX_DUE as usize)?,
+            contenders: Elements::of(array(programs, "CONTENDERS")?, 2 * MAX_DUE as usize)?,
+            ranks: None,
         })
     }
 
     /// The name of the program.
     pub fn program(&self) -> &'static str {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
+    }
+
+    /// Has sweeps find the `limit` worst flow directions by each figure from now on, of those with so many packets each way.
+    pub fn rank(&mut self, limit: usize, packets: u64) {
+        self.ranks = (limit > 0).then(|| (Ranking::new(limit), packets));
+    }
+
+    /// The worst flow directions of the last sweep.
+    pub fn worst(&self) -> Option<&Ranking<Contender>> {
+        self.ranks.as_ref().map(|(ranking, _)| ranking)
     }
 
     pub(super) fn sweep(
@@ -104,6 +120,9 @@ impl Sweeper {
         of: Of,
     ) -> Result<(), Error> {
         let of = if series.is_cutting_off() { Of::All } else { of };
+        if let Some((ranking, _)) = &mut self.ranks {
+            ranking.clear();
+        }
         self.begin(programs, interfaces)?;
         if of != Of::All && series.has_lapsed() {
             // It was too late to begin one.
@@ -112,7 +131,7 @@ impl Sweeper {
         // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
         let sweep = unsafe { (*self.request.first()).sweep };
         for table in 0..self.tables.len() {
-            self.tables[table].lap = self.visit(programs, &self.tables[table], sweep, of)?;
+            self.tables[table].lap = self.visit(programs, table, sweep, of)?;
         }
         if !self.has_dns {
             return Ok(());
@@ -148,13 +167,14 @@ impl Sweeper {
     }
 
     /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.
-    fn visit(&self, programs: &Ebpf, table: &Table, sweep: u32, of: Of) -> Result<Lap, Error> {
-        let &Table { kind, ref index, mut lap } = table;
+    fn visit(&mut self, programs: &Ebpf, table: usize, sweep: u32, of: Of) -> Result<Lap, Error> {
+        let Table { kind, mut lap, .. } = self.tables[table];
+        let buckets_in_all = self.tables[table].index.len();
         let reach = lap.reach(sweep);
         let mut share = if of == Of::Due { SHARE } else { usize::MAX };
         let (first, mut next, mut noted) = (lap.next, lap.next, 0);
-        for start in (0..index.len()).step_by(BUCKETS) {
-            let buckets = index.part(start..start + BUCKETS)?;
+        for start in (0..buckets_in_all).step_by(BUCKETS) {
+            let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
                 // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and check again what they are asked.
                 let bucket = unsafe { bucket.read_volatile() };
@@ -174,16 +194,16 @@ impl Sweeper {
             }
         }
         if noted > 0 {
-            self.run(programs, SweepRequest { kind, due: noted as u32, ..NOTHING })?;
+            self.fold(programs, kind, noted as u32)?;
         }
-        lap.come_to(next, index.len());
+        lap.come_to(next, buckets_in_all);
         Ok(lap)
     }
 
     /// Notes a flow for the next run of the program, and runs it once there are enough.
-    fn note(&self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
+    fn note(&mut self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
-            return self.run(programs, SweepRequest { kind, due: slot.0, ..NOTHING });
+            return self.fold(programs, kind, slot.0);
         }
         if let Some(due) = self.due.get(*noted) {
             // SAFETY: inside the mapping, which the program reads only while it is run here.
@@ -191,8 +211,22 @@ impl Sweeper {
             *noted += 1;
         }
         if *noted == self.due.len() {
-            self.run(programs, SweepRequest { kind, due: *noted as u32, ..NOTHING })?;
+            self.fold(programs, kind, *noted as u32)?;
             *noted = 0;
+        }
+        Ok(())
+    }
+
+    /// Runs the program for so many flows, or for one, and ranks those that exceed what is known by then.
+    fn fold(&mut self, programs: &Ebpf, kind: u32, due: u32) -> Result<(), Error> {
+        let bar = self.ranks.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
+        self.run(programs, SweepRequest { kind, due, bar, ..NOTHING })?;
+        let Some((ranking, _)) = &mut self.ranks else { return Ok(()) };
+        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
+        let found = unsafe { (&raw const (*self.request.first()).found).read_volatile() };
+        for contender in self.contenders.iter().take(found as usize) {
+            // SAFETY: inside the mapping, and written by that run.
+            ranking.add(&unsafe { contender.read_volatile() });
         }
         Ok(())
     }
@@ -246,7 +280,8 @@ const NOTHING: SweepRequest = SweepRequest {
     kind: SweepRequest::BEGIN,
     due: 0,
     sweep: 0,
-    reserved: 0,
+    found: 0,
+    bar: Bar::NONE,
     query_v4: QueryKey {
         client: Ipv4::ZERO,
         server: Ipv4::ZERO,

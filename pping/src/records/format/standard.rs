@@ -6,7 +6,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use pping_common::limits::SECOND;
 
 use super::encoder::Encoder;
-use crate::records::{AggregateRecord, FlowSummaryRecord, Record, Tuple, direction_name, method_name};
+use crate::records::{
+    AggregateRecord, FlowSummaryRecord, FollowedPackets, Place, Record, ResidenceRecord, Tuple,
+    WorstFlowRecord, WorstGroupRecord, direction_name, method_name,
+};
 
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.
 const SHORTEST_COLUMN: usize = 18;
@@ -68,6 +71,9 @@ impl Encoder for Standard {
             ),
             Record::FlowSummary(record) => summary(out, clock, fraction, record),
             Record::Aggregate(record) => aggregate(out, clock, fraction, widest, record),
+            Record::WorstFlow(record) => worst_flow(out, clock, fraction, record),
+            Record::WorstGroup(record) => worst_group(out, clock, fraction, record),
+            Record::Residence(record) => residence(out, clock, fraction, record),
         };
         debug_assert!(written.is_ok(), "writing to a `Vec` cannot fail");
     }
@@ -101,6 +107,27 @@ fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRe
                 milliseconds(rtts.max),
             )?;
         }
+    }
+    writeln!(out)
+}
+
+/// Writes the times of packets in this host.
+fn residence(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &ResidenceRecord) -> std::io::Result<()> {
+    let ResidenceRecord { interface, group, residence, count, .. } = record;
+    write!(out, "{clock}.{:03} {interface} {residence:<10} {count:>7} packets", fraction / 1_000_000)?;
+    let times = record.times.map(|it| [it.mean, it.p50, it.p95, it.p99].map(milliseconds));
+    for (index, name) in ["mean", "p50", "p95", "p99"].into_iter().enumerate() {
+        match times {
+            Some(times) => write!(out, "  {name} {:>7.3}", times[index])?,
+            None => write!(out, "  {name} {:>7}", "-")?,
+        }
+    }
+    write!(out, " ms")?;
+    if let Some(group) = group {
+        write!(out, "  of {group}")?;
+    }
+    if let Some(FollowedPackets { followed, dropped, replaced }) = record.packets {
+        write!(out, "  followed {followed} dropped {dropped} replaced {replaced}")?;
     }
     writeln!(out)
 }
@@ -140,6 +167,47 @@ fn aggregate(
     writeln!(out)
 }
 
+/// Writes a flow direction among the worst.
+fn worst_flow(
+    out: &mut Vec<u8>,
+    clock: &str,
+    fraction: u64,
+    record: &WorstFlowRecord,
+) -> std::io::Result<()> {
+    place(out, clock, fraction, &record.place)?;
+    write!(out, " {} {}", method_name(record.method), flow(&record.tuple))?;
+    if let (Some(rtt), Some(inflation)) = (record.smoothed_rtt, record.inflation) {
+        let (rtt, inflation) = (milliseconds(rtt), milliseconds(inflation));
+        write!(out, " smoothed {rtt:.3} ms, {inflation:.3} above its lowest")?;
+    }
+    let again = 100.0 * record.retransmission_ratio;
+    writeln!(out, " {again:.1} % again {} bytes", record.bytes)
+}
+
+/// Writes a group among the worst.
+fn worst_group(
+    out: &mut Vec<u8>,
+    clock: &str,
+    fraction: u64,
+    record: &WorstGroupRecord,
+) -> std::io::Result<()> {
+    place(out, clock, fraction, &record.place)?;
+    let side = record.matched.map_or("-", direction_name);
+    write!(out, " {} {side} {} {} samples", method_name(record.method), record.group, record.count)?;
+    if let Some(hosts) = record.hosts {
+        write!(out, " of {hosts} hosts")?;
+    }
+    if let (Some(p95), Some(ranked), Some(inflation)) = (record.p95, record.ranked_rtt, record.inflation) {
+        let [p95, ranked, inflation] = [p95, ranked, inflation].map(milliseconds);
+        write!(out, " p95 {p95:.3} ms, ranked by {ranked:.3}, {inflation:.3} above its baseline")?;
+    }
+    writeln!(out, " {:.1} % again {} bytes", 100.0 * record.retransmission_ratio, record.bytes)
+}
+
+fn place(out: &mut Vec<u8>, clock: &str, fraction: u64, place: &Place) -> std::io::Result<()> {
+    write!(out, "{clock}.{:03} worst by {} {:>3}:", fraction / 1_000_000, place.worst.name(), place.rank)
+}
+
 fn milliseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
 }
@@ -156,7 +224,8 @@ mod tests {
     use crate::{
         aggregate::{Distribution, Rtts},
         groups::{GroupName, Labels, SeriesName},
-        records::{FlowRecord, rtt::tests::example},
+        quality::Scores,
+        records::{FlowRecord, TimeQuantiles, rtt::tests::example},
     };
 
     fn line(record: &Record) -> String {
@@ -194,13 +263,19 @@ mod tests {
             let name = SeriesName { interface: None, method, matched, group: group.into() };
             let mut tally = Tally::EMPTY;
             if let Some(rtt) = rtt {
-                tally.sample(rtt);
+                tally.sample(rtt, 0);
             }
             tally.sent.packets = 7;
             let mut distribution = Distribution::default();
             distribution.add(&tally);
             let end = 1_700_000_000 * SECOND;
-            line(&Record::Aggregate(Box::new(AggregateRecord::new(&name, &distribution, end, SECOND))))
+            line(&Record::Aggregate(Box::new(AggregateRecord::new(
+                &name,
+                &distribution,
+                end,
+                SECOND,
+                Scores::new(),
+            ))))
         };
         assert_eq!(
             series("192.0.2.0/24", Some(5_425_440)),
@@ -213,6 +288,39 @@ mod tests {
             "22:13:20.000 all                icmp-echo      egress        0 samples  min       -  p50       -  p95       -  \
              p99       -  max       - ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
              0 bytes    0 again\n"
+        );
+    }
+
+    #[test]
+    fn times_in_a_queue_are_a_line_of_the_interface_or_of_a_group() {
+        let record = |group: Option<&str>, packets| ResidenceRecord {
+            timestamp: 1_700_000_000 * SECOND,
+            window: SECOND,
+            interface: "wan0".into(),
+            group: group.map(Into::into),
+            residence: "queue",
+            count: u64::from(group.is_some()),
+            times: group.map(|_| TimeQuantiles {
+                mean: 5_425_440,
+                p50: 5_425_440,
+                p90: 0,
+                p95: 1,
+                p99: 2_000,
+            }),
+            histogram: Vec::new(),
+            packets,
+        };
+        let shown = |record| line(&Record::Residence(Box::new(record)));
+        let packets = FollowedPackets { followed: 3, dropped: 2, replaced: 1 };
+        assert_eq!(
+            shown(record(None, Some(packets))),
+            "22:13:20.000 wan0 queue            0 packets  mean       -  p50       -  p95       -  p99       - ms  \
+             followed 3 dropped 2 replaced 1\n"
+        );
+        assert_eq!(
+            shown(record(Some("customer-7"), None)),
+            "22:13:20.000 wan0 queue            1 packets  mean   5.425  p50   5.425  p95   0.000  p99   0.002 ms  of \
+             customer-7\n"
         );
     }
 

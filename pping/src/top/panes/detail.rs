@@ -15,10 +15,13 @@ use crate::{
     top::{
         plot::{self, Plot},
         table::Row,
-        text::{shown, side, width},
+        text::{shown, side, time, width},
     },
-    view::{GroupDetail, SeriesHistory},
+    view::{GroupDetail, GroupQueue, SeriesHistory},
 };
+
+/// Lines from which on there is room for one about queues.
+const LEAST_WITH_QUEUES: u16 = 8;
 
 /// What sides are shown of: an interface and a method.
 type Choice = (Option<Arc<str>>, String);
@@ -81,10 +84,19 @@ impl Detail {
         if area.is_empty() {
             return;
         }
-        let title = Rect { height: 1, ..area };
-        let body = Rect { y: area.y + 1, height: area.height - 1, ..area };
+        let mut body = area;
+        let mut line = || {
+            let line = Rect { height: 1, ..body };
+            (body.y, body.height) = (body.y + 1, body.height - 1);
+            line
+        };
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        frame.render_widget(Line::styled(self.title(area.width.into()), bold), title);
+        frame.render_widget(Line::styled(self.title(area.width.into()), bold), line());
+        if area.height > LEAST_WITH_QUEUES
+            && let Some(queues) = self.queues()
+        {
+            frame.render_widget(Line::raw(queues), line());
+        }
         let series = self.sides();
         let plots: Vec<Plot<'_>> = series
             .iter()
@@ -121,6 +133,17 @@ impl Detail {
             title = longer;
         }
         title
+    }
+
+    /// How long packets of the group waited in the queues of this host, if that is measured.
+    fn queues(&self) -> Option<String> {
+        let queues = self.past.iter().flat_map(|past| &past.group.queues);
+        let words = queues.map(|GroupQueue { interface, times }| {
+            let interface = shown(interface.as_deref().unwrap_or("-"));
+            format!("own queue at {interface}: p50 {} p95 {}", time(times.p50), time(times.p95))
+        });
+        let words: Vec<_> = words.collect();
+        (!words.is_empty()).then(|| words.join("   "))
     }
 
     /// What is chosen, of the side of the row first.

@@ -185,7 +185,7 @@ fn figure(name: &str, figure: &str, about: &str, width: usize) -> Vec<Line<'stat
 fn cost(cost: &Cost, width: usize) -> Vec<Line<'static>> {
     let (programs, about) = match cost.programs {
         Some(share) => (percent(share), "of a core"),
-        None => ("-".to_owned(), "not counted; sysctl kernel.bpf_stats_enabled=1 has the kernel count it"),
+        None => ("-".to_owned(), "one packet in 65,536 is timed: too few yet"),
     };
     [
         figure("process", &percent(cost.cpu), "of a core", width),

@@ -4,6 +4,7 @@ pub(super) mod detail;
 pub(super) mod groups;
 pub(super) mod health;
 pub(super) mod heatmap;
+pub(super) mod worst;
 
 use std::time::Instant;
 
@@ -27,6 +28,8 @@ pub(super) enum Pane {
     /// The table of groups.
     #[default]
     Groups,
+    /// The worst flows and groups.
+    Worst,
     /// Round-trip times over time, of an interface.
     Heatmap,
     /// Interfaces, and what went unmeasured.
@@ -34,11 +37,12 @@ pub(super) enum Pane {
 }
 
 impl Pane {
-    pub(super) const ALL: [Self; 3] = [Self::Groups, Self::Heatmap, Self::Health];
+    pub(super) const ALL: [Self; 4] = [Self::Groups, Self::Worst, Self::Heatmap, Self::Health];
 
     pub(super) const fn title(self) -> &'static str {
         match self {
             Self::Groups => "Groups",
+            Self::Worst => "Worst",
             Self::Heatmap => "Heatmap",
             Self::Health => "Health",
         }
@@ -87,8 +91,8 @@ mod tests {
 
     #[test]
     fn panes_go_round() {
-        assert_eq!(Pane::Groups.after(1), Pane::Heatmap);
+        assert_eq!(Pane::Groups.after(1), Pane::Worst);
         assert_eq!(Pane::Health.after(1), Pane::Groups);
-        assert_eq!(Pane::Groups.after(2), Pane::Health);
+        assert_eq!(Pane::Groups.after(3), Pane::Health);
     }
 }

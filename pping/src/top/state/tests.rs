@@ -5,6 +5,7 @@ use crate::top::{
     plot::Range,
     tests::{answers, screen},
 };
+use crate::worst::By;
 
 const SCREEN: Rect = Rect::new(0, 0, 80, 24);
 
@@ -52,12 +53,13 @@ fn chosen(state: &State) -> String {
 fn panes_are_chosen_by_numbers_and_go_round_by_tab() {
     let mut state = state();
     for (code, pane) in [
-        (KeyCode::Char('3'), Pane::Health),
+        (KeyCode::Char('4'), Pane::Health),
         (KeyCode::Tab, Pane::Groups),
         (KeyCode::BackTab, Pane::Health),
-        (KeyCode::Char('2'), Pane::Heatmap),
+        (KeyCode::Char('3'), Pane::Heatmap),
+        (KeyCode::Char('2'), Pane::Worst),
         (KeyCode::Char('1'), Pane::Groups),
-        (KeyCode::Char('4'), Pane::Groups),
+        (KeyCode::Char('5'), Pane::Groups),
     ] {
         press(&mut state, code);
         assert_eq!(state.pane, pane, "{code:?}");
@@ -70,7 +72,7 @@ fn only_what_is_on_the_screen_is_asked_for() {
     assert!(state.question().history.is_none() && state.question().past.is_none());
     assert_eq!(press(&mut state, KeyCode::Enter), Effect::Ask);
     assert_eq!(state.question().past, Some(format!("{:032x}", 0)));
-    assert_eq!(press(&mut state, KeyCode::Char('2')), Effect::Ask);
+    assert_eq!(press(&mut state, KeyCode::Char('3')), Effect::Ask);
     let question = state.question();
     let history = question.history.unwrap();
     assert_eq!((history.interface.as_deref(), history.method.as_deref()), (Some("wan0"), Some("tcp-ts")));
@@ -114,7 +116,7 @@ fn a_frozen_screen_stays_as_it_is_until_its_user_asks_for_something_else() {
 #[test]
 fn a_filter_may_be_typed_from_any_pane() {
     let mut state = state();
-    press(&mut state, KeyCode::Char('3'));
+    press(&mut state, KeyCode::Char('4'));
     press(&mut state, KeyCode::Char('/'));
     for character in "q2".chars() {
         assert_eq!(press(&mut state, KeyCode::Char(character)), Effect::Draw, "no command while typing");
@@ -165,8 +167,12 @@ fn keys_end_it_and_any_key_ends_the_help() {
 #[test]
 fn a_click_on_a_name_shows_its_pane() {
     let mut state = state();
-    for (name, pane) in [("3 Health", Pane::Health), ("2 Heatmap", Pane::Heatmap), ("1 Groups", Pane::Groups)]
-    {
+    for (name, pane) in [
+        ("4 Health", Pane::Health),
+        ("3 Heatmap", Pane::Heatmap),
+        ("2 Worst", Pane::Worst),
+        ("1 Groups", Pane::Groups),
+    ] {
         let (column, row) = place(&state, name);
         assert_eq!(click(&mut state, column, row), Effect::Ask);
         assert_eq!(state.pane, pane);
@@ -246,4 +252,19 @@ fn the_wheel_moves_and_a_click_ends_the_help() {
     click(&mut state, 0, 0);
     assert!(!state.has_help);
     assert_eq!(chosen(&state), ">g00 tcp-ts");
+}
+
+#[test]
+fn the_worst_are_asked_for_where_they_are_shown_by_one_figure_after_the_other() {
+    let mut state = State::default();
+    assert_eq!(state.question().worst, None);
+    press(&mut state, KeyCode::Char('2'));
+    let mut ranked = Vec::new();
+    for _ in 0..5 {
+        ranked.push(state.question().worst.unwrap().by);
+        assert_eq!(press(&mut state, KeyCode::Char('s')), Effect::Ask);
+    }
+    assert_eq!(ranked, [By::Rtt, By::Inflation, By::Retransmissions, By::Bytes, By::Rtt]);
+    press(&mut state, KeyCode::Char('S'));
+    assert_eq!(state.question().worst.unwrap().by, By::Rtt);
 }

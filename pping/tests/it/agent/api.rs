@@ -36,7 +36,7 @@ fn request(host: &Namespace, path: &str) -> Response {
 }
 
 /// An answer, which is as described.
-fn answer(host: &Namespace, path: &str, schema: &str) -> Value {
+pub(super) fn answer(host: &Namespace, path: &str, schema: &str) -> Value {
     let response = request(host, path);
     assert_eq!(
         (response.status, &*response.content_type),
@@ -64,7 +64,7 @@ fn the_api_says_what_the_metrics_say() {
     let groups = directory.path().join("groups.csv");
     fs::write(&groups, "prefix,group,site\n10.11.0.0/16,\"<b>\u{202e}&\",Lund\nfd00::/8,six,Åre\n").unwrap();
     let router = topology.router();
-    let arguments = format!("{LISTEN} --rate-limit 0 --groups {}", groups.display());
+    let arguments = format!("{LISTEN} --rate-limit 0 --groups {} --worst-evidence {PINGS}", groups.display());
     let pping = watch(router, Topology::WAN, &arguments);
     ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
     ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.05"));
@@ -109,6 +109,21 @@ fn the_api_says_what_the_metrics_say() {
     assert_eq!((&filtered["groups"][0]["group"], &filtered["found"]), (&json!("six"), &json!(1)));
     assert_eq!(answer(router, "/groups?limit=1", "Groups")["groups"].as_array().unwrap().len(), 1);
 
+    let worst = answer(router, "/worst?by=rtt&limit=3", "Worst");
+    for flow in worst["flows"].as_array().unwrap() {
+        let is_echo = [json!("ICMP"), json!("ICMPv6")].contains(&flow["protocol"]);
+        assert!(is_echo && flow["packets"] == PINGS, "{worst:#}");
+    }
+    let groups = worst["groups"].as_array().unwrap();
+    assert_eq!((groups.len(), worst["evidence"].as_u64()), (2, Some(PINGS)), "{worst:#}");
+    for group in groups {
+        assert_eq!(
+            (&group["hosts"], &group["ranked_rtt"]),
+            (&json!(1), &group["series"]["rtt"]["p95"]),
+            "{group:#}"
+        );
+    }
+
     let history = answer(router, &format!("/history?interface={}", Topology::WAN), "History");
     let counts = series(&history, "ingress")["cells"].as_array().unwrap().iter();
     assert_eq!(counts.filter_map(|cell| cell["rtt"]["count"].as_u64()).sum::<u64>(), 2 * PINGS);
@@ -126,6 +141,8 @@ fn a_question_that_cannot_be_is_answered_by_what_is_wrong_with_it() {
         ("/groups?limit=-1", 400, "limit"),
         ("/groups?sorted=p50", 400, "sorted"),
         ("/history?minutes=%00", 400, "minutes"),
+        ("/worst?by=age", 400, "age"),
+        ("/worst?sort=rtt", 400, "sort"),
         ("/groups/%2e%2e", 404, "/api/v1/groups"),
         ("/groups/00000000000000000000000000000000", 404, "no group with this id"),
         ("/nothing", 404, "there is no such page"),

@@ -53,6 +53,7 @@ fn the_example_has_every_option_and_is_valid_with_and_without_them() {
 
     let groups = directory.path().join("groups.csv");
     fs::write(&groups, "192.0.2.0/24,office\n").unwrap();
+    let quality = repository("deploy/quality.toml");
     let uncommented: Vec<&str> = example
         .lines()
         .map(|line| {
@@ -60,6 +61,7 @@ fn the_example_has_every_option_and_is_valid_with_and_without_them() {
         })
         .collect();
     let uncommented = uncommented.join("\n").replace("/etc/pping/groups.csv", groups.to_str().unwrap());
+    let uncommented = uncommented.replace("/etc/pping/quality.toml", quality.to_str().unwrap());
     let is_key = |line: &&str| line.starts_with(char::is_lowercase);
     let set: Vec<&str> =
         uncommented.lines().filter(is_key).filter_map(|line| line.split(' ').next()).collect();

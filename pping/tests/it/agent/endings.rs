@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pping_lab::{Process, Signal, Topology};
+use pping_lab::{BpfObject, Process, Signal, Topology};
 
 use super::{
     http::{LISTEN, is_ready, scrape},
@@ -140,7 +140,7 @@ fn signals_while_it_loads_are_no_failure() {
         let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
         // All maps exist before the verifier sees the programs, and the verifier gives up when a signal arrives. The
         // first few maps may be those with which aya probes the kernel.
-        let maps = || objects(&pping).iter().filter(|(kind, _)| *kind == "map").count();
+        let maps = || objects(&pping).iter().filter(|(kind, _)| *kind == BpfObject::Map).count();
         wait_until("the maps are there", || maps() >= 6);
         thread::sleep(Duration::from_millis(delay));
         // aya survives one signal by itself, because it tries again to get the verifier's log.

@@ -3,7 +3,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use pping_common::limits::LEASE_SECONDS;
-use pping_lab::{Fate, Leg, Process, Signal, Topology};
+use pping_lab::{BpfObject, Fate, Leg, Process, Signal, Topology};
 use serde_json::Value;
 
 use super::{
@@ -31,7 +31,8 @@ fn watch(topology: &Topology) -> Process {
 fn counters(pping: &Process) -> u32 {
     let is_counters =
         |number: &u32| tool("bpftool", &["map", "show", "id", &number.to_string()]).1.contains("COUNTERS");
-    let maps = objects(pping).into_iter().filter(|(kind, _)| *kind == "map").map(|(_, number)| number);
+    let maps =
+        objects(pping).into_iter().filter(|(kind, _)| *kind == BpfObject::Map).map(|(_, number)| number);
     maps.into_iter().find(is_counters).unwrap()
 }
 

@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, fs};
 
-use pping_lab::{Process, Signal, Topology};
+use pping_lab::{BpfObject, Process, Signal, Topology};
 
-use super::monitor::{ENDING, attachments, endless_ping, ok, tool, topology, wait_until, watch};
+use super::monitor::{ENDING, attachments, endless_ping, ok, topology, wait_until, watch};
 
-/// An object of the kernel's BPF subsystem: its kind in bpftool's words, and its id.
-pub(super) type Object = (&'static str, u32);
+/// An object of the kernel's BPF subsystem, and its id.
+pub(super) type Object = (BpfObject, u32);
 
 /// The objects that a process holds, from `/proc/PID/fdinfo`. A count over the whole machine would include the
 /// objects of other tests.
@@ -21,16 +21,16 @@ pub(super) fn objects(process: &Process) -> BTreeSet<Object> {
 fn object(line: &str) -> Option<Object> {
     let (key, value) = line.split_once(':')?;
     let kind = match key {
-        "prog_id" => "prog",
-        "link_id" => "link",
-        "map_id" => "map",
+        "prog_id" => BpfObject::Program,
+        "link_id" => BpfObject::Link,
+        "map_id" => BpfObject::Map,
         _ => return None,
     };
     Some((kind, value.trim().parse().ok()?))
 }
 
-fn exists((kind, number): &Object) -> bool {
-    tool("bpftool", &[kind, "show", "id", &number.to_string()]).0
+fn exists((kind, id): Object) -> bool {
+    kind.exists(id)
 }
 
 fn assert_leaves_nothing(ingress: &str, signal: Signal) {
@@ -42,18 +42,18 @@ fn assert_leaves_nothing(ingress: &str, signal: Signal) {
     wait_until("samples", || !ok(pping.stdout()).is_empty());
 
     let held = objects(&pping);
-    for (kind, at_least) in [("prog", 3), ("link", 2), ("map", 4)] {
+    for (kind, at_least) in [(BpfObject::Program, 3), (BpfObject::Link, 2), (BpfObject::Map, 4)] {
         let of_kind = held.iter().filter(|(it, _)| *it == kind).count();
-        assert!(of_kind >= at_least, "only {of_kind} of kind {kind} in {held:?}");
+        assert!(of_kind >= at_least, "only {of_kind} of kind {kind:?} in {held:?}");
     }
-    assert!(held.iter().all(exists), "{held:?}");
+    assert!(held.iter().copied().all(exists), "{held:?}");
     let during = attachments(router, Topology::WAN);
     // This bpftool may be too old to show TCX, but every version shows XDP.
     assert_eq!(during.contains("prog/xdp"), ingress == "xdp", "{during}");
 
     ok(pping.signal(signal));
     ok(pping.wait_timeout(ENDING));
-    wait_until("the kernel has freed every program, link and map", || !held.iter().any(exists));
+    wait_until("the kernel has freed every program, link and map", || !held.iter().copied().any(exists));
     assert_eq!(attachments(router, Topology::WAN), before);
 }
 

@@ -22,7 +22,7 @@ use super::{
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
 /// Name, type and labels of the documented metrics that show up in this run.
-const CONTRACT: [(&str, &str, &[&str]); 32] = [
+const CONTRACT: [(&str, &str, &[&str]); 33] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
     ("pping_rtt_baseline_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -53,6 +53,7 @@ const CONTRACT: [(&str, &str, &[&str]); 32] = [
     ("pping_map_entries", "gauge", &["map"]),
     ("pping_map_capacity", "gauge", &["map"]),
     ("pping_events_lost_total", "counter", &["kind"]),
+    ("pping_packet_cost_seconds", "summary", &["interface", "program"]),
     ("pping_interface_up", "gauge", &["interface", "hook"]),
     ("pping_build_info", "gauge", &["version", "revision"]),
     ("process_cpu_seconds_total", "counter", &[]),
@@ -109,7 +110,8 @@ fn names_types_and_labels_of_metrics_are_as_documented() {
                 || metrics.0.starts_with(&format!("# TYPE {name} {kind}\n")),
             "no {kind} {name}"
         );
-        let value = if kind == "histogram" { format!("{name}_count") } else { name.to_owned() };
+        let value =
+            if ["histogram", "summary"].contains(&kind) { format!("{name}_count") } else { name.to_owned() };
         let mut of_name = metrics.series().filter(|series| series.name == value).peekable();
         assert!(of_name.peek().is_some(), "no series of {name}");
         let labels: BTreeSet<&str> = labels.iter().copied().collect();
@@ -146,6 +148,7 @@ fn assert_label_values(metrics: &Exposition) {
     has("pping_flows", "family", &["ipv4", "ipv6"]);
     has("pping_rtt_inflation_seconds", "percentile", &["50", "95"]);
     has("pping_group_bytes_total", "sender", &["timed", "replying"]);
+    has("pping_packet_cost_seconds_sum", "program", &["pping_ingress", "pping_egress", "pping_xdp"]);
     has("pping_events_lost_total", "kind", &["rtt", "flow", "end", "output"]);
     has("pping_build_info", "version", &[env!("CARGO_PKG_VERSION")]);
 }

@@ -44,6 +44,7 @@ fn expected(groups: &Value) -> Value {
             let sum = |name: &str| {
                 series["sent"][name].as_u64().unwrap() + series["received"][name].as_u64().unwrap()
             };
+            let score = series["quality"].as_object().unwrap().values().next().unwrap().as_u64();
             let side = if series["matched"] == "ingress" { "beyond" } else { "behind" };
             let again = (sum("packets") > 0)
                 .then(|| (sum("retransmissions") as f64 / sum("packets") as f64).to_string());
@@ -59,11 +60,41 @@ fn expected(groups: &Value) -> Value {
                 rtt("p99"),
                 null,
                 sum("packets").to_string(),
-                again
+                again,
+                score.map(|score| score.to_string())
             ])
         })
     });
     rows.collect()
+}
+
+/// Opens the worst flows, which are those of the API.
+fn worst(browser: &Browser<'_>, topology: &Topology) {
+    let router = topology.router();
+    ping(topology.client(), Topology::SERVER_IPV4, "-c25 -i0.05");
+    browser.value("document.querySelector('#worst summary').click()");
+    let flow = "[...document.querySelectorAll('#worst-flows tr')].map((row) => [...row.cells].map((cell) => cell.dataset.value ?? cell.textContent.trim()))[0]";
+    wait_until("the worst flow", || {
+        let worst = &api(router, "/worst?by=rtt")["flows"][0];
+        let text = |name: &str| worst[name].to_string();
+        let name = format!(
+            "{}:{1} + {2}:{3}",
+            worst["src_ip"],
+            text("src_port"),
+            worst["dest_ip"],
+            text("dest_port")
+        );
+        let expected = json!([
+            text("smoothed_rtt"),
+            text("inflation"),
+            worst["retransmissions"].as_f64().unwrap_or(0.0).to_string(),
+            text("bytes"),
+            "beyond",
+            "icmp-echo",
+            format!("{} four", name.replace('"', ""))
+        ]);
+        browser.value(flow) == expected
+    });
 }
 
 #[test]
@@ -116,6 +147,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
         browser.value("[...document.querySelectorAll('#groups td.c-p50')].map((cell) => cell.textContent)");
     assert!(cells.as_array().unwrap().contains(&json!(text)), "{text} in {cells}");
 
+    worst(&browser, &topology);
     // What is not tracked, in words.
     let in_words = |summary: &Value| {
         let untracked = summary["losses"]["untracked"].as_object().unwrap();
@@ -280,6 +312,11 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
                 assert!(paints(&browser), "{url} at {width}: the heatmap is empty");
             }
             browser.value("document.getElementById('health').open = true");
+            browser.value("document.getElementById('worst').open = true");
+            if url == PAGE {
+                // There are rows for a minute: what was fed gets old.
+                browser.wait_for("document.getElementById('evidence').textContent !== ''");
+            }
             let found = browser.run(
                 &axe,
                 "axe.run(document, { resultTypes: ['violations'] }).then((found) => found.violations.map((it) => \

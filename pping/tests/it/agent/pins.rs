@@ -20,11 +20,13 @@ fn options(pins: &Bpffs, more: &str) -> String {
     format!("{LISTEN} --rate-limit 0 --format none --pin {} {more}", pins.pins().display())
 }
 
-/// The counters that a restart must not set back: all but those of the process.
+/// The counters that a restart must not set back: all but those of the process, and those of programs, whose statistics the machine may
+/// switch off.
 fn counters(exposition: &Exposition) -> BTreeMap<String, f64> {
     let counters = exposition.series().filter(|series| {
         let ends = ["_total", "_count", "_sum", "_bucket"];
-        !series.name.starts_with("process_") && ends.iter().any(|end| series.name.ends_with(end))
+        let is_other = ["process_", "pping_bpf_"].iter().any(|it| series.name.starts_with(it));
+        !is_other && ends.iter().any(|end| series.name.ends_with(end))
     });
     counters.map(|series| (format!("{}{:?}", series.name, series.labels), series.value)).collect()
 }

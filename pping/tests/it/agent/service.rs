@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Process, Signal, run, uninterrupted};
+use pping_lab::{BpfObject, Process, Signal, run, uninterrupted};
 use tempfile::TempDir;
 
 use super::{
@@ -92,7 +92,7 @@ fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
     assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");
     let ready = format!("READY=1\nSTATUS=watching {}\n", Host::ETH);
     assert_eq!(manager.next_state(), ready);
-    let links = objects(&pping).iter().filter(|(kind, _)| *kind == "link").count();
+    let links = objects(&pping).iter().filter(|(kind, _)| *kind == BpfObject::Link).count();
     assert!(links >= 2, "ready before it was attached");
 
     ok(pping.signal(Signal::SIGHUP));

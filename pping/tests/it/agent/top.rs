@@ -166,22 +166,22 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     {
         terminal.keys(&[&format!("clear; {variables} {PPING} top; echo code $?"), "Enter"]);
         terminal.wait_for("[1 Groups]");
-        terminal.keys(&["2"]);
+        terminal.keys(&["3"]);
         terminal.wait_for("samples in 10 s from");
         let screen = terminal.tmux(&["capture-pane", "-p", "-e"]);
         assert_eq!(screen.contains("[38;2;"), has_colors, "{variables}: {screen:?}");
         wait_until("clicks", || terminal.has_mouse());
         ok(run(Command::new("kill").args(["-s", signal, &terminal.child()])));
         let screen = terminal.wait_for("code 0");
-        assert!(!screen.contains("2 Heatmap") && !terminal.has_mouse(), "{signal}: {screen}");
+        assert!(!screen.contains("3 Heatmap") && !terminal.has_mouse(), "{signal}: {screen}");
     }
     interrupt(agent);
 }
 
 /// Goes through the panes by keys and by clicks, on a screen of groups.
 fn panes(terminal: &Terminal) {
-    terminal.keys(&["2"]);
-    terminal.wait_for("[2 Heatmap]");
+    terminal.keys(&["3"]);
+    terminal.wait_for("[3 Heatmap]");
     let screen = terminal.wait_for("samples in 10 s from");
     assert!(screen.contains(">wan0 ") && screen.contains("5 min ago") && screen.contains('█'), "{screen}");
     terminal.keys(&["-"]);
@@ -189,7 +189,7 @@ fn panes(terminal: &Terminal) {
     terminal.keys(&["+", "+"]);
     terminal.wait_for("15 min ago");
     terminal.keys(&["Tab"]);
-    let screen = terminal.wait_for("[3 Health]");
+    let screen = terminal.wait_for("[4 Health]");
     let attached = screen.lines().any(|line| line.starts_with("wan0 ") && line.contains(" up "));
     assert!(attached && screen.contains("the latest figures came"), "{screen}");
     terminal.click("1 Groups");

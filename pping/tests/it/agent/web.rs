@@ -103,7 +103,7 @@ fn slice(number: u32) -> (SeriesName, Tally) {
         group: Arc::new(group),
     };
     let mut tally = Tally::EMPTY;
-    tally.sample(10_000_000);
+    tally.sample(10_000_000, 0);
     (name, tally)
 }
 

@@ -3,6 +3,7 @@
 mod bins;
 mod concurrent;
 mod groups;
+mod hosts;
 mod labels;
 mod shares;
 

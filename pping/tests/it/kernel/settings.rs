@@ -149,6 +149,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
             max_groups: 16,
             emit,
             excludes,
+            residence: excludes.then_some(1),
             decap,
             rules: Rules { methods, ..settings.rules },
             ..settings

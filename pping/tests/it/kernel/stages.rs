@@ -11,7 +11,7 @@ use super::{
     rig::{Program, Rig, SETTINGS, counters, events, samples},
 };
 
-fn unload(rig: &mut Rig, stages: &[Stage]) {
+pub(super) fn unload(rig: &mut Rig, stages: &[Stage]) {
     for name in ["TC_STAGES", "XDP_STAGES"] {
         let mut array = ProgramArray::try_from(rig.kernel.programs.map_mut(name).unwrap()).unwrap();
         for &stage in stages {

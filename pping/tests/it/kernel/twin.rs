@@ -33,6 +33,7 @@ impl Twin {
             emit,
             grouping,
             max_groups,
+            worst: Some((usize::MAX, 0)),
             ..settings
         });
         Self { tracker, link, interface_id, sweeps: 0 }

@@ -9,6 +9,8 @@ pub(super) const ETHERNET: u32 = 1;
 
 const SYN: u8 = 0x02;
 const ACK: u8 = 0x10;
+/// The server of a connection, unless a test says otherwise.
+const SERVER: [u8; 4] = [198, 51, 100, 2];
 /// The payload of each data segment, in bytes.
 const PAYLOAD: u16 = 100;
 
@@ -22,9 +24,23 @@ pub(super) struct Packet {
 /// A connection with timestamps: a SYN at `start`, then a data segment each second, each answered after `rtt`. That
 /// gives `segments` samples of `rtt`, and one of the SYN-ACK.
 pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
+    connection_to(SERVER, client_port, (start, SECOND), segments, rtt)
+}
+
+/// The same with any server, and any time between segments.
+pub(super) fn connection_to(
+    server: [u8; 4],
+    client_port: u16,
+    (start, gap): (u64, u64),
+    segments: u32,
+    rtt: u64,
+) -> Vec<Packet> {
+    let segment = |from_client, flags, numbers, stamps, payload| {
+        segment((client_port, server), from_client, flags, numbers, stamps, payload)
+    };
     let mut packets = Vec::new();
     for number in 0..segments {
-        let at = start + u64::from(number) * SECOND;
+        let at = start + u64::from(number) * gap;
         let (flags, payload) = if number == 0 { (SYN, 0) } else { (ACK, PAYLOAD) };
         let tick = 100 + number;
         // What client and server have sent before, besides the SYN.
@@ -35,24 +51,24 @@ pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) 
             [(sent, 5_001), (5_001, sent + u32::from(PAYLOAD))]
         };
         let stamps = (tick, 900 + number - number.min(1));
-        packets.push(Packet { at, bytes: segment(client_port, true, flags, request, stamps, payload) });
-        let bytes = segment(client_port, false, flags | ACK, reply, (900 + number, tick), 0);
+        packets.push(Packet { at, bytes: segment(true, flags, request, stamps, payload) });
+        let bytes = segment(false, flags | ACK, reply, (900 + number, tick), 0);
         packets.push(Packet { at: at + rtt, bytes });
     }
     packets.sort_by_key(|packet| packet.at);
     packets
 }
 
-/// A TCP segment with timestamps between 192.0.2.1 and 198.51.100.2, in an Ethernet frame.
+/// A TCP segment with timestamps between 192.0.2.1 and a server, in an Ethernet frame.
 fn segment(
-    client_port: u16,
+    (client_port, server): (u16, [u8; 4]),
     from_client: bool,
     flags: u8,
     (sequence, acknowledgement): (u32, u32),
     (tsval, tsecr): (u32, u32),
     payload: u16,
 ) -> Vec<u8> {
-    let ends = [([192, 0, 2, 1], client_port), ([198, 51, 100, 2], 443)];
+    let ends = [([192, 0, 2, 1], client_port), (server, 443)];
     let [from, to] = if from_client { ends } else { [ends[1], ends[0]] };
     let mut frame = vec![2; 12];
     frame.extend([0x08, 0x00, 0x45, 0x00]);

@@ -52,7 +52,9 @@ fn records_of_all_kinds_validate_and_spoiled_ones_do_not() {
     let with_samples: Vec<Value> =
         records.iter().filter(|record| record["count"] != json!(0)).cloned().collect();
     let aggregate = find(&with_samples, "prefix", ("dscp", &json!(0)));
-    for (record, optional) in [(summary, &["src_rtt", "dest_rtt"][..]), (aggregate, &["prefix", "dscp"])] {
+    for (record, optional) in
+        [(summary, &["src_rtt", "dest_rtt"][..]), (aggregate, &["prefix", "dscp", "quality"])]
+    {
         let fields = record.as_object().unwrap();
         for name in fields.keys() {
             let mut without = fields.clone();

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use pping_common::limits::DNS_TIMEOUT_SECONDS;
 use pping_lab::Topology;
 
-use super::{EXACT, FAMILIES, Net, Resolver, Watched, ask, to_server};
+use super::{FAMILIES, Net, Resolver, Watched, ask, assert_each_exact, to_server};
 use crate::{
     http::{LISTEN, scrape},
     monitor::wait_until,
@@ -33,9 +33,8 @@ fn repeated_queries_have_no_sample_and_unanswered_ones_are_counted() {
         let samples = to_server(&samples, family);
         assert_eq!(samples.len(), 2, "{samples:?}");
         let took = resolver.took();
-        for (sample, position) in samples.iter().zip([0, 3]) {
-            assert!(sample.rtt().abs_diff(DELAY + took[position]) <= EXACT, "{took:?}: {sample:?}");
-        }
+        let expected = [0, 3].map(|position| DELAY + took[position]);
+        assert_each_exact(&samples.iter().copied().zip(expected).collect::<Vec<_>>());
     }
     let counted = |name: &str, labels: &[(&str, &str)]| {
         scrape(&net.router).sum(name, labels).map(|count| count as usize)

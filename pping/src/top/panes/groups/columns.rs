@@ -21,7 +21,7 @@ pub(super) enum Field {
 }
 
 /// All of them, in their order: figures are numbers in [`COLUMNS`].
-const FIELDS: [Field; 11] = [
+const FIELDS: [Field; 12] = [
     Field::Group,
     Field::Interface,
     Field::Method,
@@ -33,14 +33,16 @@ const FIELDS: [Field; 11] = [
     Field::Figure(5),
     Field::Figure(6),
     Field::Figure(7),
+    Field::Figure(8),
 ];
 
-/// Those that are left out where there is no room for all, the first one first: packets, the minimum, the 99th percentile, samples,
-/// retransmissions.
-const SPARE: [Field; 8] = [
+/// Those that are left out where there is no room for all, the first one first: packets, the minimum, the 99th percentile, the
+/// score, samples, retransmissions.
+const SPARE: [Field; 9] = [
     Field::Figure(6),
     Field::Figure(2),
     Field::Figure(5),
+    Field::Figure(8),
     Field::Figure(1),
     Field::Figure(7),
     Field::Interface,

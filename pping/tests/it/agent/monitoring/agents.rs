@@ -9,6 +9,7 @@ use pping::{
     groups::{GroupName, SeriesName},
     http::{Readiness, Server},
     metrics::{Fill, Metrics},
+    quality,
     snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
     view::{self, View},
 };
@@ -39,6 +40,7 @@ impl Agent {
         mut second: impl FnMut() -> Vec<Slice> + Send + 'static,
     ) -> Self {
         let metrics = Metrics::new(100, Duration::from_mins(10));
+        metrics.score_by(quality::load(None).unwrap());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let serve =
             || Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default());
@@ -68,6 +70,9 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     counters.evicted += 4;
     counters.opened.iter_mut().chain(&mut counters.closed).for_each(|flows| *flows += 3);
     counters.entries_made.iter_mut().for_each(|flows| *flows += 3);
+    for (timed, ns) in counters.timed_packets.iter_mut().zip(&mut counters.timed_ns) {
+        (*timed, *ns) = (*timed + 3, *ns + 120);
+    }
     let interface = InterfaceCounters {
         name: INTERFACE.into(),
         attach_points: vec!["tcx"],
@@ -86,7 +91,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
 pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts: &[u64]) -> Slice {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {
-        tally.sample(rtt);
+        tally.sample(rtt, 0);
     }
     for (traffic, packets) in [(&mut tally.sent, 3), (&mut tally.received, 2)] {
         traffic.packets = packets * rtts.len() as u64;

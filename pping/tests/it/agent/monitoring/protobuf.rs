@@ -144,6 +144,7 @@ fn decoded(mut page: &[u8]) -> Decoded {
         let kind = match family.number(3) {
             0 => "counter",
             1 => "gauge",
+            2 => "summary",
             4 => "histogram",
             other => panic!("{name}: type {other}"),
         };
@@ -161,6 +162,11 @@ fn decoded(mut page: &[u8]) -> Decoded {
             match kind {
                 "gauge" => put("", None, metric.messages(2).next().expect("a gauge").double(1)),
                 "counter" => put("", None, metric.messages(3).next().expect("a counter").double(1)),
+                "summary" => {
+                    let summary = metric.messages(4).next().expect("a summary");
+                    put("_count", None, summary.number(1) as f64);
+                    put("_sum", None, summary.double(2));
+                }
                 _ => {
                     let histogram = metric.messages(7).next().expect("a histogram");
                     put("_count", None, histogram.number(1) as f64);
@@ -252,6 +258,7 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     }
     let mut counters = Counters::ZERO;
     counters.traffic[0][2].bytes = 123_456_789;
+    (counters.timed_packets[1], counters.timed_ns[1]) = (12, 3_456);
     let interface =
         InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
     metrics.counted(Snapshot { interfaces: vec![interface] }, Fill { max_flows: 1000, ..Fill::default() });

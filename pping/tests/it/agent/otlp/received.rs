@@ -33,6 +33,7 @@ pub(super) fn prometheus_name(point: &Value) -> String {
     let unit = match point["unit"].as_str().unwrap() {
         "s" => "seconds",
         "By" => "bytes",
+        "1" => "ratio",
         unit => {
             assert!(unit.is_empty() || unit.starts_with('{'), "{unit}");
             ""
@@ -79,6 +80,11 @@ pub(super) fn assert_same(page: &Exposition, points: &[Value]) -> usize {
             let count = histogram["count"].as_f64().unwrap();
             received.insert((format!("{name}_count"), labels.clone()), count);
             received.insert((format!("{name}_sum"), labels.clone()), histogram["sum"].as_f64().unwrap());
+        } else if let Some(summary) = point.get("summary") {
+            assert!(summary["buckets"].as_array().unwrap().is_empty(), "{point}");
+            for what in ["count", "sum"] {
+                received.insert((format!("{name}_{what}"), labels.clone()), summary[what].as_f64().unwrap());
+            }
         } else {
             received.insert((name, labels.clone()), point["value"].as_f64().unwrap());
         }

@@ -62,6 +62,12 @@ def points(request):
                             "min": point.min,
                             "max": point.max,
                         }
+                    elif kind == "histogram":
+                        known["summary"] = {
+                            "count": point.count,
+                            "sum": point.sum,
+                            "buckets": list(point.bucket_counts) + list(point.explicit_bounds),
+                        }
                     else:
                         known["value"] = getattr(point, point.WhichOneof("value"))
                     yield known

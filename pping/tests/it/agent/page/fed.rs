@@ -97,7 +97,7 @@ fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
 fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {
-        tally.sample(rtt);
+        tally.sample(rtt, 0);
     }
     tally.sent.packets = 100;
     tally.sent.bytes = 70_000;

@@ -142,7 +142,7 @@ fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
         kernel.series.commit().unwrap();
         while !drain(&mut kernel.events, |event| match event {
             Event::Rtt(event) => {
-                reported.sample(event.rtt);
+                reported.sample(event.rtt, 0);
                 room.fetch_add(1, Ordering::SeqCst);
             }
             Event::Flow(_) | Event::End(_) => {}

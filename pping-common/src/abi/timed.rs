@@ -1,0 +1,78 @@
+//! What pping itself takes: of each program, one packet in [`TIMED_EVERY`] is timed.
+
+use crate::{layout::layout, limits::TIMED_EVERY, parse::Direction};
+
+/// A program that is attached, together with the stages that it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PacketProgram {
+    /// `pping_ingress`, at tc.
+    Ingress,
+    /// `pping_egress`, at tc.
+    Egress,
+    /// `pping_xdp`.
+    Xdp,
+}
+
+layout!(
+    enum PacketProgram {
+        Ingress,
+        Egress,
+        Xdp,
+    }
+);
+
+impl PacketProgram {
+    /// The length of an array by programs: how many there are, rounded up to a power of two.
+    pub const COUNT: usize = 4;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Ingress, Self::Egress, Self::Xdp];
+
+    /// The program of this direction at tc. The numbers are those of [`Direction`].
+    #[inline(always)]
+    pub const fn at_tc(direction: Direction) -> Self {
+        match direction {
+            Direction::Ingress => Self::Ingress,
+            Direction::Egress => Self::Egress,
+        }
+    }
+
+    /// Its name in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "pping_ingress",
+            Self::Egress => "pping_egress",
+            Self::Xdp => "pping_xdp",
+        }
+    }
+}
+
+/// Packets that were timed, and the time that they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timed {
+    /// The number of packets.
+    pub packets: u64,
+    /// The time of all of them together, ns.
+    pub ns: u64,
+}
+
+impl Timed {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, ns: self.ns + other.ns }
+    }
+
+    /// What is timed after a packet that brings a counter to this: the next one.
+    #[inline(always)]
+    pub const fn is_next(count: u64) -> bool {
+        count.is_multiple_of(TIMED_EVERY)
+    }
+}
+
+const _: () = {
+    assert!(TIMED_EVERY.is_power_of_two(), "the remainder is a mask");
+    assert!(PacketProgram::Ingress as u8 == Direction::Ingress as u8);
+    assert!(PacketProgram::Egress as u8 == Direction::Egress as u8);
+};

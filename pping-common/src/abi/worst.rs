@@ -1,0 +1,161 @@
+//! The flow directions that the sweep reports as contenders for the worst.
+
+use super::{Endpoints, SeriesRef, SeriesSelector, Traffic};
+use crate::{
+    flow::{Address, Endpoint, FlowKey},
+    method::Method,
+    rtt::RttSummary,
+};
+
+/// What flow directions are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Figure {
+    /// The smoothed RTT, ns.
+    Rtt,
+    /// The distance of the smoothed RTT from the lowest of the flow direction, ns.
+    Inflation,
+    /// TCP segments sent again, in millionths of all packets that the endpoint sent.
+    Retransmissions,
+    /// Bytes above the transport header that the endpoint sent since the last sweep.
+    Bytes,
+}
+
+impl Figure {
+    /// How many there are.
+    pub const COUNT: usize = 4;
+
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
+}
+
+/// One whole in [`Figure::Retransmissions`].
+pub const MILLION: u64 = 1_000_000;
+
+/// What a flow direction has to exceed to be a contender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Bar {
+    /// The value by [`Figure`].
+    pub above: [u64; Figure::COUNT],
+    /// The packets that both endpoints have to have sent; 0 if there are to be no contenders.
+    pub packets: u64,
+}
+
+impl Bar {
+    /// No contenders.
+    pub const NONE: Self = Self { above: [u64::MAX; Figure::COUNT], packets: 0 };
+
+    /// Whether any figure exceeds it.
+    #[inline(always)]
+    pub fn is_exceeded(&self, figures: &[u64; Figure::COUNT]) -> bool {
+        figures[0] > self.above[0]
+            || figures[1] > self.above[1]
+            || figures[2] > self.above[2]
+            || figures[3] > self.above[3]
+    }
+}
+
+/// A flow direction that may be among the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Contender {
+    /// The two ends; the packets of `destination` are timed.
+    pub endpoints: Endpoints,
+    /// The values by [`Figure`]; 0 where there is none.
+    pub figures: [u64; Figure::COUNT],
+    /// The lowest RTT, ns; [`RttSummary::NO_RTT`] if there is none.
+    pub min_rtt: u64,
+    /// Packets that the endpoint sent so far.
+    pub packets: u64,
+    /// The series of its samples.
+    pub series: SeriesRef,
+    /// The [`Method`] as a number.
+    pub method: u8,
+    /// The number of the [`super::Direction`] that matches.
+    pub direction: u8,
+    /// Fills up to a multiple of 8.
+    pub reserved: [u8; 6],
+}
+
+impl Contender {
+    /// The direction of a flow in which the packets of `timed` are timed. `figures` are those of [`Self::figures`].
+    #[inline(always)]
+    pub fn new<A: Address>(
+        (key, timed): (&FlowKey<A>, Endpoint),
+        figures: [u64; Figure::COUNT],
+        min_rtt: u64,
+        packets: u64,
+        series: SeriesRef,
+        selector: &SeriesSelector,
+    ) -> Self {
+        Self {
+            endpoints: Endpoints::of_flow(key, timed),
+            figures,
+            min_rtt,
+            packets,
+            series,
+            method: selector.method,
+            direction: selector.direction,
+            reserved: [0; 6],
+        }
+    }
+
+    /// The figures of a flow direction with this lowest and smoothed RTT, packets and retransmissions so far, and traffic since the
+    /// last sweep.
+    #[inline(always)]
+    pub fn figures(
+        method: u8,
+        (min, smoothed): (u64, u64),
+        (packets, retransmissions): (u64, u32),
+        since: &Traffic,
+    ) -> [u64; Figure::COUNT] {
+        let has_rtt = min != RttSummary::NO_RTT && Self::has_rtts(method);
+        let (rtt, inflation) = if has_rtt { (smoothed, smoothed.saturating_sub(min)) } else { (0, 0) };
+        [rtt, inflation, Self::share(retransmissions.into(), packets), since.bytes]
+    }
+
+    /// Whether RTTs of this method are those of the network. The pauses of an application lengthen those of spin bits.
+    #[inline(always)]
+    pub fn has_rtts(method: u8) -> bool {
+        method != Method::QuicSpin as u8
+    }
+
+    /// The share of retransmissions, in millionths.
+    #[inline(always)]
+    pub fn share(retransmissions: u64, packets: u64) -> u64 {
+        (retransmissions * MILLION).checked_div(packets).unwrap_or(0)
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Bar>() == 40);
+    assert!(size_of::<Contender>() == 104);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_of_the_flow_and_of_the_last_second() {
+        let since = Traffic { packets: 2, bytes: 1500, retransmissions: 1, ce: 0 };
+        let figures = |method: Method, rtts| Contender::figures(method as u8, rtts, (200, 3), &since);
+        assert_eq!(figures(Method::TcpTs, (20, 50)), [50, 30, 15_000, 1500]);
+        assert_eq!(figures(Method::TcpTs, (RttSummary::NO_RTT, 0)), [0, 0, 15_000, 1500]);
+        assert_eq!(figures(Method::QuicSpin, (20, 50)), [0, 0, 15_000, 1500]);
+        assert_eq!(Contender::figures(0, (20, 50), (0, 0), &Traffic::default()), [50, 30, 0, 0]);
+    }
+
+    #[test]
+    fn one_figure_that_exceeds_the_bar_is_enough() {
+        let bar = Bar { above: [10, 20, 30, 40], packets: 1 };
+        assert!(!bar.is_exceeded(&[10, 20, 30, 40]));
+        for figure in Figure::ALL.map(|figure| figure as usize) {
+            let mut figures = [0; Figure::COUNT];
+            figures[figure] = bar.above[figure] + 1;
+            assert!(bar.is_exceeded(&figures));
+        }
+        assert!(!Bar::NONE.is_exceeded(&[u64::MAX; Figure::COUNT]));
+    }
+}

@@ -1,0 +1,65 @@
+//! Times in this host, and the packets that they are taken of. The agent makes room if `--residence` asks for them.
+
+use aya_ebpf::{
+    macros::map,
+    maps::{Array, PerCpuArray},
+};
+use pping_common::abi::{Followed, Passing, Residence};
+
+use super::series::Target;
+use crate::shared::Shared;
+
+/// The times, by [`pping_common::abi::Part::index`].
+#[map]
+static RESIDENCES: Array<Residence> = Array::with_max_entries(1, 0);
+
+/// Packets that are followed through queues, by a hash of their addresses, in pairs.
+#[map]
+static FOLLOWED: Array<[Followed; 2]> = Array::with_max_entries(1, 0);
+
+/// Packets that came in, by a hash of what they carry.
+#[map]
+static PASSING: Array<Passing> = Array::with_max_entries(1, 0);
+
+/// Packets until the next one that this CPU follows.
+#[map]
+static UNTIL_FOLLOWED: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
+
+/// The series of a packet that enters or leaves a queue. Packets have their own, which they may be using when their queue is run.
+#[map]
+static QUEUE_TARGET: PerCpuArray<Target> = PerCpuArray::with_max_entries(1, 0);
+
+/// The times at an index.
+#[inline(always)]
+pub(crate) fn residence(index: u32) -> Option<Shared<Residence>> {
+    // SAFETY: a value of a map.
+    RESIDENCES.get_ptr_mut(index).map(|residence| unsafe { Shared::new(residence) })
+}
+
+/// A pair of entries for packets that are followed.
+#[inline(always)]
+pub(crate) fn followed(index: u32) -> Option<Shared<[Followed; 2]>> {
+    // SAFETY: a value of a map.
+    FOLLOWED.get_ptr_mut(index).map(|pair| unsafe { Shared::new(pair) })
+}
+
+/// The entry of a packet that may be on its way.
+#[inline(always)]
+pub(crate) fn passing(index: u32) -> Option<Shared<Passing>> {
+    // SAFETY: a value of a map.
+    PASSING.get_ptr_mut(index).map(|passing| unsafe { Shared::new(passing) })
+}
+
+/// Packets until the next one that this CPU follows.
+#[inline(always)]
+pub(crate) fn until_followed() -> Option<Shared<u32>> {
+    // SAFETY: a value of a map.
+    UNTIL_FOLLOWED.get_ptr_mut(0).map(|until| unsafe { Shared::new(until) })
+}
+
+/// Where the series of a packet in a queue is written down.
+#[inline(always)]
+pub(crate) fn queue_target() -> Option<&'static mut Target> {
+    // SAFETY: this CPU's own, and queues are filled and emptied one packet at a time there: neither interrupts the other.
+    QUEUE_TARGET.get_ptr_mut(0).map(|target| unsafe { &mut *target })
+}

@@ -1,0 +1,64 @@
+//! Forwarding time: from the ingress hook of one watched interface to the egress hook of another, of TCP segments that are recorded.
+//!
+//! A segment is known by what NAT leaves alone: sequence and acknowledgement number, TSval and `TSecr`. What comes in leaves its time
+//! in an entry that the next segment with the same hash takes, and what goes out looks there.
+
+use pping_common::{
+    abi::{Direction, Part, Passing, Residence},
+    limits::MAX_PASSING,
+    parse::{Kind, Transport},
+};
+
+use super::{count, mix};
+use crate::{
+    maps,
+    shared::{Shared, field},
+};
+
+/// Leaves the time of a segment that comes in and is recorded, or takes that of one that goes out.
+#[inline(always)]
+pub(crate) fn pass(
+    direction: Direction,
+    interface_id: u16,
+    transport: &Transport,
+    now: u64,
+    is_recorded: bool,
+) {
+    let segment = &transport.segment;
+    // Without timestamps, one that is sent again looks like the first.
+    if transport.kind != Kind::Tcp || !segment.has_timestamps {
+        return;
+    }
+    let word = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    let numbers = mix(0, word(segment.sequence, segment.acknowledgement));
+    let content = mix(numbers, word(segment.timestamps.tsval, segment.timestamps.tsecr));
+    let index = (content >> (u64::BITS - MAX_PASSING.ilog2())) as u32;
+    let Some(entry) = maps::passing(index) else { return };
+    match direction {
+        Direction::Ingress if is_recorded => arrive(entry, interface_id, content, now),
+        Direction::Ingress => {}
+        Direction::Egress => leave(entry, interface_id, content, now),
+    }
+}
+
+#[inline(always)]
+fn arrive(entry: Shared<Passing>, interface_id: u16, content: u64, now: u64) {
+    entry.at(field!(Passing, time)).write(now);
+    entry.at(field!(Passing, content)).write(content ^ now);
+    entry.at(field!(Passing, interface_id)).write(u64::from(interface_id) ^ now);
+}
+
+#[inline(always)]
+fn leave(entry: Shared<Passing>, interface_id: u16, content: u64, now: u64) {
+    let time = entry.at(field!(Passing, time)).read();
+    let from = entry.at(field!(Passing, interface_id)).read() ^ time;
+    let is_it = time != 0 && entry.at(field!(Passing, content)).read() ^ time == content;
+    if !is_it || from == u64::from(interface_id) || now < time {
+        return;
+    }
+    entry.at(field!(Passing, time)).write(0);
+    if let Some(residence) = maps::residence(Part::Forwarding.index(interface_id)) {
+        residence.at(field!(Residence, followed)).add(1);
+    }
+    count(Part::Forwarding, interface_id, now - time);
+}

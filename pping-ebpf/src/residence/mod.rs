@@ -1,0 +1,33 @@
+//! Times that packets spend in this host: [`forwarding`] between two watched interfaces, and [`queue`]ing at the root qdisc. See
+//! docs/residence.md.
+
+mod content;
+pub(crate) mod forwarding;
+pub(crate) mod queue;
+
+use pping_common::{
+    abi::{Part, Residence},
+    hist,
+};
+
+use crate::{maps, shared::field};
+
+/// A multiplier that spreads what is multiplied over the high bits: 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Takes a word into a hash.
+#[inline(always)]
+const fn mix(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(SPREAD);
+    mixed ^ mixed >> 29
+}
+
+/// Adds a time to those of an interface. CPUs may do so at once.
+#[inline(always)]
+fn count(part: Part, interface_id: u16, time: u64) {
+    let Some(residence) = maps::residence(part.index(interface_id)) else { return };
+    residence.at(field!(Residence, sum)).add(time);
+    if let Some(bin) = residence.at(field!(Residence, bins)).get(hist::bin(time)) {
+        bin.add(1);
+    }
+}

@@ -1,0 +1,34 @@
+//! The worst flows, which the sweep finds.
+
+use super::state::Agent;
+use crate::{
+    kernel::load::Kernel,
+    worst::{SHOWN, WorstFlow},
+};
+
+impl Agent {
+    /// Has the next sweep find the worst flows, if they are shown or written.
+    pub(super) fn rank(&mut self) {
+        let aggregation = &self.config.aggregation;
+        let shown = if self.is_viewed() { SHOWN } else { 0 };
+        let limit = shown.max(aggregation.worst.unwrap_or(0));
+        self.kernel.sweeper.rank(limit, aggregation.worst_evidence);
+    }
+
+    /// Hands over those that the last sweep found, at `now`, ns. Their series are named by index, so no other may get it meanwhile.
+    pub(super) fn take_worst(&mut self, now: u64) {
+        let is_viewed = self.is_viewed();
+        let Self { kernel: Kernel { sweeper, series, interface_ids, .. }, names, reporter, view, .. } = self;
+        let Some(ranking) = sweeper.worst() else { return };
+        let named = ranking.all().map(|contender| WorstFlow {
+            contender: *contender,
+            interface: interface_ids.name(contender.endpoints.interface).cloned(),
+            group: series.key(contender.series.index()).and_then(|key| names.group(&key.group).of_sample()),
+        });
+        let flows: Vec<_> = named.collect();
+        reporter.rank(&flows);
+        if is_viewed {
+            view.rank(&flows, now);
+        }
+    }
+}

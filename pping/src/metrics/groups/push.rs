@@ -1,0 +1,100 @@
+//! The same as values, for an exporter that pushes them.
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
+
+use super::{
+    super::{
+        export::{Attributes, Family, Point, Points, Pushed},
+        inflation::{Inflated, PERCENTILES},
+    },
+    BASELINE, BYTES, COLUMNS, Groups, INFLATION, MIN_RTT, PACKETS, QUALITY, RETRANSMISSIONS, RTT, columns,
+    has_baseline, ratio,
+};
+use crate::config::Temporality;
+
+impl Groups {
+    /// The metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts begin again.
+    pub(in crate::metrics) fn take(
+        &mut self,
+        temporality: Temporality,
+        now: Instant,
+        at: SystemTime,
+    ) -> Vec<Family> {
+        let Self { labelled, series, known, profiles, .. } = self;
+        let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
+        let mut quality = vec![];
+        let mut traffic: [Vec<Point<u64>>; 3] = Default::default();
+        for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
+            let Inflated { minimum, baseline, above } = series.inflation.report(now);
+            let Some(pushed) = &mut series.pushed else { continue };
+            let since = pushed.since;
+            let attributes = id.attributes();
+            let gauge = |attributes, ns: u64| Point { attributes, since, value: ns as f64 / 1e9 };
+            quality.extend(series.inflation.recent.scores(profiles, id.method).into_iter().filter_map(
+                |(profile, score)| {
+                    let attributes = with(&attributes, "profile", profile);
+                    Some(Point { attributes, since, value: ratio(score?) })
+                },
+            ));
+            lowest.extend(minimum.map(|ns| gauge(attributes.clone(), ns)));
+            if has_baseline(id) {
+                baselines.extend(baseline.map(|ns| gauge(attributes.clone(), ns)));
+                let above = PERCENTILES.into_iter().zip(above.into_iter().flatten());
+                inflation.extend(above.map(|(percentile, ns)| {
+                    gauge(with(&attributes, "percentile", percentile.to_string().into()), ns)
+                }));
+            }
+            for (sender, it) in ["timed", "replying"].into_iter().zip(&pushed.traffic) {
+                let values = [it.packets, it.bytes, it.retransmissions];
+                for (points, value) in traffic.iter_mut().zip(values) {
+                    if value > 0 || temporality == Temporality::Cumulative {
+                        points.push(Point {
+                            attributes: with(&attributes, "sender", sender.into()),
+                            since,
+                            value,
+                        });
+                    }
+                }
+            }
+            let has_samples = pushed.distribution.range.is_some();
+            if temporality == Temporality::Delta {
+                let Pushed { distribution, .. } = std::mem::replace(pushed, Pushed::new(at));
+                rtts.extend(has_samples.then_some(Point { attributes, since, value: distribution }));
+            } else if has_samples {
+                rtts.push(Point { attributes, since, value: pushed.distribution.clone() });
+            }
+        }
+        let columns = known
+            .values()
+            .filter(|known| !known.name.more.is_empty() && labelled.is_labelled(&known.name.label))
+            .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
+            .collect();
+        let [packets, bytes, retransmissions] = traffic.map(Points::Counts);
+        let queues = self.queues.take(|group| self.labelled.is_labelled(group), temporality, at);
+        vec![
+            queues,
+            Family { name: "pping_rtt", help: RTT, points: Points::Distributions(rtts) },
+            Family { name: "pping_min_rtt", help: MIN_RTT, points: Points::Seconds(lowest) },
+            Family { name: "pping_rtt_baseline", help: BASELINE, points: Points::Seconds(baselines) },
+            Family { name: "pping_rtt_inflation", help: INFLATION, points: Points::Seconds(inflation) },
+            Family { name: "pping_quality", help: QUALITY, points: Points::Ratios(quality) },
+            Family { name: "pping_group_packets", help: PACKETS, points: packets },
+            Family { name: "pping_group_bytes", help: BYTES, points: bytes },
+            Family {
+                name: "pping_group_tcp_retransmissions",
+                help: RETRANSMISSIONS,
+                points: retransmissions,
+            },
+            Family { name: "pping_group_info", help: COLUMNS, points: Points::Levels(columns) },
+        ]
+    }
+}
+
+fn with(attributes: &Attributes, name: &'static str, value: Arc<str>) -> Attributes {
+    let mut attributes = attributes.clone();
+    attributes.push((name.into(), value));
+    attributes
+}

@@ -1,0 +1,117 @@
+//! The places of flows and groups among the worst of an interval.
+
+use std::sync::Arc;
+
+use pping_common::abi::Figure;
+
+use super::{
+    aggregate::AggregateRecord,
+    record::Record,
+    worst::{Place, WorstFlowRecord, WorstGroupRecord},
+};
+use crate::worst::{By, Hosts, Measured, Ranked, Ranking, WorstFlow, expected_rtt, share};
+
+/// A series of a group, as it is ranked.
+#[derive(Clone)]
+struct Rank<'a> {
+    record: &'a AggregateRecord,
+    hosts: &'a Hosts,
+    baseline: u64,
+    figures: [u64; Figure::COUNT],
+}
+
+impl<'a> Rank<'a> {
+    fn new(record: &'a AggregateRecord, hosts: &'a Hosts, evidence: u64) -> Self {
+        let rtts = record.rtts.as_ref();
+        let lowest = rtts.map_or(0, |rtts| rtts.min);
+        let baseline = expected_rtt(&record.labels).unwrap_or(lowest);
+        let measured = Measured {
+            method: record.method,
+            count: record.count,
+            p95: rtts.map_or(0, |rtts| rtts.p95),
+            hosts,
+            baseline,
+            packets: record.sent_packets + record.rec_packets,
+            retransmissions: record.sent_retransmissions + record.rec_retransmissions,
+            bytes: record.sent_bytes + record.rec_bytes,
+        };
+        Self { record, hosts, baseline, figures: measured.figures(evidence) }
+    }
+
+    fn record(&self, place: Place) -> WorstGroupRecord {
+        let Self { record, hosts, baseline, figures: [rtt, inflation, again, bytes] } = *self;
+        let has_rtt = rtt > 0;
+        WorstGroupRecord {
+            place,
+            group: Arc::clone(&record.group),
+            count: record.count,
+            hosts: hosts.count(),
+            p95: record.rtts.filter(|_| has_rtt).map(|rtts| rtts.p95),
+            ranked_rtt: has_rtt.then_some(rtt),
+            baseline: has_rtt.then_some(baseline),
+            inflation: has_rtt.then_some(inflation),
+            retransmission_ratio: share(again),
+            bytes,
+            method: record.method,
+            matched: record.matched,
+            interface: record.interface.clone(),
+        }
+    }
+}
+
+impl Ranked for Rank<'_> {
+    fn figures(&self) -> &[u64; Figure::COUNT] {
+        &self.figures
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.record.group == other.record.group
+    }
+}
+
+/// The worst of the present interval.
+#[derive(Debug)]
+pub(super) struct Worst {
+    limit: usize,
+    evidence: u64,
+    flows: Ranking<WorstFlow>,
+}
+
+impl Worst {
+    /// As many of each as `limit`, with this evidence.
+    pub(super) fn new(limit: usize, evidence: u64) -> Self {
+        Self { limit, evidence, flows: Ranking::new(limit) }
+    }
+
+    /// Adds the worst flows of a part of the interval.
+    pub(super) fn add(&mut self, flows: &[WorstFlow]) {
+        for flow in flows {
+            self.flows.add(flow);
+        }
+    }
+
+    /// The records of the interval of `window` ns that ended at `timestamp`, and had these aggregates of these hosts.
+    pub(super) fn records<'a>(
+        &mut self,
+        aggregates: impl Iterator<Item = (&'a AggregateRecord, &'a Hosts)>,
+        (timestamp, window): (u64, u64),
+    ) -> Vec<Record> {
+        let mut groups = Ranking::new(self.limit);
+        for (record, hosts) in aggregates {
+            groups.add(&Rank::new(record, hosts, self.evidence));
+        }
+        let mut records = Vec::new();
+        for by in By::ALL {
+            let place = |index| Place { timestamp, window, worst: by, rank: index + 1 };
+            let flows = self.flows.worst(by.figure()).iter().enumerate();
+            records.extend(flows.filter_map(|(index, flow)| {
+                Some(Record::WorstFlow(Box::new(WorstFlowRecord::new(flow, place(index))?)))
+            }));
+            let groups = groups.worst(by.figure()).iter().enumerate();
+            records
+                .extend(groups.map(|(index, rank)| Record::WorstGroup(Box::new(rank.record(place(index))))));
+        }
+        self.flows.clear();
+        records
+    }
+}

@@ -1,0 +1,136 @@
+//! The records of the worst flows and groups of an interval.
+
+use std::sync::Arc;
+
+use pping_common::{
+    abi::{Direction, Figure},
+    rtt::Method,
+};
+use serde::Serialize;
+
+use super::{
+    names::{serialize_is_egress, serialize_method},
+    tuple::Tuple,
+};
+use crate::worst::{By, WorstFlow};
+
+/// The place of a record among the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The end of the interval, ns since the Unix epoch.
+    pub timestamp: u64,
+    /// Its length, ns. Not `interval`, by which aggregates are known.
+    pub window: u64,
+    /// By what they are ranked.
+    pub worst: By,
+    /// The place, from 1 for the worst.
+    pub rank: usize,
+}
+
+/// A flow direction among the worst of an interval, as it was when it was the worst.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstFlowRecord {
+    /// The place.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The flow direction.
+    #[serde(flatten)]
+    pub tuple: Tuple,
+    /// The smoothed RTT, ns, if there is one that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoothed_rtt: Option<u64>,
+    /// The lowest RTT, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rtt: Option<u64>,
+    /// The distance of the two, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inflation: Option<u64>,
+    /// The share of its packets that `dest_ip` sent again.
+    pub retransmission_ratio: f64,
+    /// Packets that `dest_ip` sent since the flow began.
+    pub sent_packets: u64,
+    /// Bytes of payload that it sent in its busiest second; of a capture, in the interval.
+    pub bytes: u64,
+    /// The method.
+    #[serde(serialize_with = "serialize_method")]
+    pub method: Method,
+    /// The direction in which echoes pass the interface, if known.
+    #[serde(
+        rename = "match_on_egress",
+        serialize_with = "serialize_is_egress",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub matched: Option<Direction>,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
+    /// The label of the group, if it is in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<Arc<str>>,
+}
+
+/// A group among the worst of an interval, with the series that put it there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstGroupRecord {
+    /// The place.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The label of the group.
+    pub group: Arc<str>,
+    /// The number of samples.
+    pub count: u64,
+    /// The number of hosts that replied, about; `None` without groups and without samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u64>,
+    /// The 95th percentile, ns, if there are enough samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p95: Option<u64>,
+    /// What the group is ranked by, ns: as much of the percentile as enough hosts had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranked_rtt: Option<u64>,
+    /// What that is compared with, ns: what is expected of the group, or the lowest of the interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<u64>,
+    /// The distance of the two, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inflation: Option<u64>,
+    /// The share of packets of both sides that were sent again.
+    pub retransmission_ratio: f64,
+    /// Bytes of payload of both sides.
+    pub bytes: u64,
+    /// The method.
+    #[serde(serialize_with = "serialize_method")]
+    pub method: Method,
+    /// The direction in which echoes passed the interface, if known.
+    #[serde(
+        rename = "match_on_egress",
+        serialize_with = "serialize_is_egress",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub matched: Option<Direction>,
+    /// The interface, if it has a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Arc<str>>,
+}
+
+impl WorstFlowRecord {
+    /// `None` for what no kernel program of ours reports.
+    pub(super) fn new(flow: &WorstFlow, place: Place) -> Option<Self> {
+        let contender = &flow.contender;
+        let rtts = flow.rtts();
+        Some(Self {
+            place,
+            tuple: Tuple::new(&contender.endpoints)?,
+            smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
+            min_rtt: rtts.map(|rtts| rtts.min),
+            inflation: rtts.map(|rtts| rtts.inflation),
+            retransmission_ratio: flow.retransmissions(),
+            sent_packets: contender.packets,
+            bytes: contender.figures[Figure::Bytes as usize],
+            method: Method::from_number(contender.method)?,
+            matched: Direction::from_number(contender.direction),
+            interface: flow.interface.clone(),
+            group: flow.group.clone(),
+        })
+    }
+}

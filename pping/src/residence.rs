@@ -1,0 +1,178 @@
+//! Times that packets spent in this host, as plain values: between two watched interfaces, and in the queue of the one that they left
+//! by. See docs/residence.md.
+
+use std::sync::Arc;
+
+use pping_common::{
+    abi::{Part, Residence},
+    hist::{self, BINS},
+};
+
+use crate::aggregate::rtt_at;
+
+/// The times of packets that left by an interface, as they were read.
+#[derive(Clone, Debug)]
+pub struct InterfaceTimes {
+    /// The interface.
+    pub interface: Arc<str>,
+    /// Its times.
+    pub times: Box<Times>,
+    /// All packets that it has sent.
+    pub sent: u64,
+}
+
+/// The name of a part in metrics and records.
+pub const fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Forwarding => "forwarding",
+        Part::Queue => "queue",
+    }
+}
+
+/// The times of packets that left by an interface. All counts only go up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// By [`Part`].
+    parts: [Residence; Part::ALL.len()],
+    /// One packet in so many is followed through the queue; none where this is 0.
+    pub every: u32,
+}
+
+impl Times {
+    /// These, of a forwarding and a queue.
+    pub fn new(forwarding: Residence, queue: Residence, every: u32) -> Self {
+        Self { parts: [forwarding, queue], every }
+    }
+
+    /// Those of a part.
+    pub fn part(&self, part: Part) -> &Residence {
+        &self.parts[part as usize]
+    }
+
+    /// Whether times of a part are measured.
+    pub fn has(&self, part: Part) -> bool {
+        part == Part::Forwarding || self.every != 0
+    }
+
+    /// What came since `earlier`. Where counts went back, all began again.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut times = *self;
+        for (part, before) in times.parts.iter_mut().zip(&earlier.parts) {
+            *part = since(part, before);
+        }
+        times
+    }
+
+    /// Packets that were enqueued, as far as those that were followed tell.
+    pub fn enqueued(&self) -> u64 {
+        self.part(Part::Queue).followed.saturating_mul(self.every.into())
+    }
+
+    /// How long the median of all packets waited in the queue, ns, if `sent` were sent. Those that met no queue, or were refused by it,
+    /// waited for no time.
+    pub fn median_wait(&self, sent: u64) -> u64 {
+        let queue = self.part(Part::Queue);
+        let followed = count(queue);
+        // As many as would have been followed, had they been enqueued.
+        let others = sent.saturating_sub(self.enqueued()) / u64::from(self.every.max(1));
+        let rank = (followed + others).div_ceil(2);
+        if rank <= others { 0 } else { quantile_at(queue, rank - others) }
+    }
+}
+
+fn since(now: &Residence, before: &Residence) -> Residence {
+    let is_same =
+        now.sum >= before.sum && now.bins.iter().zip(&before.bins).all(|(now, before)| now >= before);
+    if !is_same {
+        return *now;
+    }
+    let mut bins = now.bins;
+    for (bin, before) in bins.iter_mut().zip(&before.bins) {
+        *bin -= before;
+    }
+    Residence {
+        sum: now.sum - before.sum,
+        followed: now.followed.saturating_sub(before.followed),
+        dropped: now.dropped.saturating_sub(before.dropped),
+        replaced: now.replaced.saturating_sub(before.replaced),
+        bins,
+    }
+}
+
+/// The number of times.
+pub fn count(residence: &Residence) -> u64 {
+    residence.bins.iter().sum()
+}
+
+/// The mean, ns, if there is any time.
+pub fn mean(residence: &Residence) -> Option<u64> {
+    residence.sum.checked_div(count(residence))
+}
+
+/// Quantiles, ns, if there is any time: 0.5 is the median. Each is the middle of its bin.
+pub fn quantiles<const N: usize>(residence: &Residence, parts: [f64; N]) -> Option<[u64; N]> {
+    let count = count(residence);
+    let rank = |part: f64| ((part * count as f64).ceil() as u64).clamp(1, count);
+    (count > 0).then(|| parts.map(|part| quantile_at(residence, rank(part))))
+}
+
+fn quantile_at(residence: &Residence, rank: u64) -> u64 {
+    rtt_at(rank, residence.bins.iter().copied().enumerate(), (0, u64::MAX))
+}
+
+/// The highest time, ns, and the number of times of each bin that has some.
+pub fn filled(residence: &Residence) -> impl Iterator<Item = (u64, u64)> {
+    (0..BINS).map(|bin| (hist::upper_bound(bin), residence.bins[bin])).filter(|&(_, count)| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn queue(times: &[u64]) -> Residence {
+        let mut queue = Residence::ZERO;
+        for &time in times {
+            queue.sum += time;
+            queue.followed += 1;
+            queue.bins[hist::bin(time)] += 1;
+        }
+        queue
+    }
+
+    fn is_about(found: u64, expected: u64) -> bool {
+        found.abs_diff(expected) as f64 <= 0.0445 * expected as f64
+    }
+
+    #[test]
+    fn the_median_packet_waits_as_those_do_that_were_followed_if_all_are_enqueued() {
+        let times = Times::new(Residence::ZERO, queue(&[5 * MS, 10 * MS, 20 * MS]), 64);
+        assert_eq!(times.enqueued(), 192);
+        assert!(is_about(times.median_wait(192), 10 * MS));
+        // The count of packets is that of another moment.
+        assert!(is_about(times.median_wait(0), 10 * MS));
+    }
+
+    #[test]
+    fn packets_that_meet_no_queue_do_not_wait() {
+        let times = Times::new(Residence::ZERO, queue(&[5 * MS, 10 * MS, 20 * MS]), 64);
+        // One more would have been followed, then two, and many.
+        assert!(is_about(times.median_wait(256), 5 * MS));
+        assert!(is_about(times.median_wait(320), 5 * MS));
+        assert_eq!(times.median_wait(64_000), 0);
+        assert_eq!(Times::new(Residence::ZERO, Residence::ZERO, 64).median_wait(0), 0);
+    }
+
+    #[test]
+    fn what_came_since_is_the_difference_unless_counts_began_again() {
+        let (before, now) = (queue(&[MS, 2 * MS]), queue(&[MS, 2 * MS, 7 * MS]));
+        let of = |queue| Times::new(Residence::ZERO, queue, 1);
+        assert_eq!(of(now).since(&of(before)), of(queue(&[7 * MS])));
+        assert_eq!(of(before).since(&of(now)), of(before));
+        assert_eq!((mean(&before), mean(&Residence::ZERO)), (Some(3 * MS / 2), None));
+        assert_eq!(quantiles(&Residence::ZERO, [0.5]), None);
+        assert_eq!(filled(&now).map(|(_, count)| count).sum::<u64>(), 3);
+    }
+}

@@ -1,0 +1,178 @@
+//! The worst flows and groups, by one of their figures.
+
+use std::net::SocketAddr;
+
+use ratatui::{
+    Frame,
+    crossterm::event::KeyCode,
+    layout::Rect,
+    style::{Modifier, Style},
+    text::Line,
+    widgets::Paragraph,
+};
+
+use super::{Effect, Shown};
+use crate::{
+    top::text::{amount, padded, percent, right, shown, side, time},
+    view::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
+    worst::By,
+};
+
+/// The least width of a screen that has room for methods beside whole flows.
+const ROOM_FOR_METHODS: usize = 100;
+
+/// As many as are asked for: more than on most screens.
+const LIMIT: usize = 50;
+
+/// The pane.
+#[derive(Debug)]
+pub(in crate::top) struct Worst {
+    query: WorstQuery,
+    answer: Option<WorstAnswer>,
+    /// The first line on the screen.
+    first: usize,
+}
+
+impl Default for Worst {
+    fn default() -> Self {
+        Self { query: WorstQuery { limit: LIMIT, ..WorstQuery::default() }, answer: None, first: 0 }
+    }
+}
+
+impl Worst {
+    /// What is asked for.
+    pub(in crate::top) fn query(&self) -> WorstQuery {
+        self.query
+    }
+
+    /// Takes an answer, if there is one.
+    pub(in crate::top) fn take(&mut self, answer: Option<WorstAnswer>) {
+        if answer.is_some() {
+            self.answer = answer;
+        }
+    }
+
+    /// Does what a key asks for.
+    pub(in crate::top) fn key(&mut self, code: KeyCode, area: Rect) -> Effect {
+        let page = usize::from(area.height).max(1);
+        let first = match code {
+            KeyCode::Char('s') => return self.rank_by(1),
+            KeyCode::Char('S') => return self.rank_by(By::ALL.len() - 1),
+            KeyCode::Char('j') | KeyCode::Down => self.first + 1,
+            KeyCode::Char('k') | KeyCode::Up => self.first.saturating_sub(1),
+            KeyCode::PageDown => self.first + page,
+            KeyCode::PageUp => self.first.saturating_sub(page),
+            KeyCode::Char('g') | KeyCode::Home => 0,
+            KeyCode::Char('G') | KeyCode::End => usize::MAX,
+            _ => return Effect::Draw,
+        };
+        self.first = first.min(self.last(area));
+        Effect::Draw
+    }
+
+    /// Ranks by the figure that many further on, round and round.
+    fn rank_by(&mut self, steps: usize) -> Effect {
+        self.query.by = By::ALL[(self.query.by as usize + steps) % By::ALL.len()];
+        self.first = 0;
+        Effect::Ask
+    }
+
+    /// Moves by so many lines.
+    pub(in crate::top) fn scroll(&mut self, lines: isize, area: Rect) {
+        self.first = self.first.saturating_add_signed(lines).min(self.last(area));
+    }
+
+    /// Draws what there is room for.
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
+        let first = self.first.min(self.last(area));
+        let is_capture = shown.latest.as_ref().is_some_and(|it| it.summary.cost.memory == 0);
+        let lines: Vec<_> = self.lines(area.width.into(), is_capture).into_iter().skip(first).collect();
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// The last line.
+    pub(in crate::top) fn foot() -> Vec<String> {
+        ["? help", "s rank by another figure", "j k scroll", "space freeze", "q end"]
+            .map(str::to_owned)
+            .to_vec()
+    }
+
+    /// The highest line that can be the first.
+    fn last(&self, area: Rect) -> usize {
+        self.lines(area.width.into(), false).len().saturating_sub(area.height.into())
+    }
+
+    fn lines(&self, width: usize, is_capture: bool) -> Vec<Line<'static>> {
+        let Some(answer) = &self.answer else { return Vec::new() };
+        let evidence = answer.evidence;
+        let mut lines =
+            vec![Line::raw(format!("of those with {evidence} packets each way, or {evidence} samples"))];
+        lines.push(Line::raw(""));
+        lines.push(titles("flows, 10 to 20 s", answer.by, width));
+        lines.extend(answer.flows.iter().map(|it| flow(it, width)));
+        if answer.flows.is_empty() {
+            let why = if is_capture { "flows of a capture are ranked by --worst" } else { "none" };
+            lines.push(Line::raw(format!("  {why}")));
+        }
+        lines.push(Line::raw(""));
+        lines.push(titles("groups, a minute", answer.by, width));
+        lines.extend(answer.groups.iter().map(|it| group(it, width)));
+        if answer.groups.is_empty() {
+            lines.push(Line::raw("  none"));
+        }
+        lines
+    }
+}
+
+/// The titles of the columns, with an arrow at what is ranked by.
+fn titles(of: &str, ranked: By, width: usize) -> Line<'static> {
+    let title = |by: By, title: &str| if by == ranked { format!("{title}▼") } else { title.to_owned() };
+    let cells = [
+        title(By::Rtt, "rtt"),
+        title(By::Inflation, "above"),
+        title(By::Retransmissions, "again"),
+        title(By::Bytes, "bytes"),
+    ];
+    let line = format!("{} {} {of}", figures(&cells), passed("side", "method", width));
+    Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
+}
+
+fn figures([rtt, above, again, bytes]: &[String; 4]) -> String {
+    format!("{} {} {} {}", right(rtt, 9), right(above, 9), right(again, 8), right(bytes, 7))
+}
+
+/// How the packets that are timed pass: the side, and by which method, if there is room.
+fn passed(side: &str, method: &str, width: usize) -> String {
+    let side = padded(side, 6);
+    if width < ROOM_FOR_METHODS { side } else { format!("{side} {}", padded(&shown(method), 14)) }
+}
+
+fn or_dash(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), time)
+}
+
+fn flow(flow: &WorstFlowAnswer, width: usize) -> Line<'static> {
+    let end = |ip, port| SocketAddr::new(ip, port);
+    let (source, destination) = (end(flow.src_ip, flow.src_port), end(flow.dest_ip, flow.dest_port));
+    let group = flow.group.as_deref().map(|group| format!(" {group}")).unwrap_or_default();
+    let cells = [
+        or_dash(flow.smoothed_rtt),
+        or_dash(flow.inflation),
+        percent(flow.retransmissions),
+        amount(flow.bytes as f64),
+    ];
+    let passed = passed(side(flow.matched.as_deref()), &flow.method, width);
+    Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), shown(&group)))
+}
+
+fn group(group: &WorstGroupAnswer, width: usize) -> Line<'static> {
+    let series = &group.series;
+    let cells = [
+        or_dash(group.ranked_rtt),
+        or_dash(group.inflation),
+        percent(group.retransmissions),
+        amount((series.sent.bytes + series.received.bytes) as f64),
+    ];
+    let passed = passed(side(series.matched.as_deref()), &series.method, width);
+    Line::raw(format!("{} {passed} {}", figures(&cells), shown(&group.group)))
+}

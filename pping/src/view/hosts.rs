@@ -1,0 +1,85 @@
+//! The hosts behind the last minute of a series.
+
+use pping_common::abi::Tally;
+
+use crate::worst::Hosts;
+
+/// The hosts of this minute and of the one before. They are of up to a minute more than the samples beside them, which takes a small part of
+/// the memory that a set for each cell would.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RecentHosts {
+    /// The number of the present minute.
+    minute: u64,
+    present: Hosts,
+    before: Hosts,
+}
+
+impl RecentHosts {
+    /// Adds those of a second of this minute. Times that go back count for the present one.
+    pub(super) fn add(&mut self, minute: u64, tally: &Tally) {
+        self.advance(minute);
+        self.present.add(tally);
+    }
+
+    /// Forgets what is older than the minute before this one.
+    pub(super) fn advance(&mut self, minute: u64) {
+        if minute <= self.minute {
+            return;
+        }
+        let present = std::mem::take(&mut self.present);
+        self.before = if minute == self.minute + 1 { present } else { Hosts::NONE };
+        self.minute = minute;
+    }
+
+    /// Those of this minute and of the one before.
+    pub(super) fn recent(&self, minute: u64) -> Hosts {
+        let mut recent = Hosts::NONE;
+        if self.minute + 1 >= minute {
+            recent.merge(&self.present);
+        }
+        if self.minute >= minute {
+            recent.merge(&self.before);
+        }
+        recent
+    }
+
+    /// The memory that it takes beside itself, bytes.
+    pub(super) fn size(&self) -> usize {
+        self.present.size() + self.before.size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(host: u64) -> Tally {
+        let mut tally = Tally::EMPTY;
+        tally.sample(1_000_000, host);
+        tally
+    }
+
+    #[test]
+    fn hosts_are_known_for_a_minute_or_two() {
+        let mut hosts = RecentHosts::default();
+        hosts.add(7, &tally(1));
+        hosts.add(8, &tally(2));
+        // A clock that goes back loses no host.
+        hosts.add(6, &tally(4));
+        let count = |hosts: &RecentHosts, minute| hosts.recent(minute).count();
+        assert_eq!([7, 8, 9, 10].map(|minute| count(&hosts, minute)), [Some(3), Some(3), Some(2), None]);
+        hosts.add(9, &tally(1));
+        assert_eq!(count(&hosts, 9), Some(3));
+        hosts.add(11, &tally(8));
+        assert_eq!(count(&hosts, 11), Some(1));
+    }
+
+    #[test]
+    fn what_is_forgotten_takes_no_memory() {
+        let mut hosts = RecentHosts::default();
+        hosts.add(7, &tally(1));
+        assert!(hosts.size() > 0);
+        hosts.advance(9);
+        assert_eq!(hosts.size(), 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! The worst groups.
+
+use pping_common::abi::Figure;
+
+use super::{
+    super::{
+        answers::GroupAnswer,
+        history::History,
+        worst::{WorstAnswer, WorstGroupAnswer, WorstQuery},
+    },
+    Group, Key, Model,
+};
+use crate::worst::{Measured, Ranked, Ranking, SHOWN, expected_rtt, share};
+
+/// A series of a group, as it is ranked.
+#[derive(Clone)]
+struct Rank<'a> {
+    group: &'a Group,
+    key: &'a Key,
+    hosts: Option<u64>,
+    baseline: u64,
+    figures: [u64; Figure::COUNT],
+}
+
+impl Ranked for Rank<'_> {
+    fn figures(&self) -> &[u64; Figure::COUNT] {
+        &self.figures
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.group, other.group)
+    }
+}
+
+impl Model {
+    pub(in crate::view) fn worst(&self, query: WorstQuery) -> WorstAnswer {
+        let by = query.by.figure();
+        let mut ranking = Ranking::new(query.limit.min(SHOWN));
+        for group in self.groups.values() {
+            let expected = expected_rtt(&group.name.more);
+            for (key, history) in &group.series {
+                ranking.add(&self.rank_of(group, (key, history), expected));
+            }
+        }
+        WorstAnswer {
+            sequence: self.sequence,
+            time: self.time,
+            by: query.by,
+            evidence: self.evidence,
+            flows: self.worst.worst(query, self.number()),
+            groups: ranking.worst(by).iter().filter_map(|rank| self.worst_group(rank)).collect(),
+        }
+    }
+
+    /// A series of a group, as it is ranked.
+    fn rank_of<'a>(
+        &self,
+        group: &'a Group,
+        (key, history): (&'a Key, &History),
+        expected: Option<u64>,
+    ) -> Rank<'a> {
+        let recent = history.recent(self.number());
+        let hosts = history.hosts(self.number());
+        let baseline = expected.or_else(|| history.lowest()).unwrap_or(0);
+        let rtts = recent.rtts();
+        let [sent, received] = recent.traffic;
+        let measured = Measured {
+            method: key.method,
+            count: rtts.map_or(0, |rtts| rtts.count),
+            p95: rtts.map_or(0, |rtts| rtts.percentiles[2]),
+            hosts: &hosts,
+            baseline,
+            packets: sent.packets + received.packets,
+            retransmissions: sent.retransmissions + received.retransmissions,
+            bytes: sent.bytes + received.bytes,
+        };
+        Rank { group, key, hosts: hosts.count(), baseline, figures: measured.figures(self.evidence) }
+    }
+
+    fn worst_group(&self, rank: &Rank<'_>) -> Option<WorstGroupAnswer> {
+        let Rank { group, key, hosts, baseline, figures: [rtt, inflation, again, _] } = *rank;
+        let GroupAnswer { id, group, prefix, labels, series, .. } = self.answer(group, |other| other == key);
+        Some(WorstGroupAnswer {
+            id,
+            group,
+            prefix,
+            labels,
+            hosts,
+            ranked_rtt: (rtt > 0).then_some(rtt),
+            baseline: (rtt > 0).then_some(baseline),
+            inflation: (rtt > 0).then_some(inflation),
+            retransmissions: share(again),
+            series: series.into_iter().next()?,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! The time that packets spent in this host in the last minute, and how much of what round trips take is that.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use pping_common::abi::{Part, Residence};
+use serde::{Deserialize, Serialize};
+
+use super::cells::{CELL, Rtts};
+use crate::residence::{self, InterfaceTimes};
+
+/// Cells before the present one whose start is known: a minute.
+const CELLS: usize = 6;
+
+/// The time that packets spent in this host before they left by an interface, in the last minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct ResidenceAnswer {
+    /// From another watched interface to this one; absent where nothing was forwarded.
+    pub forwarding: Option<TimesAnswer>,
+    /// In the queue of the root qdisc; absent where nothing was queued.
+    pub queue: Option<TimesAnswer>,
+    /// Packets that were followed into the queue.
+    pub followed: u64,
+    /// Those that were dropped there.
+    pub dropped: u64,
+    /// Those that were lost from sight.
+    pub replaced: u64,
+    /// The part of the queue in what round trips beyond the interface take; absent where none were measured, or no
+    /// queue is.
+    pub beyond: Option<OwnQueue>,
+}
+
+/// A distribution of times, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct TimesAnswer {
+    /// Times.
+    pub count: u64,
+    /// The mean.
+    pub mean: u64,
+    /// The median, within 4.4 %, as the other percentiles.
+    pub p50: u64,
+    /// The 95th percentile.
+    pub p95: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+}
+
+/// How much of the inflation of round trips is the own queue, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+pub struct OwnQueue {
+    /// The median round trip of the last minute, less the lowest of the last 15.
+    pub inflation: u64,
+    /// The median of what all packets waited in the queue, those that met none included.
+    pub queue: u64,
+    /// The queue as a share of the inflation, from 0 to 1; absent where nothing is inflated.
+    pub share: Option<f64>,
+}
+
+impl OwnQueue {
+    /// Of round trips with this inflation, and packets with this wait, ns.
+    fn new(inflation: u64, queue: u64) -> Self {
+        let share = (inflation > 0).then(|| (queue as f64 / inflation as f64).min(1.0));
+        Self { inflation, queue, share }
+    }
+}
+
+/// What was read of each interface at the start of each cell of the last minute, and last.
+#[derive(Debug, Default)]
+pub(super) struct Recent(HashMap<Arc<str>, VecDeque<(u64, InterfaceTimes)>>);
+
+impl Recent {
+    /// Takes what was read at a time, ns, of all interfaces.
+    pub(super) fn take(&mut self, times: Vec<InterfaceTimes>, at: u64) {
+        let number = at / CELL;
+        self.0.retain(|name, _| times.iter().any(|it| it.interface == *name));
+        for times in times {
+            let read = self.0.entry(Arc::clone(&times.interface)).or_default();
+            // The last one of a cell is the first of the next.
+            if read.len() > 1 && read.back().is_some_and(|(cell, _)| *cell == number) {
+                read.pop_back();
+            }
+            read.push_back((number, times));
+            while read.len() > CELLS + 1 {
+                read.pop_front();
+            }
+        }
+    }
+
+    /// What an interface's packets took in the last minute; `None` if that is not measured. `inflation` is that of round trips beyond it,
+    /// ns.
+    pub(super) fn answer(&self, interface: &str, inflation: Option<u64>) -> Option<ResidenceAnswer> {
+        let read = self.0.get(interface)?;
+        let ((_, first), (_, last)) = (read.front()?, read.back()?);
+        let times = last.times.since(&first.times);
+        let queue = times.part(Part::Queue);
+        let sent = last.sent.saturating_sub(first.sent);
+        Some(ResidenceAnswer {
+            forwarding: TimesAnswer::of(times.part(Part::Forwarding)),
+            queue: TimesAnswer::of(queue),
+            followed: queue.followed,
+            dropped: queue.dropped,
+            replaced: queue.replaced,
+            beyond: inflation
+                .filter(|_| times.has(Part::Queue))
+                .map(|inflation| OwnQueue::new(inflation, times.median_wait(sent))),
+        })
+    }
+}
+
+impl TimesAnswer {
+    fn of(found: &Residence) -> Option<Self> {
+        let [p50, p95, p99] = residence::quantiles(found, [0.5, 0.95, 0.99])?;
+        Some(Self { count: residence::count(found), mean: residence::mean(found)?, p50, p95, p99 })
+    }
+
+    /// Times that were aggregated as RTTs are.
+    pub(super) fn of_rtts(Rtts { count, mean, percentiles: [p50, _, p95, p99], .. }: Rtts) -> Self {
+        Self { count, mean, p50, p95, p99 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::{hist, limits::SECOND};
+
+    use super::*;
+    use crate::residence::Times;
+
+    const MS: u64 = 1_000_000;
+
+    /// So many packets, all of which were followed, and waited for this time.
+    fn read(packets: u64, wait: u64) -> Vec<InterfaceTimes> {
+        let mut queue = Residence { sum: packets * wait, followed: packets, ..Residence::ZERO };
+        queue.bins[hist::bin(wait)] = packets;
+        let times = Box::new(Times::new(Residence::ZERO, queue, 1));
+        vec![InterfaceTimes { interface: "wan0".into(), times, sent: packets }]
+    }
+
+    #[test]
+    fn a_minute_counts_and_no_more() {
+        let mut recent = Recent::default();
+        for second in 0..200 {
+            recent.take(read(second, 10 * MS), second * SECOND);
+        }
+        let answer = recent.answer("wan0", None).unwrap();
+        assert!((50..=60).contains(&answer.followed), "{answer:?}");
+        assert_eq!((answer.queue.unwrap().count, answer.queue.unwrap().mean), (answer.followed, 10 * MS));
+        assert_eq!((answer.forwarding, answer.beyond), (None, None));
+        assert_eq!(recent.answer("wan1", None), None);
+        recent.take(Vec::new(), 201 * SECOND);
+        assert_eq!(recent.answer("wan0", None), None);
+    }
+
+    #[test]
+    fn the_share_of_the_queue_is_at_most_all() {
+        let mut recent = Recent::default();
+        recent.take(read(0, 10 * MS), 0);
+        recent.take(read(100, 10 * MS), SECOND);
+        let own = |inflation| recent.answer("wan0", Some(inflation)).unwrap().beyond.unwrap();
+        assert!((own(20 * MS).share.unwrap() - 0.5).abs() < 0.03, "{:?}", own(20 * MS));
+        assert_eq!(own(5 * MS).share, Some(1.0));
+        assert_eq!(own(0).share, None);
+    }
+}

@@ -1,0 +1,183 @@
+//! The worst flows and groups of late.
+
+use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use pping_common::{
+    abi::{Direction, Figure},
+    rtt::Method,
+};
+use serde::{Deserialize, Serialize};
+
+use super::answers::SeriesAnswer;
+use crate::{
+    records::{Tuple, direction_name, method_name},
+    worst::{By, Ranking, SHOWN, WorstFlow},
+};
+
+/// By what the worst are ranked, and how many are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorstQuery {
+    /// By what.
+    pub by: By,
+    /// How many flows, and how many groups, at most; there are no more than a hundred.
+    pub limit: usize,
+}
+
+impl Default for WorstQuery {
+    fn default() -> Self {
+        Self { by: By::default(), limit: 20 }
+    }
+}
+
+/// The worst flows and groups, the worst first.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WorstAnswer {
+    /// As in [`Summary`](super::Summary).
+    pub sequence: u64,
+    /// The time of the latest change.
+    pub time: u64,
+    /// By what they are ranked.
+    pub by: By,
+    /// The packets that both ends of a flow have to have sent, or the samples or packets of a group.
+    pub evidence: u64,
+    /// Flow directions of the last 10 to 20 seconds.
+    pub flows: Vec<WorstFlowAnswer>,
+    /// Groups in the last minute, each with its worst series.
+    pub groups: Vec<WorstGroupAnswer>,
+}
+
+/// A flow direction among the worst, as it was when it was the worst.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WorstFlowAnswer {
+    /// The host that replies.
+    pub src_ip: IpAddr,
+    /// Its port, or the ICMP echo identifier.
+    pub src_port: u16,
+    /// The host whose packets are timed.
+    pub dest_ip: IpAddr,
+    /// Its port, or the ICMP echo identifier.
+    pub dest_port: u16,
+    /// `TCP`, `QUIC`, `ICMP` or `ICMPv6`.
+    pub protocol: Cow<'static, str>,
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The label of the group, if it is in one.
+    pub group: Option<Arc<str>>,
+    /// The method.
+    pub method: Cow<'static, str>,
+    /// The direction in which echoes pass.
+    pub matched: Option<Cow<'static, str>>,
+    /// The smoothed RTT, ns; null without one.
+    pub smoothed_rtt: Option<u64>,
+    /// The lowest, ns.
+    pub min_rtt: Option<u64>,
+    /// The distance of the two, ns.
+    pub inflation: Option<u64>,
+    /// The share of packets that `dest` sent again.
+    pub retransmissions: f64,
+    /// Packets that `dest` sent since it began.
+    pub packets: u64,
+    /// Bytes that it sent in its busiest second.
+    pub bytes: u64,
+}
+
+/// A group among the worst.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct WorstGroupAnswer {
+    /// As in [`GroupAnswer`](super::GroupAnswer).
+    pub id: String,
+    /// The label.
+    pub group: Arc<str>,
+    /// The prefix, if the group is one.
+    pub prefix: Option<Arc<str>>,
+    /// The other columns of the groups file.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// The number of hosts that replied in the last minute or two, about; null without samples, or without groups.
+    pub hosts: Option<u64>,
+    /// What the group is ranked by, ns: as much of the 95th percentile as enough hosts had.
+    pub ranked_rtt: Option<u64>,
+    /// What that is compared with, ns: what is expected of the group, or the lowest of the last 15 minutes.
+    pub baseline: Option<u64>,
+    /// The distance of the two, ns.
+    pub inflation: Option<u64>,
+    /// The share of packets that were sent again.
+    pub retransmissions: f64,
+    /// The series that put it there.
+    pub series: SeriesAnswer,
+}
+
+impl WorstFlowAnswer {
+    /// `None` for what no kernel program of ours reports.
+    fn new(flow: &WorstFlow) -> Option<Self> {
+        let contender = &flow.contender;
+        let Tuple { src_ip, src_port, dest_ip, dest_port, protocol } = Tuple::new(&contender.endpoints)?;
+        let rtts = flow.rtts();
+        Some(Self {
+            src_ip,
+            src_port,
+            dest_ip,
+            dest_port,
+            protocol: protocol.into(),
+            interface: flow.interface.clone(),
+            group: flow.group.clone(),
+            method: method_name(Method::from_number(contender.method)?).into(),
+            matched: Direction::from_number(contender.direction).map(|it| direction_name(it).into()),
+            smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
+            min_rtt: rtts.map(|rtts| rtts.min),
+            inflation: rtts.map(|rtts| rtts.inflation),
+            retransmissions: flow.retransmissions(),
+            packets: contender.packets,
+            bytes: contender.figures[Figure::Bytes as usize],
+        })
+    }
+}
+
+/// The worst flows of this cell and of the one before.
+#[derive(Debug)]
+pub(super) struct WorstFlows {
+    number: u64,
+    present: Ranking<WorstFlow>,
+    before: Ranking<WorstFlow>,
+}
+
+impl Default for WorstFlows {
+    fn default() -> Self {
+        Self { number: 0, present: Ranking::new(SHOWN), before: Ranking::new(SHOWN) }
+    }
+}
+
+impl WorstFlows {
+    /// Adds those of a second of the cell with this number.
+    pub(super) fn add(&mut self, number: u64, flows: &[WorstFlow]) {
+        self.advance(number);
+        for flow in flows {
+            self.present.add(flow);
+        }
+    }
+
+    fn advance(&mut self, number: u64) {
+        if number == self.number {
+            return;
+        }
+        std::mem::swap(&mut self.present, &mut self.before);
+        self.present.clear();
+        if number != self.number + 1 {
+            self.before.clear();
+        }
+        self.number = number;
+    }
+
+    /// The worst by a figure, at a time in the cell with this number.
+    pub(super) fn worst(&self, WorstQuery { by, limit }: WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
+        let mut both = Ranking::new(SHOWN);
+        for (age, ranking) in [&self.present, &self.before].into_iter().enumerate() {
+            if self.number + 1 >= number + age as u64 {
+                for flow in ranking.worst(by.figure()) {
+                    both.add(flow);
+                }
+            }
+        }
+        both.worst(by.figure()).iter().take(limit).filter_map(WorstFlowAnswer::new).collect()
+    }
+}

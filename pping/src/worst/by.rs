@@ -1,0 +1,52 @@
+//! What the worst are ranked by.
+
+use pping_common::abi::Figure;
+use serde::{Deserialize, Serialize};
+
+/// What the worst are ranked by, by its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// The smoothed RTT of a flow, the 95th percentile of a group.
+    #[default]
+    Rtt,
+    /// How much that is above the lowest, or above what is expected of a group.
+    Inflation,
+    /// The share of packets that were sent again.
+    Retransmissions,
+    /// Bytes.
+    Bytes,
+}
+
+impl By {
+    /// All of them.
+    pub const ALL: [Self; Figure::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
+
+    /// The figure.
+    pub fn figure(self) -> Figure {
+        Figure::ALL[self as usize]
+    }
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rtt => "rtt",
+            Self::Inflation => "inflation",
+            Self::Retransmissions => "retransmissions",
+            Self::Bytes => "bytes",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_in_json_and_figures_are_in_order() {
+        for by in By::ALL {
+            assert_eq!(serde_json::to_string(&by).unwrap(), format!("\"{}\"", by.name()));
+            assert_eq!(by as u8, by.figure() as u8);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! A flow direction among the worst.
+
+use std::sync::Arc;
+
+use pping_common::abi::{Contender, Figure, MILLION};
+
+use super::ranking::Ranked;
+
+/// A flow direction among the worst, with its names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorstFlow {
+    /// What the sweep reported.
+    pub contender: Contender,
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The label of the group, if it is in one.
+    pub group: Option<Arc<str>>,
+}
+
+/// The RTTs of a flow direction, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowRtts {
+    /// The smoothed one.
+    pub smoothed: u64,
+    /// The lowest.
+    pub min: u64,
+    /// The distance of the two.
+    pub inflation: u64,
+}
+
+impl WorstFlow {
+    /// The RTTs, if there are any that count.
+    pub fn rtts(&self) -> Option<FlowRtts> {
+        let Contender { figures: [smoothed, inflation, ..], min_rtt: min, .. } = self.contender;
+        (smoothed > 0).then_some(FlowRtts { smoothed, min, inflation })
+    }
+
+    /// The share of packets that were sent again.
+    pub fn retransmissions(&self) -> f64 {
+        share(self.contender.figures[Figure::Retransmissions as usize])
+    }
+}
+
+/// A share of so many millionths.
+pub fn share(millionths: u64) -> f64 {
+    millionths as f64 / MILLION as f64
+}
+
+impl Ranked for WorstFlow {
+    fn figures(&self) -> &[u64; Figure::COUNT] {
+        self.contender.figures()
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.contender.is_same(&other.contender)
+    }
+}

@@ -1,0 +1,102 @@
+//! What groups are ranked by.
+
+use std::{sync::Arc, time::Duration};
+
+use pping_common::{
+    abi::{Contender, Figure},
+    rtt::Method,
+};
+
+use super::hosts::Hosts;
+
+/// The column of the groups file that says which RTT a group is expected to have: of satellite links, of another continent.
+pub const EXPECTED_RTT: &str = "expected_rtt";
+
+/// What a group measured by one method and on one side.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// The method.
+    pub method: Method,
+    /// Samples.
+    pub count: u64,
+    /// The 95th percentile, ns; 0 without samples.
+    pub p95: u64,
+    /// The hosts behind the samples: the group is ranked by as much of the percentile as they support.
+    pub hosts: &'a Hosts,
+    /// What that is compared with, ns: what is expected of the group, or the lowest that is known.
+    pub baseline: u64,
+    /// Packets of both sides.
+    pub packets: u64,
+    /// TCP segments sent again by both.
+    pub retransmissions: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+}
+
+impl Measured<'_> {
+    /// The value of each [`Figure`]; 0 where there is none, or less evidence than this.
+    pub fn figures(&self, evidence: u64) -> [u64; Figure::COUNT] {
+        let has_rtt = self.count >= evidence.max(1) && Contender::has_rtts(self.method as u8);
+        let rtt = if has_rtt { self.hosts.supported(self.p95) } else { 0 };
+        let inflation = rtt.saturating_sub(self.baseline);
+        if self.packets < evidence.max(1) {
+            return [rtt, inflation, 0, 0];
+        }
+        [rtt, inflation, Contender::share(self.retransmissions, self.packets), self.bytes]
+    }
+}
+
+/// The RTT that a group is expected to have, by the other columns of the groups file, ns. Of two ends, the longer one counts.
+pub fn expected_rtt(labels: &[(Arc<str>, Arc<str>)]) -> Option<u64> {
+    let (_, value) = labels.iter().find(|(column, _)| **column == *EXPECTED_RTT)?;
+    let times = value.split('+').filter_map(|time| humantime::parse_duration(time).ok());
+    times.max().map(|time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::abi::Tally;
+
+    use super::*;
+
+    const MEASURED: Measured<'_> = Measured {
+        method: Method::TcpTs,
+        count: 20,
+        p95: 50,
+        hosts: &Hosts::NONE,
+        baseline: 30,
+        packets: 1000,
+        retransmissions: 3,
+        bytes: 70,
+    };
+
+    #[test]
+    fn figures_take_evidence() {
+        assert_eq!(MEASURED.figures(20), [50, 20, 3_000, 70]);
+        assert_eq!(MEASURED.figures(21), [0, 0, 3_000, 70]);
+        assert_eq!(MEASURED.figures(1001), [0; 4]);
+        assert_eq!(Measured { baseline: 60, ..MEASURED }.figures(20), [50, 0, 3_000, 70]);
+        assert_eq!(Measured { method: Method::QuicSpin, ..MEASURED }.figures(20), [0, 0, 3_000, 70]);
+        assert_eq!(Measured { packets: 0, count: 0, ..MEASURED }.figures(0), [0; 4]);
+    }
+
+    #[test]
+    fn rtts_count_as_far_as_hosts_support_them() {
+        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+        tally.sample(70_000_000, 1);
+        (0..10).for_each(|number| tally.sample(15_000, 1 << number));
+        hosts.add(&tally);
+        let measured = Measured { p95: 70_000_000, baseline: 13_000, hosts: &hosts, ..MEASURED };
+        let [rtt, inflation, again, bytes] = measured.figures(20);
+        assert!((15_000..30_000).contains(&rtt), "{rtt}");
+        assert_eq!((inflation, again, bytes), (rtt - 13_000, 3_000, 70));
+    }
+
+    #[test]
+    fn what_is_expected_is_a_column() {
+        let labels = |value: &str| vec![("site".into(), "b".into()), (EXPECTED_RTT.into(), value.into())];
+        assert_eq!(expected_rtt(&labels("600ms")), Some(600_000_000));
+        assert_eq!(expected_rtt(&labels("20ms+600ms")), Some(600_000_000));
+        assert_eq!(expected_rtt(&[]), None);
+    }
+}

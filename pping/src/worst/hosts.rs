@@ -1,0 +1,238 @@
+//! The hosts behind the samples of a group, so that one of many does not speak for all of them.
+
+use pping_common::{
+    abi::Tally,
+    hist::{BINS, upper_bound},
+    pool::{BINS_PER_BLOCK, BLOCKS},
+};
+
+/// Of so many hosts, one has to have had samples as long as what a group is ranked by.
+const ONE_OF: u64 = 20;
+
+/// Where there are that many hosts, one alone is never enough.
+const AT_LEAST: u64 = 2;
+
+/// The hosts that replied with the samples of a group, by the octave of these: sets of bits, as of
+/// [`host_bit`](pping_common::series::host_bit).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts {
+    /// The numbers of blocks of bins with samples, in order, and the hosts of each.
+    octaves: Vec<(u8, u64)>,
+}
+
+impl Hosts {
+    /// None.
+    pub const NONE: Self = Self { octaves: Vec::new() };
+
+    /// Adds those of a tally.
+    pub fn add(&mut self, tally: &Tally) {
+        // Without groups there are none.
+        let filled = (0..BLOCKS as u8).zip(tally.hosts).filter(|&(_, hosts)| hosts != 0);
+        filled.for_each(|(octave, hosts)| self.insert(octave, hosts));
+    }
+
+    /// Adds others.
+    pub fn merge(&mut self, other: &Self) {
+        other.octaves.iter().for_each(|&(octave, hosts)| self.insert(octave, hosts));
+    }
+
+    fn insert(&mut self, octave: u8, hosts: u64) {
+        match self.octaves.binary_search_by_key(&octave, |&(known, _)| known) {
+            Ok(at) => self.octaves[at].1 |= hosts,
+            Err(at) => self.octaves.insert(at, (octave, hosts)),
+        }
+    }
+
+    /// How many hosts there are, about, up to 266; `None` if that is not known, as without groups. Two or three hosts are seldom taken for
+    /// fewer.
+    pub fn count(&self) -> Option<u64> {
+        let all = self.octaves.iter().fold(0, |all, (_, hosts)| all | hosts);
+        (all != 0).then(|| estimate(all))
+    }
+
+    /// As much of the 95th percentile of the samples, ns, as one host in [`ONE_OF`] had, and two hosts where there are two: the end of the
+    /// highest octave that so many had samples in, or above.
+    pub fn supported(&self, p95: u64) -> u64 {
+        let Some(all) = self.count() else { return p95 };
+        let needed = (all / ONE_OF).max(all.min(AT_LEAST));
+        let mut above = 0;
+        let supported = self.octaves.iter().rev().find(|&(_, hosts)| {
+            above |= hosts;
+            estimate(above) >= needed
+        });
+        supported.map_or(p95, |&(octave, _)| p95.min(end(octave)))
+    }
+
+    /// The memory that it takes beside itself, bytes.
+    #[cfg(feature = "live")]
+    pub fn size(&self) -> usize {
+        self.octaves.capacity() * size_of::<(u8, u64)>()
+    }
+}
+
+/// How many hosts set these bits, about: two may have set the same (linear counting, of Whang, Vander-Zanden and Taylor, 1990).
+fn estimate(hosts: u64) -> u64 {
+    let bits = f64::from(u64::BITS);
+    // If no bit is left, there are more hosts than can be counted.
+    let left = f64::from(hosts.count_zeros().max(1));
+    (bits * (bits / left).ln()).round() as u64
+}
+
+/// The highest RTT of an octave, ns.
+fn end(octave: u8) -> u64 {
+    let next = (usize::from(octave) + 1) * BINS_PER_BLOCK;
+    upper_bound(next.min(BINS) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::{hist, parse::IpAddress, series::host_bit};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::aggregate::Distribution;
+
+    const MS: u64 = 1_000_000;
+
+    /// The samples of hosts, each with how many of which RTT it has: the 95th percentile, and the hosts.
+    fn group(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> (u64, Hosts) {
+        let mut tally = Tally::EMPTY;
+        for (number, (samples, rtt)) in (0..).zip(hosts) {
+            let host = host_bit(IpAddress([0, 0xffff_c000_0200 + number]), seed);
+            (0..samples).for_each(|_| tally.sample(rtt, host));
+        }
+        let (mut distribution, mut hosts) = (Distribution::default(), Hosts::NONE);
+        distribution.add(&tally);
+        hosts.add(&tally);
+        let [p95] = distribution.quantiles([0.95]).unwrap();
+        (p95, hosts)
+    }
+
+    fn supported(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> u64 {
+        let (p95, hosts) = group(hosts, seed);
+        hosts.supported(p95)
+    }
+
+    /// So many hosts with so many samples each, of an RTT.
+    fn some(hosts: usize, samples: u64, ms: u64) -> impl Iterator<Item = (u64, u64)> {
+        std::iter::repeat_n((samples, ms * MS), hosts)
+    }
+
+    proptest! {
+        #[test]
+        fn one_slow_host_of_many_does_not_lift_its_group(others in 2_usize..300, share in 5_u64..99, seed: u64) {
+            let slow = (others as u64 * 10) * share / (100 - share) + 1;
+            let (p95, hosts) = group(some(1, slow, 500).chain(some(others, 10, 20)), seed);
+            // All of them may share a bit.
+            prop_assume!(hosts.count() > Some(1));
+            prop_assert!(p95 > 400 * MS);
+            // An octave is what the sets tell apart.
+            let supported = hosts.supported(p95);
+            prop_assert!((20 * MS..40 * MS).contains(&supported), "{supported}");
+        }
+
+        #[test]
+        fn one_slow_host_in_ten_lifts_its_group(tens in 2_usize..9, seed: u64) {
+            let (p95, hosts) = group(some(tens, 100, 500).chain(some(9 * tens, 10, 20)), seed);
+            // Where the slow hosts share a bit, they count as one.
+            prop_assume!(tens > 4 || hosts.octaves.last().unwrap().1.count_ones() > 1);
+            prop_assert_eq!(hosts.supported(p95), p95);
+        }
+
+        #[test]
+        fn a_host_alone_speaks_for_itself(rtts in prop::collection::vec(0_u64..100_000 * MS, 1..50), seed: u64) {
+            let host = host_bit(IpAddress([0, 7]), seed);
+            let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+            for &rtt in &rtts {
+                tally.sample(rtt, host);
+            }
+            hosts.add(&tally);
+            prop_assert_eq!(hosts.count(), Some(1));
+            let longest = *rtts.iter().max().unwrap();
+            prop_assert_eq!(hosts.supported(longest), longest);
+        }
+
+        #[test]
+        fn it_is_never_more_than_the_percentile_nor_less_than_what_all_hosts_have(
+            rtts in prop::collection::vec((1_u64..20, 1_u64..100_000 * MS), 1..100),
+            seed: u64,
+        ) {
+            let (p95, hosts) = group(rtts.iter().copied(), seed);
+            let supported = hosts.supported(p95);
+            let least = rtts.iter().map(|&(_, rtt)| rtt).min().unwrap();
+            prop_assert!(supported <= p95 && supported >= least.min(p95), "{} {} {}", supported, p95, least);
+        }
+
+        #[test]
+        fn merging_is_as_if_all_had_been_one(seconds in prop::collection::vec((1_u64..40_000 * MS, any::<u64>()), 1..30)) {
+            let (mut one, mut all, mut tallied) = (Hosts::NONE, Tally::EMPTY, Hosts::NONE);
+            for (rtt, hosts) in seconds {
+                let (mut tally, mut next) = (Tally::EMPTY, Hosts::NONE);
+                tally.sample(rtt, hosts);
+                all.sample(rtt, hosts);
+                next.add(&tally);
+                one.merge(&next);
+            }
+            tallied.add(&all);
+            prop_assert_eq!(one, tallied);
+        }
+
+        #[test]
+        // The more there are, the rougher: of 150, one seed in a hundred leaves no bit.
+        fn hosts_are_counted_roughly(hosts in 1_usize..60, seed: u64) {
+            let (_, found) = group(some(hosts, 1, 20), seed);
+            let found = found.count().unwrap() as f64;
+            let error = (found - hosts as f64).abs();
+            prop_assert!(error <= 3.0 + 0.6 * hosts as f64, "{} of {}", found, hosts);
+        }
+    }
+
+    #[test]
+    fn five_per_cent_of_the_hosts_do_and_fewer_do_not() {
+        // Of many hosts the number is an estimate, so these are seeds of which it is close.
+        assert_eq!(supported(some(1, 1000, 500).chain(some(19, 10, 20)), 1), end_of(20));
+        let (p95, hosts) = group(some(2, 1000, 500).chain(some(38, 10, 20)), 1);
+        assert_eq!(hosts.supported(p95), p95);
+    }
+
+    #[test]
+    fn outliers_of_every_host_do_not_exceed_the_percentile() {
+        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+        for host in (0..30).map(|number| 1 << number) {
+            (0..98).for_each(|_| tally.sample(20 * MS, host));
+            (0..2).for_each(|_| tally.sample(900 * MS, host));
+        }
+        hosts.add(&tally);
+        assert_eq!(hosts.supported(20 * MS), 20 * MS);
+    }
+
+    #[test]
+    fn two_hosts_speak_for_each_other() {
+        assert_eq!(supported(some(1, 1000, 500).chain(some(1, 10, 20)), 1), end_of(20));
+        let (p95, hosts) = group(some(2, 10, 500), 1);
+        assert_eq!((hosts.count(), hosts.supported(p95)), (Some(2), p95));
+    }
+
+    #[test]
+    fn without_hosts_the_percentile_is_as_it_is() {
+        assert_eq!((Hosts::NONE.supported(5), Hosts::NONE.count()), (5, None));
+    }
+
+    #[test]
+    fn what_is_longer_than_all_octaves_has_no_bound() {
+        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+        (0..3).for_each(|number| tally.sample(70_000 * MS, 1 << number));
+        hosts.add(&tally);
+        assert_eq!(hosts.supported(70_000 * MS), 70_000 * MS);
+        // More hosts than bits.
+        tally.sample(MS, u64::MAX);
+        hosts.add(&tally);
+        assert_eq!(hosts.count(), Some(266));
+        assert_eq!(hosts.supported(70_000 * MS), end_of(1));
+    }
+
+    /// The end of the octave of an RTT.
+    fn end_of(ms: u64) -> u64 {
+        end((hist::bin(ms * MS) / BINS_PER_BLOCK) as u8)
+    }
+}

@@ -1,0 +1,229 @@
+//! What packets take, as the programs find out by themselves, and as the kernel's own statistics have it.
+
+use std::time::{Duration, Instant};
+
+use aya::{
+    Ebpf,
+    programs::{Program as AnyProgram, TestRun as _, TestRunOptions},
+    sys::{Stats, enable_stats},
+};
+use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping_bench_programs::BASELINE;
+use pping_common::{
+    abi::{PacketProgram, Stage, Timed},
+    limits::TIMED_EVERY,
+    parse::{LinkType, Untracked},
+};
+use pping_lab::stay_on;
+
+use super::{
+    frames::{Ip, TCP, Tcp, UDP, echo, v4, v6},
+    rig::{Program, Rig, SETTINGS, counters, run},
+    stages::unload,
+};
+
+const EVERY: u32 = TIMED_EVERY as u32;
+
+/// How far the two may be apart, without what the programs cannot time.
+const TOLERANCE: f64 = 0.15;
+
+/// The program's own figure is in whole ns.
+const WHOLE: f64 = 1.0;
+
+/// What a program does before it reads the clock for the first time and after it did for the last is in the kernel's statistics only. That
+/// takes the same for each packet, 2 to 4 ns on an idle machine, and is this share of the shortest packet at most.
+const UNTIMED: f64 = 0.5;
+
+/// The machine has other work, and changes its speed.
+const ATTEMPTS: usize = 10;
+
+/// Runs a program on a packet, `times` in a row.
+fn repeat(programs: &Ebpf, name: &str, bytes: &[u8], times: u32) {
+    let options = TestRunOptions { data_in: Some(bytes), repeat: times, ..TestRunOptions::new() };
+    match programs.program(name).unwrap() {
+        AnyProgram::SchedClassifier(program) => program.test_run(options),
+        AnyProgram::Xdp(program) => program.test_run(options),
+        _ => panic!("{name} is no program for packets"),
+    }
+    .unwrap();
+}
+
+/// The runs of a program that the kernel counted, and their time.
+fn counted(programs: &Ebpf, name: &str) -> (u64, Duration) {
+    let info = programs.program(name).unwrap().info().unwrap();
+    (info.run_count(), info.run_time())
+}
+
+/// Programs that do nothing.
+fn empty() -> Kernel {
+    let mut kernel = load::open(BASELINE, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
+    for name in ["baseline_empty", "baseline_xdp"] {
+        match kernel.programs.program_mut(name).unwrap() {
+            AnyProgram::SchedClassifier(program) => program.load(),
+            AnyProgram::Xdp(program) => program.load(),
+            _ => panic!("{name} is no program for packets"),
+        }
+        .unwrap();
+    }
+    kernel
+}
+
+/// The ns of a run by the kernel's statistics, in which `act` runs the program.
+fn by_statistics(programs: &Ebpf, name: &str, act: impl FnOnce()) -> f64 {
+    let before = counted(programs, name);
+    act();
+    let after = counted(programs, name);
+    after.1.saturating_sub(before.1).as_nanos() as f64 / (after.0 - before.0) as f64
+}
+
+const fn name(program: Program) -> (PacketProgram, &'static str) {
+    match program {
+        Program::Xdp => (PacketProgram::Xdp, "baseline_xdp"),
+        Program::Ingress => (PacketProgram::Ingress, "baseline_empty"),
+        Program::Egress => (PacketProgram::Egress, "baseline_empty"),
+    }
+}
+
+fn timed(rig: &Rig, program: PacketProgram) -> Timed {
+    counters(&rig.kernel, rig.twin.interface_id).timed_by(program)
+}
+
+fn since(before: Timed, after: Timed) -> Timed {
+    Timed { packets: after.packets - before.packets, ns: after.ns - before.ns }
+}
+
+/// The value that a quarter of them do not exceed: other work on the machine only adds to what a packet takes.
+fn lower_quartile(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 4]
+}
+
+/// What each of these packets takes, by the program and by the kernel, each without what it adds itself, ns. An interrupt is a part of what
+/// the kernel counts, and of a packet that is timed hardly ever.
+fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> Vec<(f64, f64)> {
+    const ROUNDS: usize = 48;
+    let (program, baseline) = name(program);
+    let programs = &rig.kernel.programs;
+    let mut nothing = Vec::new();
+    let mut times = vec![(Vec::new(), Vec::new()); packets.len()];
+    for _ in 0..ROUNDS {
+        // In turn, so that all get as much of a change in speed.
+        nothing.push(by_statistics(&empty.programs, baseline, || {
+            repeat(&empty.programs, baseline, &packets[0], EVERY);
+        }));
+        for (bytes, (own, kernels)) in packets.iter().zip(&mut times) {
+            let before = timed(rig, program);
+            kernels.push(by_statistics(programs, program.name(), || {
+                repeat(programs, program.name(), bytes, EVERY);
+            }));
+            let Timed { packets, ns } = since(before, timed(rig, program));
+            assert!(packets <= 1, "{packets} of {EVERY} were timed");
+            if packets == 1 {
+                own.push(ns as f64);
+            }
+        }
+    }
+    let nothing = lower_quartile(nothing);
+    let figures = times.into_iter().map(|(own, kernels)| {
+        assert!(own.len() >= ROUNDS * 9 / 10, "{} of {ROUNDS} were timed", own.len());
+        (lower_quartile(own), lower_quartile(kernels) - nothing)
+    });
+    figures.collect()
+}
+
+/// Whether a program times its packets as the kernel does. The first is the shortest.
+fn agree(figures: &[(f64, f64)]) -> bool {
+    let (own, kernels) = figures[0];
+    let untimed = kernels - own;
+    let is_as_the_kernels =
+        |&(own, kernels): &(f64, f64)| (own + untimed - kernels).abs() <= TOLERANCE * kernels + WHOLE;
+    untimed.abs() <= UNTIMED * kernels && figures.iter().all(is_as_the_kernels)
+}
+
+#[test]
+fn what_a_packet_takes_is_what_the_kernels_statistics_say() {
+    stay_on(0).unwrap();
+    let _statistics = enable_stats(Stats::RunTime).unwrap();
+    let (mut rig, empty) = (Rig::with(SETTINGS, LinkType::Ethernet), empty());
+    let between = |number, payload: &[u8]| Ip::between(v4(1), v4(2)).frame(number, payload);
+    // The port is of nothing that is measured.
+    let datagram = [&[0x9c, 0x40, 0x27, 0x0f, 0, 12, 0, 0][..], &[0; 4]].concat();
+    let segment = Tcp::stamped(1, 2).bytes();
+    // By the stage slow; on the fast path, of IPv4 and IPv6; by the stages slow and step4.
+    let packets = [
+        between(UDP, &datagram),
+        between(TCP, &segment),
+        Ip::between(v6(1), v6(2)).frame(TCP, &segment),
+        echo(v4(1), v4(2), 1, 1, false),
+    ];
+    for program in Program::ALL {
+        for bytes in &packets {
+            // Loads the programs of XDP, and makes the flow.
+            run(&mut rig.kernel, program, bytes);
+            // Otherwise the packet that is timed would be among the first of a run, which take longer, or the first of another packet's.
+            // Two packets, and two programs, have the same counter: twice and four times a third are not a whole one.
+            repeat(&rig.kernel.programs, name(program).0.name(), bytes, EVERY / 3);
+        }
+        let mut found = Vec::new();
+        let is_same = (0..ATTEMPTS).any(|_| {
+            let figures = compare(&rig, &empty, program, &packets);
+            let line = figures.iter().map(|(own, kernels)| format!("{own:.0} of {kernels:.1}"));
+            found.push(line.collect::<Vec<_>>().join(", "));
+            agree(&figures)
+        });
+        eprintln!("{program:?}, ns: {}", found.join("; "));
+        assert!(is_same, "{program:?}: {found:?}");
+    }
+}
+
+#[test]
+fn one_packet_in_65536_is_timed_and_takes_more_than_nothing_and_less_than_all() {
+    stay_on(0).unwrap();
+    let mut rig = Rig::new();
+    let bytes = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
+    for program in Program::ALL {
+        run(&mut rig.kernel, program, &bytes);
+        let (own, _) = name(program);
+        // Packets of both directions have counters of their own, but those of both programs for ingress have the same.
+        let direction = program.direction();
+        let so_far = counters(&rig.kernel, rig.twin.interface_id).packets(direction) as u32 % EVERY;
+        let before = timed(&rig, own);
+        repeat(&rig.kernel.programs, own.name(), &bytes, EVERY - so_far);
+        assert_eq!(timed(&rig, own), before, "the next one is");
+        for number in 0..20 {
+            let (before, began) = (timed(&rig, own), Instant::now());
+            repeat(&rig.kernel.programs, own.name(), &bytes, EVERY);
+            let elapsed = began.elapsed().as_nanos() as u64;
+            let Timed { packets, ns } = since(before, timed(&rig, own));
+            // An interrupt between two readings of the clock makes the time of a packet unknown.
+            assert!(packets == 1 || packets == 0 && ns == 0, "{number}: {packets}");
+            assert!(packets == 0 || 0 < ns && ns < elapsed, "{number}: {ns} of {elapsed} ns");
+        }
+        let all = since(before, timed(&rig, own)).packets;
+        assert!((18..=20).contains(&all), "{all} of 20");
+    }
+    let total = counters(&rig.kernel, rig.twin.interface_id).timed();
+    let by_program = PacketProgram::ALL.map(|program| timed(&rig, program).packets);
+    assert_eq!(total.packets, by_program.iter().sum::<u64>());
+}
+
+#[test]
+fn a_packet_is_timed_once_where_a_stage_is_missing() {
+    stay_on(0).unwrap();
+    let mut rig = Rig::new();
+    let id = rig.twin.interface_id;
+    let request = echo(v4(1), v4(2), 1, 1, false);
+    let (own, _) = name(Program::Egress);
+    for stages in [&[Stage::StepV4][..], &[Stage::Slow]] {
+        unload(&mut rig, stages);
+        let (before, missing) = (timed(&rig, own), |rig: &Rig| {
+            counters(&rig.kernel, id).untracked[Untracked::NotLoaded as usize]
+        });
+        let not_loaded = missing(&rig);
+        repeat(&rig.kernel.programs, own.name(), &request, 4 * EVERY + 1);
+        assert_eq!(missing(&rig) - not_loaded, 4 * TIMED_EVERY + 1, "{stages:?}");
+        let Timed { packets, ns } = since(before, timed(&rig, own));
+        assert!((3..=5).contains(&packets) && ns > 0, "{stages:?}: {packets}, {ns} ns");
+        assert!(ns / packets < 1_000_000, "{stages:?}: {ns} ns of {packets}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The worst flows that a sweep finds are those of a replay of the same packets, which keeps all of them.
+
+use std::{collections::HashMap, thread, time::Duration};
+
+use pping_common::{
+    abi::{Contender, Direction, Endpoints, Figure},
+    parse::LinkType,
+    rtt::Method,
+};
+
+use super::{
+    frames::{ACK, Ip, PSH, TCP, Tcp, v4, v6},
+    random::Random,
+    rig::{Program, Rig, kernels, samples},
+};
+
+/// More than the sweep program visits in a run, so that the bar rises from one to the next.
+const FLOWS: u16 = 1400;
+
+/// How many of the worst are asked for.
+const WORST: usize = 20;
+
+/// Packets that both ends need. Some flows have fewer.
+const EVIDENCE: u64 = 3;
+
+/// A flow direction: its ends, and the direction that matches.
+type Way = (Endpoints, u8);
+
+fn way(contender: &Contender) -> Way {
+    (contender.endpoints, contender.direction)
+}
+
+/// A segment of a flow, with this timestamp and echo.
+fn segment(
+    rig: &mut Rig,
+    flow: u16,
+    is_forward: bool,
+    (stamp, echo): (u32, u32),
+    sequence: u32,
+    payload: usize,
+) {
+    let [a, b] = if flow.is_multiple_of(3) { [v6(1), v6(2)] } else { [v4(1), v4(2)] };
+    let (source, destination) = if is_forward { (a, b) } else { (b, a) };
+    let ports = if is_forward { (1000 + flow, 443) } else { (443, 1000 + flow) };
+    let segment = Tcp { ports, flags: ACK | PSH, sequence, payload, ..Tcp::stamped(stamp, echo) };
+    let program = if is_forward { Program::Egress } else { Program::Ingress };
+    rig.send(program, &Ip::between(source, destination).frame(TCP, &segment.bytes()));
+}
+
+/// Rounds of segments that are echoed in another order. Some are sent again, and they have different lengths.
+fn converse(rig: &mut Rig, random: &mut Random, round: u32) {
+    let mut order: Vec<u16> = (0..FLOWS).collect();
+    for &flow in &order {
+        let payload = 1 + usize::from(flow) % 97;
+        let is_missing = round > 0 && flow % 11 == 5;
+        if !is_missing {
+            segment(rig, flow, true, (10 + round, round), 1000 * round + 1, payload);
+        }
+        for _ in 0..u16::from(flow % 31 == 7) * (flow % 5) {
+            segment(rig, flow, true, (10 + round, round), 1000 * round + 1, payload);
+        }
+    }
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at + 1));
+    }
+    for &flow in &order {
+        if flow % 400 == 1 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        segment(rig, flow, false, (20 + round, 10 + round), 7 * round + 1, 7);
+    }
+}
+
+#[test]
+fn the_worst_are_those_of_a_replay_that_keeps_all() {
+    for settings in kernels() {
+        assert_the_worst(Rig::with(settings, LinkType::Ethernet));
+    }
+}
+
+fn assert_the_worst(mut rig: Rig) {
+    let mut random = Random::seeded(23);
+    let mut rtts: HashMap<String, (u64, u64)> = HashMap::new();
+    for sweeps in 0..2 {
+        for round in 4 * sweeps..4 * sweeps + 4 {
+            converse(&mut rig, &mut random, round);
+            for sample in samples(&rig.agree("a round")) {
+                let way = (sample.endpoints, sample.direction);
+                rtts.insert(format!("{way:?}"), (sample.smoothed_rtt, sample.min_rtt));
+            }
+        }
+        rig.kernel.sweeper.rank(WORST, EVIDENCE);
+        rig.sweep();
+        rig.twin.tracker.fold();
+        // All, with RTTs of the kernel's own samples: the two clocks are apart.
+        let mut all: Vec<(Way, [u64; Figure::COUNT])> = Vec::new();
+        for (contender, _) in rig.twin.tracker.take_worst() {
+            let way = way(&contender);
+            let [.., again, bytes] = contender.figures;
+            let (smoothed, min) = rtts.get(&format!("{way:?}")).copied().unwrap_or((0, 0));
+            let has_evidence = contender.packets >= EVIDENCE;
+            if has_evidence && all.iter().all(|(known, _)| *known != way) {
+                all.push((way, [smoothed, smoothed - min, again, bytes]));
+            }
+        }
+        assert!(all.len() > usize::from(FLOWS), "{}", all.len());
+        let found = rig.kernel.sweeper.worst().unwrap().clone();
+        for figure in Figure::ALL {
+            let value = |figures: &[u64; Figure::COUNT]| figures[figure as usize];
+            let mut expected: Vec<u64> =
+                all.iter().map(|(_, figures)| value(figures)).filter(|&it| it > 0).collect();
+            expected.sort_unstable_by(|one, other| other.cmp(one));
+            expected.truncate(WORST);
+            assert_eq!(expected.len(), WORST, "{figure:?}");
+            let worst = found.worst(figure);
+            let values: Vec<u64> = worst.iter().map(|it| value(&it.figures)).collect();
+            assert_eq!(values, expected, "{figure:?}");
+            for contender in worst {
+                let known = all.iter().find(|(known, _)| *known == way(contender));
+                assert_eq!(
+                    known.map(|(_, figures)| value(figures)),
+                    Some(value(&contender.figures)),
+                    "{contender:?}"
+                );
+                assert_eq!(contender.method, Method::TcpTs as u8);
+            }
+        }
+        // The server's segments are timed too, and match on the way out.
+        let directions: Vec<u8> = found.worst(Figure::Bytes).iter().map(|it| it.direction).collect();
+        assert!(directions.contains(&(Direction::Ingress as u8)), "{directions:?}");
+    }
+    rig.kernel.sweeper.rank(0, EVIDENCE);
+    rig.sweep();
+    assert!(rig.kernel.sweeper.worst().is_none());
+}
