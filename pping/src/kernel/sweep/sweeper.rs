@@ -13,7 +13,7 @@ use pping_common::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
         UNANSWERED_IDLE_SECONDS,
     },
-    table::{Bucket, Slot, idle},
+    table::{Bucket, Slot, WAYS, idle},
 };
 
 use super::lap::Lap;
@@ -29,27 +29,27 @@ use crate::worst::Ranking;
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
 
-/// The number of flows of a family that a sweep visits for what they sent, or a few more: the others wait for the next. A million
-/// that all send would take half of each second.
+/// How many flows per address family one sweep folds (it may exceed this by a few). The next sweep continues with the
+/// rest: folding a million active flows at once would take half of each second.
 pub const SHARE: usize = 1 << 16;
 
-/// Buckets that are mapped at a time: a megabyte of them.
+/// Buckets that are mapped at a time: 1 MiB of them.
 const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 
 /// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// The flows that sent something, or [a share](SHARE) of them, those that may have been idle too long, and the queries that
+    /// Flows that sent something, up to [`SHARE`] of them, flows that may have been idle too long, and queries that
     /// have waited too long.
     Due,
-    /// The same, without a limit.
+    /// Like `Due`, without the limit.
     AllDue,
-    /// All.
+    /// All flows and queries.
     All,
 }
 
-/// Runs the sweep program: for many flows and queries at a time (Linux 5.13), or once for each of them. To the kernel each run is
-/// a test run, and needs no packet.
+/// Runs the sweep program, for many flows and queries at a time (Linux 5.13) or once for each of them. To the kernel
+/// each run is a test run, which needs no packet.
 pub struct Sweeper {
     pub(in crate::kernel) walks: bool,
     has_dns: bool,
@@ -57,11 +57,12 @@ pub struct Sweeper {
     due: Elements<u64>,
     contenders: Elements<Contender>,
     tables: [Table; 2],
-    /// What ranks flow directions, and the packets that both ends need to have sent; none while nothing is ranked.
+    /// The ranking of flow directions, and how many packets each end must have sent to be ranked. `None` while nothing
+    /// is ranked.
     ranks: Option<(Ranking<Contender>, u64)>,
 }
 
-/// A family's flows.
+/// The flows of an address family.
 struct Table {
     /// The kind of requests for them.
     kind: u32,
@@ -75,7 +76,7 @@ impl Sweeper {
     /// Takes the maps through which the program gets its requests.
     ///
     /// # Errors
-    /// When they are not to be had.
+    /// If a map is missing or cannot be mapped.
     pub(in crate::kernel) fn new(
         programs: &mut Ebpf,
         walks: bool,
@@ -102,7 +103,8 @@ impl Sweeper {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
     }
 
-    /// Has sweeps find the `limit` worst flow directions by each figure from now on, of those with so many packets each way.
+    /// Makes sweeps find the `limit` worst flow directions by each figure from now on. Both ends must have sent at least
+    /// `packets`.
     pub fn rank(&mut self, limit: usize, packets: u64) {
         self.ranks = (limit > 0).then(|| (Ranking::new(limit), packets));
     }
@@ -125,7 +127,7 @@ impl Sweeper {
         }
         self.begin(programs, interfaces)?;
         if of != Of::All && series.has_lapsed() {
-            // It was too late to begin one.
+            // The lease had already run out, so the program began no sweep.
             return Ok(());
         }
         // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
@@ -155,7 +157,7 @@ impl Sweeper {
         })
     }
 
-    /// Has the program begin a sweep, and write down in the entries of interfaces that it has.
+    /// Makes the program begin a sweep, and update the entries of watched interfaces.
     fn begin(&self, programs: &Ebpf, interfaces: &InterfaceIds) -> Result<(), Error> {
         let entries = interfaces.entries();
         let request = SweepRequest { kind: SweepRequest::BEGIN, due: entries.len() as u32, ..NOTHING };
@@ -166,7 +168,8 @@ impl Sweeper {
         self.run(programs, request)
     }
 
-    /// Has the program come to the flows of a table that are due, by when they were last seen. Says how far it came.
+    /// Runs the sweep program for the flows of one table that are due, judged by when each was last seen. Returns the
+    /// progress.
     fn visit(&mut self, programs: &Ebpf, table: usize, sweep: u32, of: Of) -> Result<Lap, Error> {
         let Table { kind, mut lap, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
@@ -176,10 +179,13 @@ impl Sweeper {
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
-                // SAFETY: inside the mapping. The programs write there meanwhile, word by word, and check again what they are asked.
-                let bucket = unsafe { bucket.read_volatile() };
                 let has_turn = number >= first && share > 0 || of != Of::Due;
-                for (way, (&tag, &seen)) in bucket.tags.iter().zip(&bucket.seen).enumerate() {
+                if has_turn {
+                    next = number + 1;
+                }
+                // SAFETY: inside the mapping.
+                let Some((tags, seen)) = (unsafe { flows(bucket) }) else { continue };
+                for (way, (tag, seen)) in tags.into_iter().zip(seen).enumerate() {
                     let idle = idle(sweep, seen);
                     let is_fresh = has_turn && idle <= reach;
                     if tag == 0 || !is_fresh && !may_be_over(idle) && of != Of::All {
@@ -187,9 +193,6 @@ impl Sweeper {
                     }
                     share = share.saturating_sub(usize::from(is_fresh));
                     self.note(programs, kind, Slot::new(number as u32, way), &mut noted)?;
-                }
-                if has_turn {
-                    next = number + 1;
                 }
             }
         }
@@ -200,7 +203,7 @@ impl Sweeper {
         Ok(lap)
     }
 
-    /// Notes a flow for the next run of the program, and runs it once there are enough.
+    /// Adds a flow to the next run of the program, and runs it when that is full.
     fn note(&mut self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
             return self.fold(programs, kind, slot.0);
@@ -217,7 +220,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Runs the program for so many flows, or for one, and ranks those that exceed what is known by then.
+    /// Runs the program for this many flows, or for the one in this slot, and ranks the contenders that it found.
     fn fold(&mut self, programs: &Ebpf, kind: u32, due: u32) -> Result<(), Error> {
         let bar = self.ranks.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
         self.run(programs, SweepRequest { kind, due, bar, ..NOTHING })?;
@@ -231,7 +234,7 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Sends the program to the queries that have waited too long, or to all of them.
+    /// Runs the program for the queries that have waited too long, or for all of them.
     fn visit_queries<A>(
         &self,
         programs: &Ebpf,
@@ -245,8 +248,8 @@ impl Sweeper {
         let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
         let queries = Queries::<A>::try_from(map)?;
         let now = clock::monotonic()?;
-        // Answers come all the time, and from a query that is gone the kernel goes on from the first: so there may be no end
-        // to them.
+        // Answers remove queries all the time. If the query under the iterator is removed, the kernel starts over from
+        // the first one, so the iteration might never end.
         let found: Vec<_> = queries
             .iter()
             .take(MAX_QUERIES as usize)
@@ -267,8 +270,22 @@ impl Sweeper {
     }
 }
 
-/// Whether, for a flow that has been idle for so many sweeps, one of the times is over after which flows are deleted. Twice, as
-/// another CPU may hold the bucket the first time.
+/// Returns the tags of a bucket's flows, and when each was last seen; `None` if it has no flows, as most buckets of a
+/// large table.
+///
+/// # Safety
+/// `bucket` must be a bucket in a mapping. Programs may write to it meanwhile, word by word; they check again what they
+/// are asked for.
+unsafe fn flows(bucket: *const Bucket) -> Option<([u32; WAYS], [u16; WAYS])> {
+    // SAFETY: a mapped bucket, as the caller guarantees.
+    unsafe {
+        let tags = (&raw const (*bucket).tags).read_volatile();
+        (tags != [0; WAYS]).then(|| (tags, (&raw const (*bucket).seen).read_volatile()))
+    }
+}
+
+/// True if a flow that has been idle for this many sweeps may have reached a deletion timeout. Each timeout is checked
+/// in two consecutive sweeps, because another CPU may hold the bucket during the first.
 fn may_be_over(idle: u32) -> bool {
     const RETRIES: u32 = 2;
     const LIMITS: [u32; 3] = [CLOSED_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS, QUIC_IDLE_SECONDS];
