@@ -7,8 +7,8 @@
 //! DIR/links/IFINDEX-DIRECTION-POINT     what keeps them attached
 //! ```
 //!
-//! Maps of another layout, which is that of another version, are of no use to this one. They stay where they are until the
-//! programs that go with them are replaced.
+//! Another version of pping may have another layout, whose maps are useless to this one. They stay until the programs
+//! that use them are replaced.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +30,7 @@ use crate::kernel::Error;
 /// `BPF_FS_MAGIC` of linux/magic.h.
 pub(crate) const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 
-/// In the names of arrays of programs, before the id.
+/// Comes before the id in the name of a program array.
 const STAGES: &str = "_STAGES-";
 
 /// The directory, and the lock on it, which is held until this is dropped.
@@ -41,10 +41,10 @@ pub struct Pins {
 }
 
 impl Pins {
-    /// Takes the directory, which is made if there is none.
+    /// Takes the directory, and makes it if necessary.
     ///
     /// # Errors
-    /// [`Error::Pin`] when it is on no bpffs, or another pping has it.
+    /// [`Error::Pin`] if it is not on a bpffs, or if another pping has it.
     pub fn take(directory: &Path) -> Result<Self, Error> {
         let lock = lock(directory, true)?;
         let maps = directory.join(format!("maps-{LAYOUT:016x}"));
@@ -75,10 +75,10 @@ impl Pins {
         self.directory.join("links").join(name)
     }
 
-    /// Makes `options` fit the maps that there are: their sizes are what they are.
+    /// Adapts `options` to the pinned maps, whose sizes cannot change.
     ///
     /// # Errors
-    /// When they cannot be looked at.
+    /// If the maps cannot be read.
     pub fn fit(&self, options: &mut LoadOptions) -> Result<(), Error> {
         let room = |name| -> Result<Option<u32>, Error> {
             let path = self.map(name);
@@ -92,7 +92,7 @@ impl Pins {
         let mut max_pending = options.pending_entries();
         for (option, pinned, wanted) in [
             ("--max-flows", table.map(|table| table.entries.max), &mut options.max_flows),
-            // A table smaller than that needs no larger pool.
+            // The pool is never larger than the flow table.
             ("--max-pending", table.map(|table| table.pending.max), &mut max_pending),
             ("--max-groups", room("GROUPS")?, &mut options.max_groups),
         ] {
@@ -120,7 +120,7 @@ impl Pins {
         Ok(())
     }
 
-    /// The head of pinned tables, if they are in use.
+    /// Returns the sizes of the pinned flow tables, if they are in use. Both address families have the same.
     fn table(&self) -> Result<Option<Table>, Error> {
         let path = self.map("TABLES");
         if !path.exists() {
@@ -131,11 +131,11 @@ impl Pins {
         Ok((table.buckets != 0).then_some(table))
     }
 
-    /// Removes the links that are not in `held`, which detaches their programs, then the arrays of programs that are not, and the maps
-    /// of other layouts.
+    /// Removes the links that are not in `held`, which detaches their programs. Then removes the program arrays that
+    /// are not in `held`, and the maps of other layouts.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// If they cannot be removed.
     pub fn remove_others(&self, held: &BTreeSet<PathBuf>) -> Result<(), Error> {
         for path in entries(&self.directory.join("links"))? {
             if !held.contains(&path) {
@@ -162,10 +162,10 @@ impl Pins {
         Ok(())
     }
 
-    /// Removes the links of an interface but for those of `keep`, which detaches their programs.
+    /// Removes the links of an interface except those in `keep`, which detaches their programs.
     ///
     /// # Errors
-    /// When they cannot be removed.
+    /// If they cannot be removed.
     pub(super) fn remove_links(&self, ifindex: u32, keep: &[PathBuf]) -> Result<(), Error> {
         let prefix = format!("{ifindex}-");
         for path in entries(&self.directory.join("links"))? {
@@ -178,11 +178,11 @@ impl Pins {
     }
 }
 
-/// Removes all that pping pinned in a directory, and the directory. What was attached is not any more, and what was counted
-/// is gone.
+/// Removes all that pping pinned in a directory, and the directory. This detaches the programs, and discards what they
+/// counted.
 ///
 /// # Errors
-/// [`Error::Pin`] when a pping has it, or it cannot be removed.
+/// [`Error::Pin`] if another pping has it, or if it cannot be removed.
 pub fn unpin(directory: &Path) -> Result<(), Error> {
     let _lock = lock(directory, false)?;
     for path in entries(directory)? {
@@ -193,7 +193,7 @@ pub fn unpin(directory: &Path) -> Result<(), Error> {
         }
     }
     match fs::remove_dir(directory) {
-        // It is a mount point, or has something of others in it.
+        // A mount point stays, and so does a directory that contains something else.
         Err(error) if !matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::ResourceBusy) => {
             Err(refused(directory, &error))
         }
@@ -201,16 +201,15 @@ pub fn unpin(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Locks the directory for as long as the answer lives, or the process does.
+/// Locks the directory until the returned file is dropped or the process ends.
 fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
-    if may_make {
-        make(directory)?;
-    }
+    let is_new = may_make && make(directory)?;
     let file = File::open(directory).map_err(|error| refused(directory, &error))?;
     let system = fstatfs(&file).map_err(|error| refused(directory, &error.into()))?;
     if system.f_type != BPF_FS_MAGIC {
-        // Only just made, and of no use.
-        fs::remove_dir(directory).ok();
+        if is_new {
+            fs::remove_dir(directory).ok();
+        }
         return Err(Error::Pin {
             path: directory.to_owned(),
             reason: "this is no BPF file system; give a directory under one, like /sys/fs/bpf/pping (mount -t bpf bpf \
@@ -228,10 +227,12 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
     }
 }
 
-fn make(directory: &Path) -> Result<(), Error> {
+/// Makes the directory, and returns whether it did not exist before.
+fn make(directory: &Path) -> Result<bool, Error> {
     match fs::create_dir(directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(refused(directory, &error)),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(refused(directory, &error)),
     }
 }
 
